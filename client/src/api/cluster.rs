@@ -1,0 +1,109 @@
+//! The cluster as a node sees it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a node is in its cluster at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Leads.
+    Leader,
+    /// Follows and votes.
+    Follower,
+    /// Asks for votes.
+    Candidate,
+    /// Follows without a vote.
+    Learner,
+    /// Not (yet) in the Raft group.
+    Outside,
+}
+
+/// A member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MemberView {
+    /// Its node id.
+    pub id: u64,
+    /// Where peers reach it.
+    pub peer_addr: String,
+    /// Where clients reach it.
+    pub client_addr: String,
+    /// Whether it votes.
+    pub voter: bool,
+    /// Last log index known to be on it; only the leader knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched_index: Option<u64>,
+    /// Milliseconds since it last answered; only the leader knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_contact_ms: Option<u64>,
+}
+
+/// The answer of `GET /v1/cluster/status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusAnswer {
+    /// The cluster, 32 hex digits; empty until the node is in one.
+    pub cluster_id: String,
+    /// The answering node.
+    pub node_id: u64,
+    /// Identity of its data directory, 32 hex digits.
+    pub incarnation: String,
+    /// Version of its binary.
+    pub version: String,
+    /// Its role.
+    pub role: Role,
+    /// Whether it would answer a linearizable read now.
+    pub ready: bool,
+    /// Why it is not ready, quarantined or worried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The leader it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader_id: Option<u64>,
+    /// Where clients reach that leader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader_client_addr: Option<String>,
+    /// Its Raft term.
+    pub term: u64,
+    /// All members.
+    pub members: Vec<MemberView>,
+    /// Last log index on this node.
+    pub last_log_index: u64,
+    /// Last index this node knows to be committed.
+    pub committed_index: u64,
+    /// Last index applied here.
+    pub applied_index: u64,
+    /// Last index covered by this node's snapshot; 0 for none.
+    pub snapshot_index: u64,
+    /// Last index dropped from this node's log; 0 for none.
+    pub purged_index: u64,
+    /// Cluster revision at the applied index.
+    pub revision: u64,
+    /// Oldest revision that can still be read.
+    pub oldest_revision: u64,
+    /// Cluster clock at the applied index, milliseconds.
+    pub cluster_clock_ms: u64,
+    /// Digest of the replicated state at the applied index, 32 hex digits.
+    pub digest: String,
+}
+
+/// The answer of `GET /v1/cluster/digest`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DigestAnswer {
+    /// The answering node.
+    pub node_id: u64,
+    /// Log index that the digest belongs to.
+    pub index: u64,
+    /// Revision at that index.
+    pub revision: u64,
+    /// 32 hex digits; equal on all nodes for an equal index.
+    pub digest: String,
+}
+
+/// The answer of `GET /version`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionAnswer {
+    /// Of the binary.
+    pub version: String,
+    /// Of the HTTP API.
+    pub api: String,
+}

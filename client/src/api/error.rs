@@ -1,0 +1,216 @@
+//! The error catalogue: one code for each thing that can go wrong, and what follows from it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Whether a request that ended in an error was applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Applied {
+    /// It was not, and never will be.
+    No,
+    /// It was.
+    Yes,
+    /// The fate is really not known; ask again with the same request id.
+    Unknown,
+}
+
+/// What a caller may do after an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Retry {
+    /// The same request can only fail again.
+    Never,
+    /// Read the current state, decide anew.
+    AfterReading,
+    /// Send the same request again under the same request id (reads need none).
+    SameRequestId,
+}
+
+/// Error codes, each with one HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// 409: insert on a key that exists.
+    AlreadyExists,
+    /// 412: the token given is not the current one.
+    CasMismatch,
+    /// 410: the revision asked for was compacted; `oldest_revision` names the oldest readable one.
+    Compacted,
+    /// 412: a condition of the request does not hold.
+    ConditionNotMet,
+    /// 500: a bug or a fault of the node; the node log has the rest.
+    Internal,
+    /// 400: the request is not well formed; `errors` points at each fault.
+    InvalidArgument,
+    /// 405: the path exists, the method does not; `Allow` lists those that do.
+    MethodNotAllowed,
+    /// 503: no leader is known at the moment.
+    NoLeader,
+    /// 404: no such key, or no such path.
+    NotFound,
+    /// 503: the node is starting, stopping or not yet caught up.
+    NotReady,
+    /// 503: the node does not trust its own state and serves nothing; `detail` says why.
+    Quarantined,
+    /// 507: the disk is nearly full; deletes still work.
+    QuotaExceeded,
+    /// 409: the request id was used before for another request.
+    RequestIdReused,
+    /// 504: the deadline passed first; see `applied`.
+    Timeout,
+    /// 413: a key, value or body over its limit; `detail` has limit and actual.
+    TooLarge,
+    /// 429: more concurrent requests than the node takes.
+    TooManyRequests,
+    /// 400: a JSON field or query parameter that does not exist.
+    UnknownField,
+    /// 415: a content type that this route does not take.
+    UnsupportedMediaType,
+}
+
+impl ErrorCode {
+    /// The HTTP status that carries this code.
+    pub fn status(self) -> u16 {
+        match self {
+            Self::InvalidArgument | Self::UnknownField => 400,
+            Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::AlreadyExists | Self::RequestIdReused => 409,
+            Self::Compacted => 410,
+            Self::CasMismatch | Self::ConditionNotMet => 412,
+            Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::TooManyRequests => 429,
+            Self::Internal => 500,
+            Self::NoLeader | Self::NotReady | Self::Quarantined => 503,
+            Self::Timeout => 504,
+            Self::QuotaExceeded => 507,
+        }
+    }
+
+    /// What the caller may do about it.
+    pub fn retry(self) -> Retry {
+        match self {
+            Self::AlreadyExists | Self::CasMismatch | Self::ConditionNotMet | Self::Compacted | Self::NotFound => {
+                Retry::AfterReading
+            }
+            Self::NoLeader
+            | Self::NotReady
+            | Self::Quarantined
+            | Self::QuotaExceeded
+            | Self::Timeout
+            | Self::TooManyRequests => Retry::SameRequestId,
+            Self::Internal
+            | Self::InvalidArgument
+            | Self::MethodNotAllowed
+            | Self::RequestIdReused
+            | Self::TooLarge
+            | Self::UnknownField
+            | Self::UnsupportedMediaType => Retry::Never,
+        }
+    }
+
+    /// A short, fixed, human title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::AlreadyExists => "The key already exists",
+            Self::CasMismatch => "The entry has changed since its cas was read",
+            Self::Compacted => "The revision has been compacted",
+            Self::ConditionNotMet => "A condition does not hold",
+            Self::Internal => "Internal error",
+            Self::InvalidArgument => "The request is not well formed",
+            Self::MethodNotAllowed => "The method is not allowed here",
+            Self::NoLeader => "No leader is known",
+            Self::NotFound => "Not found",
+            Self::NotReady => "The node is not ready",
+            Self::Quarantined => "The node is quarantined",
+            Self::QuotaExceeded => "The disk is nearly full",
+            Self::RequestIdReused => "The request id belongs to another request",
+            Self::Timeout => "The deadline passed",
+            Self::TooLarge => "Too large",
+            Self::TooManyRequests => "Too many requests",
+            Self::UnknownField => "Unknown field",
+            Self::UnsupportedMediaType => "Unsupported content type",
+        }
+    }
+}
+
+/// One fault in the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InputFault {
+    /// JSON pointer into the body, or `query:NAME`, `header:NAME`, `path:NAME`.
+    pub pointer: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
+/// An RFC 9457 problem document (`application/problem+json`): the body of every error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// `urn:quorate:error:CODE`.
+    #[serde(rename = "type")]
+    pub type_uri: String,
+    /// Short and fixed for each code.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened this time.
+    pub detail: String,
+    /// The code.
+    pub code: ErrorCode,
+    /// Whether the request was applied.
+    pub applied: Applied,
+    /// What the caller may do.
+    pub retry: Retry,
+    /// The request id, given or made by the node.
+    pub request_id: String,
+    /// Each fault of a malformed request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<InputFault>,
+    /// For a failed condition: the entry as it is, `null` when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<super::EntryView>,
+    /// Revision at which the request was evaluated, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Log index that decided it, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+    /// With `compacted`: the oldest revision that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_revision: Option<u64>,
+}
+
+impl Problem {
+    /// A problem with the code's own title, status and retry advice.
+    pub fn new(code: ErrorCode, applied: Applied, detail: impl Into<String>) -> Self {
+        Self {
+            type_uri: format!("urn:quorate:error:{}", code_name(code)),
+            title: code.title().into(),
+            status: code.status(),
+            detail: detail.into(),
+            code,
+            applied,
+            retry: code.retry(),
+            request_id: String::new(),
+            errors: Vec::new(),
+            current: None,
+            revision: None,
+            index: None,
+            replayed: false,
+            oldest_revision: None,
+        }
+    }
+}
+
+/// The code as it stands in JSON.
+pub fn code_name(code: ErrorCode) -> String {
+    match serde_json::to_value(code) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => unreachable!("an ErrorCode is always a JSON string, not {other:?}"),
+    }
+}

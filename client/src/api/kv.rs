@@ -1,0 +1,197 @@
+//! Entries, single operations and listings.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+/// How a value is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentType {
+    /// JSON: shown as it is in `value`.
+    Json,
+    /// Bytes: shown in base64 in `value_base64`.
+    Bytes,
+}
+
+/// An entry as answers show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EntryView {
+    /// The key.
+    pub key: String,
+    /// The value, where it is JSON and was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub value: Option<JsonText>,
+    /// The value in base64, where it is bytes and was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_base64: Option<String>,
+    /// How the value is stored.
+    pub content_type: ContentType,
+    /// The compare-and-swap token: an opaque decimal string.
+    pub cas: Option<String>,
+    /// Revision that created the entry.
+    pub create_revision: u64,
+    /// Revision of its last change.
+    pub mod_revision: u64,
+    /// Changes since creation, from 1.
+    pub version: u64,
+    /// Milliseconds left to live, for an entry that expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Log index at which a read of this entry was evaluated. Absent where the entry is part of another answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+}
+
+/// JSON text carried through unparsed, so that numbers and formatting survive as they were stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JsonText(pub Box<RawValue>);
+
+impl PartialEq for JsonText {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+
+/// The answer to a write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WriteAnswer {
+    /// The key.
+    pub key: String,
+    /// Revision at which the write took effect; for a dry run, at which it was evaluated.
+    pub revision: u64,
+    /// Log index at which the write took effect; for a dry run, at which it was evaluated.
+    pub index: u64,
+    /// The new token; absent once the entry is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cas: Option<String>,
+    /// Revision that created the entry; absent once it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create_revision: Option<u64>,
+    /// Changes since creation; absent once the entry is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// Milliseconds to live, for an entry that expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// The entry before the write, where `prev` was asked for and there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prev: Option<EntryView>,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+    /// Whether nothing was written because a dry run was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// The kinds of a single operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OpKind {
+    /// Read the entry.
+    Get,
+    /// Create; fails with `already_exists`.
+    Insert,
+    /// Create or overwrite.
+    Upsert,
+    /// Overwrite; fails with `not_found`.
+    Replace,
+    /// Merge patch (RFC 7396) of an existing document.
+    Update,
+    /// Delete; fails with `not_found`.
+    Remove,
+    /// Change only the time to live: `ttl_ms`, 0 for never.
+    Touch,
+}
+
+/// A single operation: the body of `POST /v1/ops`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Op {
+    /// What to do.
+    pub op: OpKind,
+    /// With which key.
+    pub key: String,
+    /// New value as JSON (insert, upsert, replace).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub value: Option<JsonText>,
+    /// New value as bytes in base64 (insert, upsert, replace).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_base64: Option<String>,
+    /// Merge patch (update).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub patch: Option<JsonText>,
+    /// Apply only while the entry has this token (all but get and insert).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cas: Option<String>,
+    /// Milliseconds to live from the moment the write applies; 0 for never. Without it insert, upsert and replace
+    /// make an entry that never expires, and update leaves the expiry as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// Answer with the entry as it was before the write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prev: bool,
+    /// Say what would happen, write nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ListAnswer {
+    /// The entries in key order (or reversed). Without values when `keys_only`, empty when `count_only`.
+    pub entries: Vec<EntryView>,
+    /// Entries in this page, or with `count_only` in the whole range.
+    pub count: u64,
+    /// Give this back as `cursor` for the next page. Absent on the last page. Pinned to `revision`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which the whole listing is evaluated, all pages of it.
+    pub revision: u64,
+    /// Log index at which this page was evaluated.
+    pub index: u64,
+}
+
+/// The fate of a request id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestState {
+    /// It took effect.
+    Applied,
+    /// It was decided and had no effect, see `code`.
+    Rejected,
+}
+
+/// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes ago.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RequestAnswer {
+    /// The id asked for.
+    pub request_id: String,
+    /// What became of it.
+    pub state: RequestState,
+    /// Why it was rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<super::ErrorCode>,
+    /// Revision at which it took effect or was evaluated.
+    pub decided_revision: u64,
+    /// Log index at which it took effect or was evaluated.
+    pub decided_index: u64,
+    /// The token that the write gave its entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cas: Option<String>,
+    /// Revision at which this answer was evaluated.
+    pub revision: u64,
+    /// Log index at which this answer was evaluated.
+    pub index: u64,
+}

@@ -1,0 +1,11 @@
+//! The public JSON of HTTP API v1. A field added here is a promise; one removed or renamed is a new version.
+//!
+//! Owns the wire types and the error catalogue. Never used on disk.
+
+mod cluster;
+mod error;
+mod kv;
+
+pub use cluster::*;
+pub use error::*;
+pub use kv::*;

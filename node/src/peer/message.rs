@@ -1,0 +1,93 @@
+//! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
+
+use bincode::{Decode, Encode};
+use quorate_store::raft::wire::{LogIdRecord, MembershipRecord, MemberRecord};
+use quorate_store::types::Reply;
+
+/// A question from one node to another.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum PeerRequest {
+    /// Who are you? The only question that may be asked before both are of one cluster.
+    Hello,
+    /// Become part of this cluster: record its id durably. Idempotent; refused under another id.
+    Adopt {
+        /// The cluster.
+        cluster_id: u128,
+    },
+    /// Add me to your cluster (leader only).
+    Join {
+        /// The node that asks.
+        node_id: u64,
+        /// How to reach it, and its disk.
+        member: MemberRecord,
+    },
+    /// A log index that a linearizable read has to wait for (leader only).
+    ReadIndex,
+    /// Encoded commands to put into the log, each under a request id or made by a node that will not retry it (leader only).
+    Forward {
+        /// Each as of `codec::encode_command`.
+        commands: Vec<Vec<u8>>,
+    },
+    /// Applied index and digest.
+    Digest,
+}
+
+/// How far a node is in becoming a member.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct HelloAnswer {
+    /// The answering node.
+    pub node_id: u64,
+    /// Its addresses and disk.
+    pub member: MemberRecord,
+    /// Its cluster, once adopted.
+    pub cluster_id: Option<u128>,
+    /// The membership in its state or log, once Raft was initialized.
+    pub membership: Option<MembershipRecord>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum PeerResponse {
+    /// To [`PeerRequest::Hello`].
+    Hello(HelloAnswer),
+    /// Done: to [`PeerRequest::Adopt`] and [`PeerRequest::Join`].
+    Done,
+    /// To [`PeerRequest::ReadIndex`].
+    ReadIndex {
+        /// The entry to wait for.
+        log_id: LogIdRecord,
+    },
+    /// To [`PeerRequest::Forward`]: one for each command.
+    Forwarded {
+        /// In the order of the commands.
+        fates: Vec<Fate>,
+    },
+    /// To [`PeerRequest::Digest`].
+    Digest {
+        /// Last applied index.
+        index: u64,
+        /// Digest there.
+        digest: u128,
+    },
+    /// I am not the leader; nothing was done.
+    NotLeader {
+        /// Who is, as far as I know.
+        leader: Option<u64>,
+    },
+    /// No, and why; nothing was done.
+    Refused {
+        /// A sentence for people.
+        reason: String,
+    },
+}
+
+/// What became of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Fate {
+    /// It was decided.
+    Decided(Reply),
+    /// It was not put into the log and never will be by this try.
+    NotProposed,
+    /// It was put into a log and may or may not be committed.
+    Unknown,
+}

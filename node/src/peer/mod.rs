@@ -1,0 +1,3 @@
+//! Node-to-node traffic.
+
+pub mod message;

@@ -1,0 +1,131 @@
+//! The one place where the store's types become bytes and back.
+//!
+//! Owns the format version byte that leads every encoded record, and the bincode configuration. Never used for
+//! the public API. bincode is no longer maintained: every use of it is behind this file so that it can be replaced.
+
+use bincode::config::{Configuration, LittleEndian, Varint};
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::types::{Batch, Command};
+
+/// Leads every record written by this build.
+pub const FORMAT_VERSION: u8 = 1;
+
+const CONFIG: Configuration<LittleEndian, Varint> = bincode::config::standard();
+
+/// Bytes that are not what they should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// Nothing there at all.
+    #[error("the record is empty")]
+    Empty,
+    /// Written by a build that knows another format.
+    #[error("the record has format version {found}, this build knows only {FORMAT_VERSION}")]
+    UnknownVersion {
+        /// The version byte found.
+        found: u8,
+    },
+    /// The version is right, the rest is not.
+    #[error("the record is malformed: {0}")]
+    Malformed(String),
+}
+
+/// Encodes any record with the version byte in front.
+pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(64);
+    encode_into(record, &mut bytes);
+    bytes
+}
+
+/// Appends the encoded record, version byte first.
+pub fn encode_into<T: bincode::Encode>(record: &T, bytes: &mut Vec<u8>) {
+    bytes.push(FORMAT_VERSION);
+    // Encoding into a Vec has no failing path: no I/O, and none of our types refuse to be encoded.
+    bincode::encode_into_std_write(record, bytes, CONFIG).expect("encoding into memory");
+}
+
+/// Decodes a record; refuses an unknown version and any trailing byte.
+pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
+    let (&version, body) = bytes.split_first().ok_or(CodecError::Empty)?;
+    if version != FORMAT_VERSION {
+        return Err(CodecError::UnknownVersion { found: version });
+    }
+    let (record, used) = bincode::decode_from_slice(body, CONFIG).map_err(|e| CodecError::Malformed(e.to_string()))?;
+    if used != body.len() {
+        return Err(CodecError::Malformed(format!("{} bytes too many", body.len() - used)));
+    }
+    Ok(record)
+}
+
+/// Encodes one command, once, on the node that took it from the client; it stays in this form until apply.
+pub fn encode_command(command: &Command) -> Bytes {
+    Bytes::from(encode(command))
+}
+
+/// Reverses [`encode_command`].
+pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
+    decode(bytes)
+}
+
+/// Frames a batch: version, clocks, count, then each command with its length. Commands are copied, not re-encoded.
+pub fn encode_batch(batch: &Batch) -> Bytes {
+    let body: usize = batch.commands.iter().map(|command| 4 + command.len()).sum();
+    let mut bytes = BytesMut::with_capacity(1 + 8 + 8 + 4 + body);
+    bytes.put_u8(FORMAT_VERSION);
+    bytes.put_u64_le(batch.clock);
+    bytes.put_u64_le(batch.wall);
+    bytes.put_u32_le(u32::try_from(batch.commands.len()).expect("a batch is bounded by limits::BATCH_COMMANDS_MAX"));
+    for command in &batch.commands {
+        bytes.put_u32_le(u32::try_from(command.len()).expect("a command is bounded by limits::COMMAND_BYTES_MAX"));
+        bytes.put_slice(command);
+    }
+    bytes.freeze()
+}
+
+/// Reverses [`encode_batch`]; the commands share the given bytes.
+pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
+    let mut reader = Reader { bytes, at: 0 };
+    match reader.take(1)?[0] {
+        FORMAT_VERSION => {}
+        found => return Err(CodecError::UnknownVersion { found }),
+    }
+    let clock = reader.u64()?;
+    let wall = reader.u64()?;
+    let count = reader.u32()?;
+    let mut commands = Vec::with_capacity((count as usize).min(crate::limits::BATCH_COMMANDS_MAX));
+    for _ in 0..count {
+        let length = reader.u32()? as usize;
+        let start = reader.at;
+        reader.take(length)?;
+        commands.push(bytes.slice(start..start + length));
+    }
+    if reader.at != bytes.len() {
+        return Err(CodecError::Malformed(format!("{} bytes too many", bytes.len() - reader.at)));
+    }
+    Ok(Batch { clock, wall, commands })
+}
+
+/// A cursor that fails instead of running past the end.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], CodecError> {
+        let end = self.at.checked_add(count).filter(|end| *end <= self.bytes.len());
+        let end = end.ok_or_else(|| CodecError::Malformed(format!("cut short at byte {}", self.bytes.len())))?;
+        let taken = &self.bytes[self.at..end];
+        self.at = end;
+        Ok(taken)
+    }
+
+    fn u32(&mut self) -> Result<u32, CodecError> {
+        Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes were taken")))
+    }
+
+    fn u64(&mut self) -> Result<u64, CodecError> {
+        Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes were taken")))
+    }
+}
+

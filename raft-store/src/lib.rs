@@ -1,0 +1,10 @@
+//! Quorate's storage: a deterministic state machine, the RocksDB databases under it, and the openraft adapters
+//! around it. `ARCHITECTURE.md` at the root of the repository has the whole picture.
+
+pub mod codec;
+pub mod limits;
+pub mod types;
+
+pub mod raft;
+pub mod identity;
+pub mod state;

@@ -1,0 +1,36 @@
+//! Every bound of the store, with its reason. Nothing here is tunable at run time: a bound that two nodes
+//! disagreed on would make them apply the same log differently.
+
+/// Longest key. Keys are index material: they are held in memory by caches, watches and listings.
+pub const KEY_BYTES_MAX: usize = 4_096;
+
+/// Largest value. A Raft entry, a peer frame and a snapshot chunk must each be able to hold one.
+pub const VALUE_BYTES_MAX: usize = 1_536 * 1024;
+
+/// Longest request id. A UUID has 36; the rest is room for a caller's own prefix.
+pub const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// Most bytes of encoded commands that one batch gathers before it is closed. One command may exceed it alone.
+pub const BATCH_BYTES_SOFT_MAX: usize = 256 * 1024;
+
+/// Most commands in one batch: bounds the time one apply holds up reads waiting for it.
+pub const BATCH_COMMANDS_MAX: usize = 1_024;
+
+/// Largest encoded command: a value, a key and room for the rest.
+pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 4_096;
+
+/// Largest encoded batch, hence log entry.
+pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 * BATCH_COMMANDS_MAX + 64;
+
+/// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
+/// written and dropped with its whole bucket, so for at most two.
+pub const REQUEST_BUCKET_MS: u64 = 15 * 60 * 1000;
+
+/// Longest TTL: 100 years. Longer is a mistake in units, and sums with a clock can never overflow.
+pub const TTL_MS_MAX: u64 = 100 * 365 * 24 * 3600 * 1000;
+
+/// Deepest JSON accepted anywhere, well below serde_json's own recursion limit of 128.
+pub const JSON_DEPTH_MAX: usize = 64;
+
+const _: () = assert!(BATCH_BYTES_SOFT_MAX <= BATCH_BYTES_MAX);
+const _: () = assert!(COMMAND_BYTES_MAX > VALUE_BYTES_MAX + KEY_BYTES_MAX);

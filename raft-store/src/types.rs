@@ -1,0 +1,323 @@
+//! The vocabulary of the replicated state machine: what a log entry asks for and what applying it answers.
+//!
+//! Owns the types that are written to the log and the state, in their bincode form (see [`crate::codec`]).
+//! Never used as public JSON: the wire types live in `quorate-client` and age differently; the node converts.
+
+use std::fmt;
+
+use bincode::{Decode, Encode};
+
+use crate::limits;
+
+/// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
+pub type Revision = u64;
+
+/// Milliseconds of leadership time: moves only while a leader leads, never back. What every TTL counts.
+pub type ClusterMillis = u64;
+
+/// Unix milliseconds as stamped by a leader, clamped never to go back. For people, never for deadlines.
+pub type WallMillis = u64;
+
+/// A key: 1 to [`limits::KEY_BYTES_MAX`] arbitrary bytes, ordered bytewise.
+///
+/// Invariant: the length is within the bounds, because the only constructor checks it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Encode)]
+pub struct Key(Vec<u8>);
+
+/// Why some bytes are not a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// Zero bytes.
+    #[error("a key has at least 1 byte")]
+    Empty,
+    /// Too many bytes; holds the actual length.
+    #[error("a key has at most {max} bytes, this one has {0}", max = limits::KEY_BYTES_MAX)]
+    TooLong(usize),
+}
+
+impl Key {
+    /// Checks the bounds and takes the bytes as they are.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, KeyError> {
+        let bytes = bytes.into();
+        match bytes.len() {
+            0 => Err(KeyError::Empty),
+            length if length > limits::KEY_BYTES_MAX => Err(KeyError::TooLong(length)),
+            _ => Ok(Self(bytes)),
+        }
+    }
+
+    /// The raw bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The raw bytes, owned.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+impl<Context> Decode<Context> for Key {
+    fn decode<D: bincode::de::Decoder<Context = Context>>(
+        decoder: &mut D,
+    ) -> Result<Self, bincode::error::DecodeError> {
+        let bytes = Vec::<u8>::decode(decoder)?;
+        Self::new(bytes).map_err(|error| bincode::error::DecodeError::OtherString(error.to_string()))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", self.0.escape_ascii())
+    }
+}
+
+/// Shows the key with everything but printable ASCII escaped, so that it is safe in a log line.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.escape_ascii())
+    }
+}
+
+/// What a value is. A JSON value that is an object is called a document and can be patched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ContentKind {
+    /// UTF-8 JSON text, checked by the node before it entered the log.
+    Json,
+    /// Opaque bytes.
+    Bytes,
+}
+
+/// A value with its kind.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Value {
+    /// How to read `data`.
+    pub kind: ContentKind,
+    /// At most [`limits::VALUE_BYTES_MAX`] bytes.
+    pub data: Vec<u8>,
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.data[..self.data.len().min(64)];
+        write!(f, "{:?}[{}]{}", self.kind, self.data.len(), shown.escape_ascii())
+    }
+}
+
+/// What is known of an entry beside its value.
+///
+/// Invariant: `create_revision <= mod_revision <= cas`, and `version >= 1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct EntryMeta {
+    /// Revision at which this incarnation of the key was created.
+    pub create_revision: Revision,
+    /// Revision of the last change.
+    pub mod_revision: Revision,
+    /// Changes since creation, starting at 1.
+    pub version: u64,
+    /// The compare-and-swap token: the revision at which the entry last changed or was locked.
+    pub cas: u64,
+    /// Cluster clock at which the entry expires, if ever: expired once `clock >= expires_at`.
+    pub expires_at: Option<ClusterMillis>,
+}
+
+/// A stored entry.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Entry {
+    /// Revisions, token, expiry.
+    pub meta: EntryMeta,
+    /// The value.
+    pub value: Value,
+}
+
+impl Entry {
+    /// Whether the entry is gone for a command or read evaluated at `clock`.
+    pub fn is_expired_at(&self, clock: ClusterMillis) -> bool {
+        self.meta.expires_at.is_some_and(|deadline| deadline <= clock)
+    }
+}
+
+/// What must hold of the current entry for a write to apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Expect {
+    /// Anything.
+    Any,
+    /// No entry (`If-None-Match: *`).
+    Absent,
+    /// Some entry (`If-Match: *`).
+    Present,
+    /// An entry with exactly this token (`If-Match: "cas"`).
+    Cas(u64),
+}
+
+/// The change itself.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Change {
+    /// Creates; rejected with [`Rejection::AlreadyExists`] where the key exists.
+    Insert(Value),
+    /// Creates or overwrites.
+    Upsert(Value),
+    /// Overwrites; rejected with [`Rejection::NotFound`] where the key does not exist.
+    Replace(Value),
+    /// RFC 7396 merge patch (JSON text) on an existing document.
+    Merge(Vec<u8>),
+    /// Deletes an existing key.
+    Remove,
+    /// Changes only the expiry.
+    Touch,
+}
+
+/// What a write does to the expiry of its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Expiry {
+    /// Leaves it: the default of `Merge`. For a new entry: never expires.
+    Keep,
+    /// Never expires: the default of insert, upsert and replace.
+    Never,
+    /// Expires this many milliseconds of cluster clock after the command's own clock stamp.
+    After(u64),
+}
+
+/// One conditional write of one key.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WriteOp {
+    /// The key.
+    pub key: Key,
+    /// What must hold.
+    pub expect: Expect,
+    /// What to do.
+    pub change: Change,
+    /// What happens to the expiry.
+    pub expiry: Expiry,
+    /// Whether the answer carries the entry as it was before.
+    pub return_previous: bool,
+}
+
+/// Work that the leader proposes by itself. Each is bounded, re-checked at apply, and takes no request id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Maintenance {
+    /// Removes up to `limit` entries whose deadline is not after the batch's clock. One revision for each entry removed.
+    ExpireDue {
+        /// Most entries removed by this command.
+        limit: u32,
+    },
+    /// Drops history up to and including `revision`, at most `groups_max` audit groups in this step. Takes no revision.
+    Compact {
+        /// Revision to compact to. Older than the compacted one: nothing happens. Clamped to the current one.
+        revision: Revision,
+        /// Most audit groups dropped by this command.
+        groups_max: u32,
+    },
+}
+
+/// What a command does.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Action {
+    /// A client's write.
+    Write(WriteOp),
+    /// The leader's own housekeeping.
+    Maintain(Maintenance),
+}
+
+/// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub struct RequestId(pub String);
+
+/// One command of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Command {
+    /// Under which the outcome is kept for retries.
+    pub request_id: Option<RequestId>,
+    /// Who asked, for the audit line. Empty while no authentication is configured.
+    pub principal: String,
+    /// What to do. A retry under the same id must carry the same action, compared by [`Command::fingerprint`].
+    pub action: Action,
+}
+
+/// What one normal Raft entry holds: a clock stamp and commands, applied in order.
+///
+/// Invariant: a batch without commands only moves the clocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// The proposer's cluster clock. Apply uses `max(previous, this)`.
+    pub clock: ClusterMillis,
+    /// The proposer's wall clock. Apply uses `max(previous, this)`.
+    pub wall: WallMillis,
+    /// The commands, each in the encoded form of [`crate::codec::encode_command`].
+    pub commands: Vec<bytes::Bytes>,
+}
+
+/// A write that took effect.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Written {
+    /// The entry after the write; `None` once it is removed.
+    pub meta: Option<EntryMeta>,
+    /// The entry before the write, where the command asked for it and there was one.
+    pub previous: Option<Entry>,
+}
+
+/// Why a command had no effect. Every one of these is definite, the same on every node, and kept for retries.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Rejection {
+    /// Insert (or [`Expect::Absent`]) on a key that exists.
+    AlreadyExists {
+        /// The entry as it is.
+        current: Entry,
+    },
+    /// Replace, merge, remove, touch or [`Expect::Present`] on a key that does not exist.
+    NotFound,
+    /// The token given is not the current one.
+    CasMismatch {
+        /// The token that the command expected.
+        expected: u64,
+        /// The entry as it is, if any.
+        current: Option<Entry>,
+    },
+    /// A merge patch on a value that is not a JSON object.
+    NotADocument {
+        /// The entry as it is.
+        current: Entry,
+    },
+    /// The value after a merge patch would exceed [`limits::VALUE_BYTES_MAX`].
+    TooLarge {
+        /// Most bytes allowed.
+        limit: u64,
+        /// Bytes it would have had.
+        actual: u64,
+    },
+    /// The request id was used before with another action. Not stored: the first outcome stays.
+    RequestIdReused,
+    /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
+    Unsupported(String),
+}
+
+/// The outcome of one command.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Outcome {
+    /// A write took effect at [`Reply::revision`].
+    Written(Written),
+    /// Nothing changed; evaluated at [`Reply::revision`].
+    Rejected(Rejection),
+    /// Housekeeping done: how many things it removed, and whether more is left.
+    Maintained {
+        /// Entries, groups or records removed.
+        removed: u32,
+        /// Whether the same command would find more to do.
+        more: bool,
+    },
+}
+
+/// The answer to one command. Also what the request table keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Reply {
+    /// Log index of the Raft entry that decided it.
+    pub index: u64,
+    /// Revision at which it took effect, or at which it was evaluated without effect.
+    pub revision: Revision,
+    /// Cluster clock at which it was evaluated.
+    pub clock: ClusterMillis,
+    /// Whether this is the kept answer of an earlier try.
+    pub replayed: bool,
+    /// What happened.
+    pub outcome: Outcome,
+}
