@@ -66,6 +66,8 @@ impl<Context> Decode<Context> for Key {
     }
 }
 
+bincode::impl_borrow_decode!(Key);
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({})", self.0.escape_ascii())
