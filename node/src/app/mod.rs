@@ -1,11 +1,43 @@
 //! What a node can do for its clients, without any HTTP in it.
 //!
-//! Owns the write path (proposer, forwarding), the read path (read index) and the view of the cluster.
+//! Owns the write path (proposer, forwarding, retries that are safe), the read path (read index) and the view of the
+//! cluster. Never touches RocksDB or a socket itself.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use quorate_store::state::StateReader;
+use quorate_store::limits::COMMAND_BYTES_MAX;
+use quorate_store::raft::NodeId;
+pub use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{Command, Reply, Revision};
+use quorate_store::{codec, raft::TypeConfig};
+
+use crate::peer::message::Fate;
+
+pub mod bootstrap;
+mod clock;
+pub mod maintenance;
+mod peers;
+mod proposer;
+mod read_index;
+pub mod service;
+mod status;
+pub mod transfer;
+mod view;
+
+pub use clock::Clock;
+pub use peers::{AskError, Peers};
+pub use proposer::{Proposer, ProposerParts};
+pub use read_index::ReadIndex;
+pub use view::{Leadership, View};
+
+/// The Raft group as every part of the node uses it.
+pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
+
+/// Pause before another try where leadership just moved: long enough not to spin, short against an election.
+const TRY_AGAIN: Duration = Duration::from_millis(5);
 
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +88,12 @@ pub enum AppError {
     Fault(String),
 }
 
+impl From<StateFault> for AppError {
+    fn from(fault: StateFault) -> Self {
+        Self::Fault(fault.to_string())
+    }
+}
+
 /// Headers of every answer, from the node's current view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClusterGlance {
@@ -69,47 +107,181 @@ pub struct ClusterGlance {
 
 /// The node's services. Cheap to clone.
 #[derive(Clone)]
-pub struct App {}
+pub struct App {
+    inner: Arc<Inner>,
+}
+
+/// What an [`App`] is made of.
+pub struct Inner {
+    /// The Raft group.
+    pub raft: Raft,
+    /// Reads.
+    pub state: StateReader,
+    /// Writes.
+    pub proposer: Proposer,
+    /// Freshness of reads.
+    pub read_index: ReadIndex,
+    /// Who leads.
+    pub view: Arc<View>,
+    /// The other members.
+    pub peers: Arc<Peers>,
+    /// Who this node is.
+    pub identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
+    /// Free space on the data disk.
+    pub space: Arc<quorate_store::space::SpaceGuard>,
+    /// Set once the log that was here at start has been applied again.
+    pub recovered: AtomicBool,
+    /// Set at the start of a graceful stop.
+    pub stopping: AtomicBool,
+}
 
 impl App {
-    /// Puts one command through the log, here or at the leader, and returns its reply. Retries by itself only while it
-    /// is certain that nothing was proposed, or the command carries a request id.
-    pub async fn write(&self, _command: Command, _deadline: Instant) -> Result<Reply, AppError> {
-        unimplemented!("stub")
+    /// Puts the parts together.
+    pub fn new(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The Raft group.
+    pub fn raft(&self) -> &Raft {
+        &self.inner.raft
+    }
+
+    /// The other members.
+    pub fn peers(&self) -> &Peers {
+        &self.inner.peers
+    }
+
+    /// This node's number.
+    pub fn node_id(&self) -> NodeId {
+        self.inner.identity.load().node_id
+    }
+
+    /// Puts one command through the log, here or at the leader, and returns its reply.
+    ///
+    /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown fate is repeated only
+    /// where the command carries a request id, which makes the repetition harmless.
+    pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+        self.check_space(&command)?;
+        let repeatable = command.request_id.is_some();
+        let encoded = codec::encode_command(&command);
+        drop(command);
+        if encoded.len() > COMMAND_BYTES_MAX {
+            return Err(AppError::TooLarge { actual: encoded.len(), limit: COMMAND_BYTES_MAX });
+        }
+        let mut may_be_in_log = false;
+        loop {
+            let fate = self.inner.proposer.submit(encoded.clone(), false)?;
+            match tokio::time::timeout_at(deadline.into(), fate).await {
+                Ok(Ok(Fate::Decided(reply))) => return Ok(reply),
+                Ok(Ok(Fate::NotProposed)) => {}
+                Ok(Ok(Fate::Unknown)) | Ok(Err(_)) => may_be_in_log = true,
+                Err(_deadline) => return Err(AppError::Unknown),
+            }
+            if may_be_in_log && !repeatable {
+                return Err(AppError::Unknown);
+            }
+            if !self.wait_for_leader(deadline).await {
+                return Err(if may_be_in_log { AppError::Unknown } else { self.no_leader_error() });
+            }
+        }
+    }
+
+    /// Waits a moment, then until a leader is known. False: the deadline passed.
+    async fn wait_for_leader(&self, deadline: Instant) -> bool {
+        let mut changes = self.inner.view.subscribe();
+        let known = async {
+            tokio::time::sleep(TRY_AGAIN).await;
+            // The view lives as long as the app: the channel cannot close.
+            let _ = changes.wait_for(|leadership| leadership.leader.is_some()).await;
+        };
+        tokio::time::timeout_at(deadline.into(), known).await.is_ok()
+    }
+
+    fn no_leader_error(&self) -> AppError {
+        match self.inner.view.now().leader {
+            None => AppError::NoLeader,
+            Some(_) => AppError::TimeoutNotProposed,
+        }
+    }
+
+    /// Refuses what would grow the state on a disk that is nearly full. Removals pass: they are the way out.
+    fn check_space(&self, command: &Command) -> Result<(), AppError> {
+        use quorate_store::space::Space;
+        use quorate_store::types::{Action, Change};
+        let shrinks = match &command.action {
+            Action::Write(op) => matches!(op.change, Change::Remove),
+            Action::Maintain(_) => true,
+        };
+        match self.inner.space.state() {
+            Space::Low { free, needed } if !shrinks => Err(AppError::NoSpace(format!(
+                "the data disk of node {} has {free} bytes free, writes need {needed}; free some space or remove keys",
+                self.node_id()
+            ))),
+            Space::Low { .. } | Space::Ok => Ok(()),
+        }
     }
 
     /// Returns once reads of [`Self::state`] are as fresh as asked for.
-    pub async fn read_barrier(&self, _consistency: Consistency, _deadline: Instant) -> Result<(), AppError> {
-        unimplemented!("stub")
+    pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
+        match consistency {
+            Consistency::Linearizable => self.linearizable_barrier(deadline).await,
+            Consistency::Local if self.inner.recovered.load(Ordering::Relaxed) => Ok(()),
+            Consistency::Local => Err(AppError::NotReady("the node is still applying its log again".into())),
+            Consistency::AtLeast(revision) => {
+                let reached = self.inner.state.wait_revision(revision);
+                tokio::time::timeout_at(deadline.into(), reached).await.map_err(|_| AppError::TimeoutNotProposed)
+            }
+        }
+    }
+
+    async fn linearizable_barrier(&self, deadline: Instant) -> Result<(), AppError> {
+        loop {
+            let confirmed = async {
+                let index = self.inner.read_index.index().await?;
+                self.inner.state.wait_applied(index).await;
+                Some(())
+            };
+            match tokio::time::timeout_at(deadline.into(), confirmed).await {
+                Ok(Some(())) => return Ok(()),
+                Ok(None) if self.wait_for_leader(deadline).await => {}
+                Ok(None) | Err(_) => return Err(self.no_leader_error()),
+            }
+        }
     }
 
     /// The state to read from, after [`Self::read_barrier`].
     pub fn state(&self) -> &StateReader {
-        unimplemented!("stub")
+        &self.inner.state
     }
 
     /// Term, leader, revision for the response headers; never blocks, a few nanoseconds.
     pub fn glance(&self) -> ClusterGlance {
-        unimplemented!("stub")
-    }
-
-    /// Milliseconds since this node last heard from a leader (0 on the leader); `None` if it never did. For `local` reads.
-    pub fn staleness_ms(&self) -> Option<u64> {
-        unimplemented!("stub")
-    }
-
-    /// The cluster as this node sees it.
-    pub fn status(&self) -> quorate_client::api::StatusAnswer {
-        unimplemented!("stub")
-    }
-
-    /// Hands leadership to the best follower, or to `to`. Returns once another node leads.
-    pub async fn transfer_leader(&self, _to: Option<u64>, _deadline: Instant) -> Result<u64, AppError> {
-        unimplemented!("stub")
+        let leadership = self.inner.view.now();
+        ClusterGlance {
+            term: leadership.term,
+            leader_id: leadership.leader,
+            revision: self.inner.state.position().revision,
+        }
     }
 
     /// Why this node should not be sent traffic, if so (cheap part of `/readyz`; the other part is a real read).
     pub fn unready_reason(&self) -> Option<String> {
-        unimplemented!("stub")
+        if self.inner.stopping.load(Ordering::Relaxed) {
+            return Some("the node is stopping".into());
+        }
+        if !self.inner.recovered.load(Ordering::Relaxed) {
+            return Some("the node is still applying its log again".into());
+        }
+        self.inner.view.now().leader.is_none().then(|| "no leader is known at the moment".into())
+    }
+
+    /// From now on the node tells load balancers to go elsewhere.
+    pub fn begin_stop(&self) {
+        self.inner.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Local reads are allowed from now on.
+    pub fn mark_recovered(&self) {
+        self.inner.recovered.store(true, Ordering::Relaxed);
     }
 }

@@ -1,7 +1,7 @@
 //! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
 
 use bincode::{Decode, Encode};
-use quorate_store::raft::wire::{LogIdRecord, MembershipRecord, MemberRecord};
+use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
 /// A question from one node to another.
@@ -54,8 +54,8 @@ pub enum PeerResponse {
     Done,
     /// To [`PeerRequest::ReadIndex`].
     ReadIndex {
-        /// The entry to wait for.
-        log_id: LogIdRecord,
+        /// The log index to wait for before reading.
+        index: u64,
     },
     /// To [`PeerRequest::Forward`]: one for each command.
     Forwarded {

@@ -1,0 +1,273 @@
+//! From an empty disk to a member: one idempotent join list, the same on every node.
+//!
+//! Owns the decision between founding a cluster, joining one and being refused. Never founds a second cluster: only the
+//! lowest node of the list founds, only when every node of the list answered, and only when none of them has one already.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use openraft::errors::{InitializeError, RaftError};
+use quorate_store::raft::wire::MemberRecord;
+use quorate_store::raft::{Member, NodeId};
+
+use super::App;
+use super::peers::AskError;
+use super::service::Service;
+use crate::peer::CallError;
+use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
+
+/// Between two rounds of questions.
+const ROUND: Duration = Duration::from_millis(100);
+/// For one question.
+const ASK: Duration = Duration::from_millis(1_000);
+/// For an answer to a join, which includes catching up.
+const JOIN: Duration = Duration::from_secs(70);
+
+/// Why this node cannot become or be a member. A sentence for people; the process ends with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// The join list: node id to peer address. Includes this node.
+pub type JoinList = BTreeMap<NodeId, String>;
+
+/// Makes this node a member. Returns once it is one; on a disk that has a membership already, at once.
+pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -> Result<(), Refused> {
+    let mut said = String::new();
+    loop {
+        if super::service::membership(app).is_some() {
+            return Ok(());
+        }
+        let hellos = ask_all(app, list).await?;
+        let step = decide(app.node_id(), &service.identity.load(), list, &hellos)?;
+        let now = format!("{step}");
+        if now != said {
+            tracing::info!("{now}");
+            said = now;
+        }
+        match step {
+            Step::Wait { .. } => {}
+            Step::Found { cluster_id, members } => found(app, service, list, cluster_id, members).await?,
+            Step::Join { cluster_id, through } => join(app, service, cluster_id, &through).await?,
+            Step::Listed { cluster_id } => record(service, cluster_id).await?,
+        }
+        tokio::time::sleep(ROUND).await;
+    }
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// Nothing yet; these nodes are silent, or the founder has not acted.
+    Wait { silent: Vec<NodeId>, founder: NodeId },
+    /// Found the cluster with these members.
+    Found { cluster_id: Option<u128>, members: BTreeMap<NodeId, MemberRecord> },
+    /// Ask an existing cluster to take this node in.
+    Join { cluster_id: u128, through: BTreeMap<NodeId, String> },
+    /// The cluster lists this node already; replication will reach it.
+    Listed { cluster_id: u128 },
+}
+
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Wait { silent, founder } if silent.is_empty() => {
+                write!(f, "waiting for node {founder} to found the cluster")
+            }
+            Self::Wait { silent, .. } => write!(f, "waiting for nodes {silent:?} of the join list to answer"),
+            Self::Found { members, .. } => write!(f, "founding a cluster of nodes {:?}", members.keys()),
+            Self::Join { cluster_id, .. } => write!(f, "joining cluster {cluster_id:032x}"),
+            Self::Listed { cluster_id } => write!(f, "waiting for the log of cluster {cluster_id:032x}"),
+        }
+    }
+}
+
+/// The pure decision.
+fn decide(
+    self_id: NodeId,
+    identity: &quorate_store::identity::Identity,
+    list: &JoinList,
+    hellos: &BTreeMap<NodeId, HelloAnswer>,
+) -> Result<Step, Refused> {
+    for hello in hellos.values() {
+        if let (Some(cluster_id), Some(membership)) = (hello.cluster_id, &hello.membership) {
+            return match membership.nodes.get(&self_id) {
+                Some(member) if member.incarnation == identity.incarnation => Ok(Step::Listed { cluster_id }),
+                Some(member) => Err(wiped(self_id, cluster_id, member.incarnation)),
+                None => {
+                    let through = membership.nodes.iter().map(|(id, member)| (*id, member.peer_addr.clone())).collect();
+                    Ok(Step::Join { cluster_id, through })
+                }
+            };
+        }
+    }
+    let silent: Vec<NodeId> = list.keys().copied().filter(|id| *id != self_id && !hellos.contains_key(id)).collect();
+    let founder = *list.keys().next().ok_or_else(|| Refused("the join list is empty".into()))?;
+    if founder != self_id || !silent.is_empty() {
+        return Ok(Step::Wait { silent, founder });
+    }
+    let cluster_id = agreed_cluster(identity.cluster_id, hellos)?;
+    let members = hellos.iter().map(|(id, hello)| (*id, hello.member.clone())).collect();
+    Ok(Step::Found { cluster_id, members })
+}
+
+fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refused {
+    Refused(format!(
+        "node {self_id} is a member of cluster {cluster_id:032x} with another disk (incarnation {known:032x}), and this data \
+         directory is new: a node that lost its disk must not come back as itself. Bring the old directory back, or remove \
+         node {self_id} from the cluster and start under a node id that was never used"
+    ))
+}
+
+/// The id that an interrupted founding left behind, if any.
+fn agreed_cluster(own: Option<u128>, hellos: &BTreeMap<NodeId, HelloAnswer>) -> Result<Option<u128>, Refused> {
+    let mut agreed = own;
+    for hello in hellos.values() {
+        match (agreed, hello.cluster_id) {
+            (Some(one), Some(other)) if one != other => {
+                return Err(Refused(format!(
+                    "node {} belongs to cluster {other:032x}, others of the join list to {one:032x}: they cannot form one cluster",
+                    hello.node_id
+                )));
+            }
+            (None, Some(other)) => agreed = Some(other),
+            _ => {}
+        }
+    }
+    Ok(agreed)
+}
+
+/// Asks all others who they are. Silence is no answer; a refusal ends this node.
+async fn ask_all(app: &App, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refused> {
+    let self_id = app.node_id();
+    let others = list.iter().filter(|(id, _)| **id != self_id);
+    let questions = others.map(|(id, addr)| async move {
+        (*id, app.peers().ask_at(addr, *id, PeerRequest::Hello, Instant::now() + ASK).await)
+    });
+    let mut hellos = BTreeMap::new();
+    for (id, answer) in join_all(questions).await {
+        match answer {
+            Ok(PeerResponse::Hello(hello)) => drop(hellos.insert(id, hello)),
+            Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
+            Err(AskError::Call(CallError::Refused(reason))) => {
+                return Err(Refused(format!("node {id} of the join list refuses this node: {reason}")));
+            }
+            Err(error) => tracing::debug!(node = id, %error, "no answer to Hello"),
+        }
+    }
+    Ok(hellos)
+}
+
+/// Founds the cluster: own disk first, then the others', then Raft. Each step may be repeated after a crash.
+async fn found(
+    app: &App,
+    service: &Arc<Service>,
+    list: &JoinList,
+    cluster_id: Option<u128>,
+    mut members: BTreeMap<NodeId, MemberRecord>,
+) -> Result<(), Refused> {
+    let cluster_id = cluster_id.unwrap_or_else(rand::random);
+    record(service, cluster_id).await?;
+    for (id, addr) in list.iter().filter(|(id, _)| **id != app.node_id()) {
+        match app.peers().ask_at(addr, *id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
+            Ok(PeerResponse::Done) => {}
+            Ok(PeerResponse::Refused { reason }) => return Err(Refused(format!("node {id} refuses adoption: {reason}"))),
+            // The next round asks again, with the same cluster id.
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
+    members.insert(app.node_id(), service.member.clone());
+    let members: BTreeMap<NodeId, Member> = members.into_iter().map(|(id, member)| (id, member.into())).collect();
+    match app.raft().initialize(members).await {
+        Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
+        Err(error) => Err(Refused(format!("the cluster could not be founded: {error}"))),
+    }
+}
+
+async fn join(
+    app: &App,
+    service: &Arc<Service>,
+    cluster_id: u128,
+    through: &BTreeMap<NodeId, String>,
+) -> Result<(), Refused> {
+    record(service, cluster_id).await?;
+    let question = PeerRequest::Join { node_id: app.node_id(), member: service.member.clone() };
+    for (id, addr) in through {
+        match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
+            Ok(PeerResponse::Done) => return Ok(()),
+            Ok(PeerResponse::Refused { reason }) => return Err(Refused(format!("node {id} refuses to take this node in: {reason}"))),
+            // Not the leader, or silent: another one, or the next round.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn record(service: &Arc<Service>, cluster_id: u128) -> Result<(), Refused> {
+    service.record_cluster(cluster_id).await.map_err(Refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_store::identity::Identity;
+    use quorate_store::raft::wire::MembershipRecord;
+
+    fn list() -> JoinList {
+        (1..=3).map(|id| (id, format!("127.0.0.1:720{id}"))).collect()
+    }
+
+    fn identity(node_id: NodeId) -> Identity {
+        Identity { cluster_id: None, node_id, incarnation: u128::from(node_id) }
+    }
+
+    fn member(id: NodeId) -> MemberRecord {
+        MemberRecord { peer_addr: format!("127.0.0.1:720{id}"), client_addr: String::new(), incarnation: id.into() }
+    }
+
+    fn hello(id: NodeId, cluster_id: Option<u128>, members: &[NodeId]) -> (NodeId, HelloAnswer) {
+        let nodes: BTreeMap<_, _> = members.iter().map(|id| (*id, member(*id))).collect();
+        let configs = vec![members.iter().copied().collect()];
+        let membership = (!members.is_empty()).then_some(MembershipRecord { configs, nodes });
+        (id, HelloAnswer { node_id: id, member: member(id), cluster_id, membership })
+    }
+
+    #[test]
+    fn only_the_lowest_node_founds_and_only_when_all_answered() {
+        let both = BTreeMap::from([hello(2, None, &[]), hello(3, None, &[])]);
+        assert!(matches!(decide(1, &identity(1), &list(), &both), Ok(Step::Found { cluster_id: None, .. })));
+        let one = BTreeMap::from([hello(2, None, &[])]);
+        let step = decide(1, &identity(1), &list(), &one).unwrap();
+        assert_eq!(step, Step::Wait { silent: vec![3], founder: 1 });
+        let others = BTreeMap::from([hello(1, None, &[]), hello(3, None, &[])]);
+        let step = decide(2, &identity(2), &list(), &others).unwrap();
+        assert_eq!(step, Step::Wait { silent: vec![], founder: 1 });
+    }
+
+    #[test]
+    fn an_interrupted_founding_continues_under_its_cluster_id() {
+        let hellos = BTreeMap::from([hello(2, Some(7), &[]), hello(3, None, &[])]);
+        let step = decide(1, &identity(1), &list(), &hellos).unwrap();
+        assert!(matches!(step, Step::Found { cluster_id: Some(7), .. }), "{step:?}");
+        let torn = BTreeMap::from([hello(2, Some(7), &[]), hello(3, Some(8), &[])]);
+        assert!(decide(1, &identity(1), &list(), &torn).unwrap_err().0.contains("cannot form one cluster"));
+    }
+
+    #[test]
+    fn a_wiped_node_is_refused_under_its_old_id() {
+        let hellos = BTreeMap::from([hello(2, Some(7), &[1, 2, 3])]);
+        let wiped = Identity { incarnation: 99, ..identity(1) };
+        let refusal = decide(1, &wiped, &list(), &hellos).unwrap_err();
+        assert!(refusal.0.contains("lost its disk"), "{refusal}");
+        assert_eq!(decide(1, &identity(1), &list(), &hellos).unwrap(), Step::Listed { cluster_id: 7 });
+    }
+
+    #[test]
+    fn an_empty_node_joins_a_cluster_that_does_not_list_it() {
+        let hellos = BTreeMap::from([hello(2, Some(7), &[2, 3])]);
+        let step = decide(1, &identity(1), &list(), &hellos).unwrap();
+        assert!(matches!(step, Step::Join { cluster_id: 7, .. }), "{step:?}");
+    }
+}

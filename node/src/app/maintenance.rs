@@ -1,0 +1,105 @@
+//! The leader's own housekeeping: expiry, history compaction, and the clock that deadlines count.
+//!
+//! Owns when to propose what. Never changes state itself: each step is a log entry, re-checked when it is applied, so two
+//! nodes that both believe to lead can at worst propose the same step twice.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quorate_store::codec;
+use quorate_store::state::{StateFault, StateReader};
+use quorate_store::types::{Action, Command, Maintenance, Outcome};
+use tokio_util::sync::CancellationToken;
+
+use super::proposer::ProposerParts;
+
+/// How often the leader looks at the first deadline. Bounds how late an expiry is.
+const TICK: Duration = Duration::from_millis(50);
+/// While any deadline is pending the clock is committed this often, so that a failover loses little of it.
+const CLOCK_COMMIT: Duration = Duration::from_secs(1);
+/// How often the leader looks for history to drop.
+const COMPACT_EVERY: Duration = Duration::from_secs(5);
+/// Entries expired by one command: bounds the time one apply takes.
+const EXPIRE_LIMIT: u32 = 256;
+/// Audit groups dropped by one command, for the same reason.
+const COMPACT_GROUPS: u32 = 64;
+
+/// How much history is kept: whichever of the two keeps more.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Milliseconds of cluster clock.
+    pub keep_ms: u64,
+    /// Revisions.
+    pub keep_revisions: u64,
+}
+
+/// Runs until the token is cancelled; does nothing while another node leads.
+pub async fn run(parts: Arc<ProposerParts>, retention: Retention, stop: CancellationToken) {
+    let mut keeper = Keeper { parts, retention, clock_committed: Instant::now(), compacted: Instant::now() };
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if keeper.parts.view.now().leader != Some(keeper.parts.self_id) {
+            continue;
+        }
+        if let Err(fault) = keeper.tick().await {
+            // The state machine meets the same damage and stops the node; here it only must not pass in silence.
+            tracing::error!(%fault, "housekeeping");
+        }
+    }
+}
+
+struct Keeper {
+    parts: Arc<ProposerParts>,
+    retention: Retention,
+    clock_committed: Instant,
+    compacted: Instant,
+}
+
+impl Keeper {
+    fn state(&self) -> &StateReader {
+        &self.parts.state
+    }
+
+    async fn tick(&mut self) -> Result<(), StateFault> {
+        if let Some(deadline) = self.state().first_deadline()? {
+            match self.parts.clock_now() {
+                Some(now) if deadline <= now => self.repeat(Maintenance::ExpireDue { limit: EXPIRE_LIMIT }).await,
+                _ if self.clock_committed.elapsed() >= CLOCK_COMMIT => self.commit_clock().await,
+                _ => {}
+            }
+        }
+        if self.compacted.elapsed() >= COMPACT_EVERY {
+            self.compacted = Instant::now();
+            let Retention { keep_ms, keep_revisions } = self.retention;
+            if let Some(revision) = self.state().compactable_to(keep_ms, keep_revisions)? {
+                self.repeat(Maintenance::Compact { revision, groups_max: COMPACT_GROUPS }).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit_clock(&mut self) {
+        // Not proposed or unknown: the next tick does it again.
+        if self.parts.write_batch(Vec::new()).await.is_ok() {
+            self.clock_committed = Instant::now();
+        }
+    }
+
+    /// Proposes the step until it finds nothing more to do, or does not get through.
+    async fn repeat(&mut self, step: Maintenance) {
+        let command = Command { request_id: None, principal: String::new(), action: Action::Maintain(step) };
+        let command = codec::encode_command(&command);
+        while let Ok(replies) = self.parts.write_batch(vec![command.clone()]).await {
+            self.clock_committed = Instant::now();
+            match replies.first().map(|reply| &reply.outcome) {
+                Some(Outcome::Maintained { more: true, removed }) if *removed > 0 => {}
+                _ => return,
+            }
+        }
+    }
+}

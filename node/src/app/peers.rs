@@ -1,0 +1,74 @@
+//! The other members by number: where they are, and questions to them.
+//!
+//! Owns the address book, kept in step with the membership. Never dials by itself: connections are the transport's.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use quorate_store::raft::wire::MemberRecord;
+use quorate_store::raft::{Membership, NodeId};
+
+use crate::peer::message::{PeerRequest, PeerResponse};
+use crate::peer::{CallError, PeerNet};
+
+/// Why a question to another node brought no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The membership has no such node.
+    #[error("node {0} is not a member")]
+    NotAMember(NodeId),
+    /// The transport failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+impl AskError {
+    /// Whether the other node cannot have acted on the question.
+    pub fn is_certainly_not_processed(&self) -> bool {
+        match self {
+            Self::NotAMember(_) | Self::Call(CallError::NotSent(_) | CallError::Refused(_)) => true,
+            Self::Call(CallError::Lost(_)) => false,
+        }
+    }
+}
+
+/// The address book over the transport.
+pub struct Peers {
+    net: PeerNet,
+    members: ArcSwap<BTreeMap<NodeId, MemberRecord>>,
+}
+
+impl Peers {
+    /// An empty book.
+    pub fn new(net: PeerNet) -> Self {
+        Self { net, members: ArcSwap::default() }
+    }
+
+    /// Replaces the book by the members of a newer membership.
+    pub fn learn(&self, membership: &Membership) {
+        let members = membership.nodes().map(|(id, member)| (*id, MemberRecord::from(member))).collect();
+        if **self.members.load() != members {
+            self.members.store(members.into());
+        }
+    }
+
+    /// The members as last learned.
+    pub fn members(&self) -> std::sync::Arc<BTreeMap<NodeId, MemberRecord>> {
+        self.members.load_full()
+    }
+
+    /// Asks a member.
+    pub async fn ask(&self, to: NodeId, question: PeerRequest, by: Instant) -> Result<PeerResponse, AskError> {
+        let addr = match self.members.load().get(&to) {
+            Some(member) => member.peer_addr.clone(),
+            None => return Err(AskError::NotAMember(to)),
+        };
+        Ok(self.net.call(&addr, Some(to), question, by).await?)
+    }
+
+    /// Asks whoever listens at an address, as found in a join list.
+    pub async fn ask_at(&self, addr: &str, to: NodeId, question: PeerRequest, by: Instant) -> Result<PeerResponse, AskError> {
+        Ok(self.net.call(addr, Some(to), question, by).await?)
+    }
+}

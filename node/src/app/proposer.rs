@@ -1,0 +1,259 @@
+//! The write path: gathers concurrent commands into groups and gets each group decided, here or at the leader.
+//!
+//! Owns the queue of commands that wait for a group, and the fate reported for each. Never retries: a command whose fate
+//! is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::raft::ReadPolicy;
+use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
+use quorate_store::raft::{EncodedBatch, NodeId};
+use quorate_store::types::Batch;
+use quorate_store::{codec, raft::CommittedLeaderId};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::clock::{Clock, wall_now};
+use super::peers::Peers;
+use super::view::View;
+use super::{AppError, Raft};
+use crate::peer::message::{Fate, PeerRequest, PeerResponse};
+use quorate_store::state::StateReader;
+
+/// Groups on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
+/// and the cost of a group is what limits throughput.
+const GROUPS_IN_FLIGHT_MAX: usize = 2;
+
+/// Commands waiting for a group. Beyond it clients are told to come again.
+const QUEUE_COMMANDS_MAX: usize = 16_384;
+
+/// Bytes of commands waiting for a group.
+const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long one try at a remote leader may take before its commands count as `Unknown` and go elsewhere.
+const FORWARD_TRY: Duration = Duration::from_millis(1_000);
+
+/// A command on its way.
+pub struct Pending {
+    command: Bytes,
+    /// Came from a peer: decide it here or not at all, so that two nodes never pass it to and fro.
+    local_only: bool,
+    done: oneshot::Sender<Fate>,
+}
+
+/// The queue's front end. Cheap to clone.
+#[derive(Clone)]
+pub struct Proposer {
+    queue: mpsc::Sender<Pending>,
+    queued_bytes: Arc<AtomicUsize>,
+}
+
+/// What the proposer works with.
+pub struct ProposerParts {
+    /// The Raft group.
+    pub raft: Raft,
+    /// For the clock at the start of a leadership.
+    pub state: StateReader,
+    /// Who leads.
+    pub view: Arc<View>,
+    /// The leader's clocks.
+    pub clock: Arc<Clock>,
+    /// The way to other nodes.
+    pub peers: Arc<Peers>,
+    /// This node.
+    pub self_id: NodeId,
+}
+
+impl Proposer {
+    /// Starts the gathering task; it ends when the last clone of the proposer is dropped.
+    pub fn start(parts: ProposerParts) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
+        let queued_bytes = Arc::new(AtomicUsize::new(0));
+        let gatherer = Gatherer { waiting, queued_bytes: queued_bytes.clone(), parts: Arc::new(parts) };
+        tokio::spawn(gatherer.run());
+        Self { queue, queued_bytes }
+    }
+
+    /// Queues one encoded command; the receiver tells its fate. A dropped receiver withdraws a command that is not yet
+    /// in a group. Fails where the queue is full: nothing was proposed.
+    pub fn submit(&self, command: Bytes, local_only: bool) -> Result<oneshot::Receiver<Fate>, AppError> {
+        let length = command.len();
+        if self.queued_bytes.fetch_add(length, Ordering::Relaxed) + length > QUEUE_BYTES_MAX {
+            self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+            return Err(AppError::Overloaded);
+        }
+        let (done, fate) = oneshot::channel();
+        self.queue.try_send(Pending { command, local_only, done }).map_err(|error| {
+            self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+            match error {
+                mpsc::error::TrySendError::Full(_) => AppError::Overloaded,
+                mpsc::error::TrySendError::Closed(_) => AppError::NotReady("the node is stopping".into()),
+            }
+        })?;
+        Ok(fate)
+    }
+}
+
+struct Gatherer {
+    waiting: mpsc::Receiver<Pending>,
+    queued_bytes: Arc<AtomicUsize>,
+    parts: Arc<ProposerParts>,
+}
+
+impl Gatherer {
+    async fn run(mut self) {
+        let in_flight = Arc::new(Semaphore::new(GROUPS_IN_FLIGHT_MAX));
+        let mut left_over = None;
+        loop {
+            let first = match left_over.take() {
+                Some(pending) => pending,
+                None => match self.waiting.recv().await {
+                    Some(pending) => pending,
+                    None => return,
+                },
+            };
+            // Waiting for the permit with a command in hand is what makes groups: the queue fills meanwhile.
+            let permit = in_flight.clone().acquire_owned().await.expect("the semaphore is never closed");
+            let group;
+            (group, left_over) = self.gather(first);
+            let parts = self.parts.clone();
+            tokio::spawn(async move {
+                parts.decide(group).await;
+                drop(permit);
+            });
+        }
+    }
+
+    /// Takes what waits, up to the bounds of a batch. The second part did not fit any more.
+    fn gather(&mut self, first: Pending) -> (Vec<Pending>, Option<Pending>) {
+        let mut bytes = 0;
+        let mut group = Vec::with_capacity(64);
+        let mut next = Some(first);
+        while let Some(pending) = next.take().or_else(|| self.waiting.try_recv().ok()) {
+            let length = pending.command.len();
+            if !group.is_empty() && bytes + length > BATCH_BYTES_SOFT_MAX {
+                return (group, Some(pending));
+            }
+            self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+            bytes += length;
+            group.push(pending);
+            if group.len() == BATCH_COMMANDS_MAX {
+                break;
+            }
+        }
+        (group, None)
+    }
+}
+
+impl ProposerParts {
+    async fn decide(&self, group: Vec<Pending>) {
+        // Whoever gave up waiting is told nothing, so its command must not be proposed behind its back if avoidable.
+        let group: Vec<Pending> = group.into_iter().filter(|pending| !pending.done.is_closed()).collect();
+        match self.view.now().leader {
+            Some(leader) if leader == self.self_id => self.propose(group).await,
+            Some(leader) => {
+                let (stranded, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.local_only);
+                settle(stranded, || Fate::NotProposed);
+                self.forward(leader, group).await;
+            }
+            None => settle(group, || Fate::NotProposed),
+        }
+    }
+
+    async fn propose(&self, group: Vec<Pending>) {
+        if group.is_empty() {
+            return;
+        }
+        let commands = group.iter().map(|pending| pending.command.clone()).collect();
+        match self.write_batch(commands).await {
+            Ok(replies) => {
+                assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
+                for (pending, reply) in group.into_iter().zip(replies) {
+                    // The receiver may have given up; its outcome is in the request table.
+                    let _ = pending.done.send(Fate::Decided(reply));
+                }
+            }
+            Err(fate) => settle(group, || fate.clone()),
+        }
+    }
+
+    /// Stamps and proposes one batch; for the node's own housekeeping too (an empty batch moves the clocks).
+    pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<quorate_store::types::Reply>, Fate> {
+        let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
+        let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
+        match self.raft.write(EncodedBatch(batch)).with_leader(leadership).await {
+            Ok(response) => Ok(response.data.replies),
+            // Rejected before it was appended: openraft gives these two for nothing else.
+            Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {
+                Err(Fate::NotProposed)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a proposed batch has an unknown fate");
+                Err(Fate::Unknown)
+            }
+        }
+    }
+
+    /// The current leadership, if it is ours, and its clock. The first call under a leadership waits until everything
+    /// committed before it is applied here, so that the clock continues from the last replicated value.
+    async fn stamp(&self) -> Option<(CommittedLeaderId, u64)> {
+        let leadership = self.raft.as_leader().ok()?.to_committed_leader_id();
+        if let Some(clock) = self.clock.cluster_now(&leadership) {
+            return Some((leadership, clock));
+        }
+        let linearizer = match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
+            Ok(linearizer) => linearizer,
+            Err(error) => {
+                tracing::debug!(%error, "leadership not confirmed yet");
+                return None;
+            }
+        };
+        self.state.wait_applied(linearizer.read_log_id().index()).await;
+        // The read above may have been confirmed under a newer leadership of this same node.
+        let confirmed = self.raft.as_leader().ok()?.to_committed_leader_id();
+        self.clock.anchor(confirmed, self.state.position().clock);
+        let clock = self.clock.cluster_now(&confirmed)?;
+        Some((confirmed, clock))
+    }
+
+    /// The leader's clock, if this node leads and has stamped something.
+    pub fn clock_now(&self) -> Option<u64> {
+        self.clock.cluster_now(&self.raft.as_leader().ok()?.to_committed_leader_id())
+    }
+
+    async fn forward(&self, leader: NodeId, group: Vec<Pending>) {
+        if group.is_empty() {
+            return;
+        }
+        let commands = group.iter().map(|pending| pending.command.to_vec()).collect();
+        let answer = self.peers.ask(leader, PeerRequest::Forward { commands }, Instant::now() + FORWARD_TRY).await;
+        match answer {
+            Ok(PeerResponse::Forwarded { fates }) if fates.len() == group.len() => {
+                for (pending, fate) in group.into_iter().zip(fates) {
+                    // The receiver may have given up; its outcome is in the request table.
+                    let _ = pending.done.send(fate);
+                }
+            }
+            Ok(PeerResponse::NotLeader { .. } | PeerResponse::Refused { .. }) => settle(group, || Fate::NotProposed),
+            Ok(other) => {
+                tracing::warn!(leader, ?other, "an answer to Forward that is none");
+                settle(group, || Fate::Unknown);
+            }
+            Err(error) if error.is_certainly_not_processed() => settle(group, || Fate::NotProposed),
+            Err(error) => {
+                tracing::debug!(leader, %error, "forwarded commands have an unknown fate");
+                settle(group, || Fate::Unknown);
+            }
+        }
+    }
+}
+
+fn settle(group: Vec<Pending>, fate: impl Fn() -> Fate) {
+    for pending in group {
+        // The receiver may have given up; it will find the truth through its request id.
+        let _ = pending.done.send(fate());
+    }
+}

@@ -1,0 +1,122 @@
+//! The read path: one read-index question in flight serves every reader that asked before it began.
+//!
+//! Owns the queue of waiting readers. Never answers from a lease or a clock: each question is confirmed by a quorum, and a
+//! reader only ever joins a question that starts after it arrived.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use openraft::errors::{LinearizableReadError, RaftError};
+use openraft::raft::ReadPolicy;
+use quorate_store::raft::NodeId;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::peers::Peers;
+use super::view::View;
+use super::Raft;
+use crate::peer::message::{PeerRequest, PeerResponse};
+
+/// Questions in flight at once: a second one may start while the first waits for its quorum.
+const QUESTIONS_IN_FLIGHT_MAX: usize = 2;
+
+/// Readers waiting for the next question.
+const QUEUE_MAX: usize = 65_536;
+
+/// How long one question to a remote leader may take before the readers ask again.
+const ASK_TRY: Duration = Duration::from_millis(500);
+
+/// The log index to wait for, or that this try found no leader able to tell.
+type Answer = Option<u64>;
+
+/// The front end. Cheap to clone.
+#[derive(Clone)]
+pub struct ReadIndex {
+    queue: mpsc::Sender<oneshot::Sender<Answer>>,
+    asker: Arc<Asker>,
+}
+
+struct Asker {
+    raft: Raft,
+    view: Arc<View>,
+    peers: Arc<Peers>,
+    self_id: NodeId,
+}
+
+impl ReadIndex {
+    /// Starts the gathering task; it ends when the last clone is dropped.
+    pub fn start(raft: Raft, view: Arc<View>, peers: Arc<Peers>, self_id: NodeId) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE_MAX);
+        let asker = Arc::new(Asker { raft, view, peers, self_id });
+        tokio::spawn(gather(waiting, asker.clone()));
+        Self { queue, asker }
+    }
+
+    /// The log index that a read arriving now has to wait for; `None` where no leader could be asked by this try.
+    pub async fn index(&self) -> Answer {
+        let (answer, waiting) = oneshot::channel();
+        self.queue.send(answer).await.ok()?;
+        waiting.await.ok().flatten()
+    }
+
+    /// The same for a peer's readers: answers only while this node leads.
+    pub async fn index_as_leader(&self) -> Answer {
+        if self.asker.view.now().leader != Some(self.asker.self_id) {
+            return None;
+        }
+        self.index().await
+    }
+}
+
+async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, asker: Arc<Asker>) {
+    let in_flight = Arc::new(Semaphore::new(QUESTIONS_IN_FLIGHT_MAX));
+    loop {
+        let mut readers = Vec::with_capacity(64);
+        let permit = in_flight.clone().acquire_owned().await.expect("the semaphore is never closed");
+        if waiting.recv_many(&mut readers, QUEUE_MAX).await == 0 {
+            return;
+        }
+        let asker = asker.clone();
+        tokio::spawn(async move {
+            let answer = asker.ask().await;
+            drop(permit);
+            for reader in readers {
+                // A reader that gave up needs no answer.
+                let _ = reader.send(answer);
+            }
+        });
+    }
+}
+
+impl Asker {
+    async fn ask(&self) -> Answer {
+        match self.view.now().leader? {
+            leader if leader == self.self_id => self.ask_own().await,
+            leader => self.ask_leader(leader).await,
+        }
+    }
+
+    async fn ask_own(&self) -> Answer {
+        match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
+            Ok(linearizer) => Some(linearizer.read_log_id().index()),
+            Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(_))) => None,
+            Err(error) => {
+                tracing::debug!(%error, "no quorum for a read");
+                None
+            }
+        }
+    }
+
+    async fn ask_leader(&self, leader: NodeId) -> Answer {
+        match self.peers.ask(leader, PeerRequest::ReadIndex, Instant::now() + ASK_TRY).await {
+            Ok(PeerResponse::ReadIndex { index }) => Some(index),
+            Ok(other) => {
+                tracing::debug!(leader, ?other, "no read index from the leader");
+                None
+            }
+            Err(error) => {
+                tracing::debug!(leader, %error, "no read index from the leader");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What this node answers to its peers.
+//!
+//! Owns the handlers behind [`PeerRequest`]. Never trusts a peer's claim to leadership or freshness: each question is
+//! checked against this node's own Raft group.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use openraft::async_runtime::WatchReceiver;
+use openraft::{ChangeMembers, errors};
+use quorate_store::identity::{self, Identity};
+use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
+use quorate_store::raft::{Member, NodeId};
+
+use super::App;
+use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
+use crate::peer::{PeerInfo, PeerService};
+
+/// How long a joining node may take to catch up before it has to ask again.
+const JOIN_MAX: Duration = Duration::from_secs(60);
+
+/// The answering side of a node. Lives before the app does: a node must be able to say hello before it has a cluster.
+pub struct Service {
+    /// The data directory, where an adoption is recorded.
+    pub data_dir: std::path::PathBuf,
+    /// Who this node is.
+    pub identity: Arc<arc_swap::ArcSwap<Identity>>,
+    /// Where it is reached.
+    pub member: MemberRecord,
+    /// The app, once it runs.
+    pub app: OnceLock<App>,
+}
+
+impl PeerService for Service {
+    fn handle(self: Arc<Self>, from: PeerInfo, request: PeerRequest) -> BoxFuture<'static, PeerResponse> {
+        Box::pin(async move {
+            match request {
+                PeerRequest::Hello => PeerResponse::Hello(self.hello()),
+                PeerRequest::Adopt { cluster_id } => self.adopt(&from, cluster_id).await,
+                other => match self.app.get() {
+                    Some(app) => answer(app, other).await,
+                    None => refused("the node is starting"),
+                },
+            }
+        })
+    }
+
+    fn known_incarnation(&self, node_id: NodeId) -> Option<u128> {
+        self.app.get()?.peers().members().get(&node_id).map(|member| member.incarnation)
+    }
+}
+
+impl Service {
+    fn hello(&self) -> HelloAnswer {
+        let identity = self.identity.load();
+        HelloAnswer {
+            node_id: identity.node_id,
+            member: self.member.clone(),
+            cluster_id: identity.cluster_id,
+            membership: self.app.get().and_then(membership),
+        }
+    }
+
+    async fn adopt(&self, from: &PeerInfo, cluster_id: u128) -> PeerResponse {
+        match self.record_cluster(cluster_id).await {
+            Ok(()) => {
+                tracing::info!(cluster = format!("{cluster_id:032x}"), by = from.node_id, "adopted");
+                PeerResponse::Done
+            }
+            Err(reason) => PeerResponse::Refused { reason },
+        }
+    }
+
+    /// Makes this node part of a cluster, durably. The same cluster again is fine.
+    pub async fn record_cluster(&self, cluster_id: u128) -> Result<(), String> {
+        let (data_dir, current) = (self.data_dir.clone(), self.identity.load_full());
+        let adopted = tokio::task::spawn_blocking(move || identity::adopt(&data_dir, &current, cluster_id))
+            .await
+            .map_err(|error| error.to_string())?
+            .map_err(|error| error.to_string())?;
+        self.identity.store(Arc::new(adopted));
+        Ok(())
+    }
+}
+
+/// The membership in force, once the group was initialized.
+pub fn membership(app: &App) -> Option<MembershipRecord> {
+    let metrics = app.raft().server_metrics();
+    let metrics = metrics.borrow_watched();
+    let membership = metrics.membership_config.membership();
+    membership.nodes().next().is_some().then(|| membership.into())
+}
+
+async fn answer(app: &App, request: PeerRequest) -> PeerResponse {
+    match request {
+        PeerRequest::Forward { commands } => forward(app, commands).await,
+        PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
+            Some(index) => PeerResponse::ReadIndex { index },
+            None => not_leader(app),
+        },
+        PeerRequest::Join { node_id, member } => join(app, node_id, member.into()).await,
+        PeerRequest::Digest => {
+            let applied = app.state().applied();
+            PeerResponse::Digest { index: applied.at.index, digest: applied.digest }
+        }
+        PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
+    }
+}
+
+async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
+    if app.inner.view.now().leader != Some(app.node_id()) {
+        return not_leader(app);
+    }
+    let submitted: Vec<_> =
+        commands.into_iter().map(|command| app.inner.proposer.submit(Bytes::from(command), true)).collect();
+    let mut fates = Vec::with_capacity(submitted.len());
+    for fate in submitted {
+        fates.push(match fate {
+            // A dropped sender means that the proposer ended with the command in its hands.
+            Ok(fate) => fate.await.unwrap_or(Fate::Unknown),
+            Err(_full) => Fate::NotProposed,
+        });
+    }
+    PeerResponse::Forwarded { fates }
+}
+
+/// Adds a node as a learner, then as a voter, unless it is one already. A member's disk is never exchanged silently.
+async fn join(app: &App, node_id: NodeId, member: Member) -> PeerResponse {
+    let known = app.peers().members().get(&node_id).cloned();
+    if let Some(known) = known.filter(|known| known.incarnation != member.incarnation) {
+        return refused(&format!(
+            "node {node_id} is a member of this cluster with another disk (incarnation {:032x}); \
+             remove it from the cluster, or join under a new node id",
+            known.incarnation
+        ));
+    }
+    let change = async {
+        app.raft().add_learner(node_id, member, true).await?;
+        app.raft().change_membership(ChangeMembers::AddVoterIds([node_id].into()), true).await
+    };
+    let Ok(changed) = tokio::time::timeout(JOIN_MAX, change).await else {
+        return refused(&format!("node {node_id} did not catch up within {JOIN_MAX:?}; it stays a learner, ask again"));
+    };
+    match changed {
+        Ok(_) => PeerResponse::Done,
+        Err(errors::RaftError::APIError(errors::ClientWriteError::ForwardToLeader(_))) => not_leader(app),
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+fn not_leader(app: &App) -> PeerResponse {
+    PeerResponse::NotLeader { leader: app.inner.view.now().leader }
+}
+
+fn refused(reason: &str) -> PeerResponse {
+    PeerResponse::Refused { reason: reason.into() }
+}

@@ -1,0 +1,113 @@
+//! The cluster as this node sees it, for people and scripts.
+//!
+//! Owns the conversion from openraft's metrics to the public [`StatusAnswer`]. Never used to decide anything.
+
+use std::time::Instant;
+
+use openraft::ServerState;
+use openraft::async_runtime::WatchReceiver;
+use quorate_client::api::{DigestAnswer, MemberView, Role, StatusAnswer};
+use quorate_store::raft::{LogId, TypeConfig};
+
+use super::App;
+
+impl App {
+    /// Milliseconds since this node last heard from a quorum (leader) or the leader is known to have led (follower: 0 while it
+    /// follows one); `None` while it knows no leader.
+    pub fn staleness_ms(&self) -> Option<u64> {
+        let metrics = self.inner.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        match metrics.last_quorum_acked {
+            Some(acked) => Some(elapsed_ms(*acked)),
+            None => metrics.current_leader.map(|_| 0),
+        }
+    }
+
+    /// Applied index and digest of this node.
+    pub fn digest(&self) -> DigestAnswer {
+        let applied = self.inner.state.applied();
+        DigestAnswer {
+            node_id: self.node_id(),
+            index: applied.at.index,
+            revision: applied.at.revision,
+            digest: format!("{:032x}", applied.digest),
+        }
+    }
+
+    /// The cluster as this node sees it.
+    pub fn status(&self) -> StatusAnswer {
+        let metrics = self.inner.raft.metrics().borrow_watched().clone();
+        let applied = self.inner.state.applied();
+        let identity = self.inner.identity.load();
+        let unready = self.unready_reason();
+        let members = member_views(&metrics);
+        let leader = metrics.current_leader.and_then(|id| members.iter().find(|member| member.id == id));
+        StatusAnswer {
+            cluster_id: identity.cluster_id.map(|id| format!("{id:032x}")).unwrap_or_default(),
+            node_id: identity.node_id,
+            incarnation: format!("{:032x}", identity.incarnation),
+            version: env!("CARGO_PKG_VERSION").into(),
+            role: role(&metrics),
+            ready: unready.is_none(),
+            warnings: unready.into_iter().chain(self.space_warning()).collect(),
+            leader_id: metrics.current_leader,
+            leader_client_addr: leader.map(|member| member.client_addr.clone()),
+            term: metrics.current_term,
+            last_log_index: metrics.last_log_index.unwrap_or(0),
+            committed_index: index(&metrics.local_committed),
+            applied_index: applied.at.index,
+            snapshot_index: index(&metrics.snapshot),
+            purged_index: index(&metrics.purged),
+            revision: applied.at.revision,
+            oldest_revision: applied.at.oldest_revision,
+            cluster_clock_ms: applied.at.clock,
+            digest: format!("{:032x}", applied.digest),
+            members,
+        }
+    }
+
+    fn space_warning(&self) -> Option<String> {
+        match self.inner.space.state() {
+            quorate_store::space::Space::Ok => None,
+            quorate_store::space::Space::Low { free, needed } => {
+                Some(format!("the data disk has {free} bytes free, writes need {needed}"))
+            }
+        }
+    }
+}
+
+fn member_views(metrics: &openraft::RaftMetrics<TypeConfig>) -> Vec<MemberView> {
+    let voters: Vec<u64> = metrics.membership_config.voter_ids().collect();
+    let matched = |id| metrics.replication.as_ref().and_then(|map| map.get(&id)).map(index);
+    let contact = |id| {
+        let heard = metrics.heartbeat.as_ref().and_then(|map| map.get(&id)).and_then(Option::as_ref);
+        heard.map(|instant| elapsed_ms(**instant))
+    };
+    let view = |(id, member): (&u64, &quorate_store::raft::Member)| MemberView {
+        id: *id,
+        peer_addr: member.peer_addr.clone(),
+        client_addr: member.client_addr.clone(),
+        voter: voters.contains(id),
+        matched_index: matched(*id),
+        last_contact_ms: contact(*id),
+    };
+    metrics.membership_config.nodes().map(view).collect()
+}
+
+fn role(metrics: &openraft::RaftMetrics<TypeConfig>) -> Role {
+    match metrics.state {
+        ServerState::Leader => Role::Leader,
+        ServerState::Follower => Role::Follower,
+        ServerState::Candidate => Role::Candidate,
+        ServerState::Learner if metrics.membership_config.get_node(&metrics.id).is_some() => Role::Learner,
+        ServerState::Learner | ServerState::Shutdown => Role::Outside,
+    }
+}
+
+fn index(log_id: &Option<LogId>) -> u64 {
+    log_id.as_ref().map_or(0, |id| id.index)
+}
+
+fn elapsed_ms(since: impl Into<Instant>) -> u64 {
+    u64::try_from(since.into().elapsed().as_millis()).unwrap_or(u64::MAX)
+}

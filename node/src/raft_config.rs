@@ -1,0 +1,38 @@
+//! openraft's configuration, each value with its reason.
+//!
+//! Owns the mapping from our [`Config`]. Never exposes an option that could break a promise.
+
+use std::sync::Arc;
+
+use openraft::{ConfigError, SnapshotPolicy};
+
+use crate::config::Config;
+
+/// Builds and validates.
+pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
+    let raft = openraft::Config {
+        cluster_name: "quorate".into(),
+        heartbeat_interval: config.heartbeat_ms,
+        election_timeout_min: config.election_min_ms,
+        election_timeout_max: config.election_max_ms,
+        // A node behind a bad link must not depose a healthy leader.
+        enable_pre_vote: Some(true),
+        // A leader restarted in its own term could give a used log id to new content: let it stand for election.
+        enable_leader_restore: Some(false),
+        // A follower whose log shrank has lost its disk; it must not be taken back silently.
+        allow_log_reversion: None,
+        // Under a partial partition a leader without quorum falls silent now and then, so that others can elect.
+        quorum_loss_probe_interval: Some(config.election_max_ms * 4),
+        // Entries are batches of many commands; the log reader caps the bytes.
+        max_payload_entries: 256,
+        snapshot_policy: SnapshotPolicy::LogsSinceLast(config.snapshot_every_entries),
+        max_in_snapshot_log_to_keep: config.keep_log_entries,
+        // Purges are cheap range deletes, but not for single entries.
+        purge_batch_size: 64.min(config.keep_log_entries.max(1)),
+        // The transport enforces its own idle timeout for each chunk; this one only must not cut a long transfer short.
+        install_snapshot_timeout: 600_000,
+        backoff: "20ms 40ms 80ms 160ms 300ms".into(),
+        ..openraft::Config::default()
+    };
+    raft.validate().map(Arc::new)
+}

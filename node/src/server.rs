@@ -1,0 +1,273 @@
+//! A running node: the order in which its parts start and stop.
+//!
+//! Owns that order and its reasons. Never does a part's work.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use openraft::async_runtime::WatchReceiver;
+use quorate_store::identity::{self, Identity};
+use quorate_store::log::LogStore;
+use quorate_store::raft::wire::MemberRecord;
+use quorate_store::space::SpaceGuard;
+use quorate_store::state::{StateOptions, StateReader, StateStore};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::bootstrap::{self, Refused};
+use crate::app::service::Service;
+use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance};
+use crate::config::Config;
+use crate::peer::{self, LocalPeer, PeerNet, PeerTimings};
+use crate::{http, raft_config};
+
+/// How long a graceful stop waits for another node to lead.
+const HAND_OVER_MAX: Duration = Duration::from_millis(2_000);
+/// How long a graceful stop waits for requests under way.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
+/// Why a node did not start or had to stop. A sentence for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ServerError(pub String);
+
+impl ServerError {
+    fn of(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<Refused> for ServerError {
+    fn from(refused: Refused) -> Self {
+        Self(refused.0)
+    }
+}
+
+/// Runs a node until `stop` is cancelled (a graceful end), or it has to end with an error.
+pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerError> {
+    // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
+    let client_listener = bind("client", &config.client_listen.to_string()).await?;
+    let peer_listener = bind("peer", &config.peer_listen.to_string()).await?;
+    let opened = Opened::open(&config)?;
+    let node = Node::start(&config, opened, peer_listener, client_listener).await?;
+    let ended = tokio::select! {
+        () = stop.cancelled() => Ok(()),
+        error = node.failed() => Err(error),
+        refused = node.become_member(&config) => Err(refused.into()),
+    };
+    match &ended {
+        Ok(()) => node.stop_gracefully().await,
+        Err(error) => {
+            tracing::error!(%error, "stopping");
+            node.stop().await;
+        }
+    }
+    ended
+}
+
+async fn bind(what: &str, addr: &str) -> Result<TcpListener, ServerError> {
+    TcpListener::bind(addr).await.map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
+}
+
+/// Everything on disk, opened.
+struct Opened {
+    identity: Arc<ArcSwap<Identity>>,
+    space: Arc<SpaceGuard>,
+    log: LogStore,
+    machine: StateMachine,
+    state: StateReader,
+}
+
+impl Opened {
+    /// Identity first (is this our disk?), then the log (may refuse), then the state, which may need the log's entries.
+    fn open(config: &Config) -> Result<Self, ServerError> {
+        let marker = identity::open(&config.data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
+        let space = SpaceGuard::open(&config.data_dir, config.ballast_bytes, config.min_free_bytes);
+        let space = Arc::new(space.map_err(ServerError::of)?);
+        let log = LogStore::open(&config.data_dir, &marker, Arc::new(end_process)).map_err(ServerError::of)?;
+        let options = StateOptions { node_id: config.node_id, ..StateOptions::default() };
+        let (machine, state) = StateStore::open(&config.data_dir, options).map_err(ServerError::of)?;
+        let purger = log.clone();
+        machine.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
+        let identity = Arc::new(ArcSwap::from_pointee(marker));
+        Ok(Self { identity, space, log, machine, state })
+    }
+}
+
+/// The first I/O error on the log ends the process at once: what was not acknowledged is unknown, and any further word of
+/// this node could be a lie (a failed fsync marks pages clean).
+fn end_process(error: &str) {
+    tracing::error!(error, "the log cannot be written; the process ends");
+    std::process::exit(crate::EXIT_STORAGE);
+}
+
+struct Node {
+    app: App,
+    raft: Raft,
+    service: Arc<Service>,
+    log: LogStore,
+    state: StateReader,
+    tasks: tokio::sync::Mutex<JoinSet<()>>,
+    /// Ends what serves clients.
+    clients_end: CancellationToken,
+    /// Ends everything else.
+    all_end: CancellationToken,
+}
+
+impl Node {
+    async fn start(
+        config: &Config,
+        opened: Opened,
+        peer_listener: TcpListener,
+        client_listener: TcpListener,
+    ) -> Result<Self, ServerError> {
+        let Opened { identity, space, log, machine, state } = opened;
+        let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
+        let member = MemberRecord {
+            peer_addr: config.advertise_peer.clone(),
+            client_addr: config.advertise_client.clone(),
+            incarnation: identity.load().incarnation,
+        };
+        let service = Arc::new(Service {
+            data_dir: config.data_dir.clone(),
+            identity: identity.clone(),
+            member: member.clone(),
+            app: OnceLock::new(),
+        });
+        let timings = PeerTimings { heartbeat_ms: config.heartbeat_ms, election_min_ms: config.election_min_ms };
+        let net = PeerNet::new(LocalPeer { identity: identity.clone(), member }, timings);
+
+        let raft_config = raft_config::build(config).map_err(ServerError::of)?;
+        let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
+        let raft = raft.map_err(ServerError::of)?;
+
+        let view = Arc::new(View::new());
+        let peers = Arc::new(Peers::new(net.clone()));
+        let parts = |parts_of: &Raft| ProposerParts {
+            raft: parts_of.clone(),
+            state: state.clone(),
+            view: view.clone(),
+            clock: Arc::new(Clock::default()),
+            peers: peers.clone(),
+            self_id: config.node_id,
+        };
+        let parts = Arc::new(parts(&raft));
+        let proposer = Proposer::start(parts.clone());
+        let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id);
+        let app = App::new(Inner {
+            raft: raft.clone(),
+            state: state.clone(),
+            proposer,
+            read_index,
+            view: view.clone(),
+            peers: peers.clone(),
+            identity,
+            space,
+            recovered: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        });
+
+        let mut tasks = JoinSet::new();
+        // Peers may call from here on: whatever they ask is answered or refused, never lost.
+        assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
+        let raft_cell = Arc::new(OnceLock::from(raft.clone()));
+        let served = peer::serve(
+            peer_listener,
+            net,
+            raft_cell,
+            service.clone(),
+            StateStore::dir(&config.data_dir),
+            all_end.clone(),
+        );
+        tasks.spawn(served);
+        tasks.spawn(follow(raft.clone(), view, peers));
+        raft.run();
+        tasks.spawn(mark_recovered(raft.clone(), app.clone()));
+        tasks.spawn(maintenance::run(parts, config.retention(), all_end.clone()));
+        tasks.spawn(http::serve(client_listener, app.clone(), config.http(), clients_end.clone()));
+        Ok(Self { app, raft, service, log, state, tasks: tasks.into(), clients_end, all_end })
+    }
+
+    /// Never returns while all is well.
+    async fn become_member(&self, config: &Config) -> Refused {
+        match bootstrap::become_member(&self.app, &self.service, &config.join).await {
+            Ok(()) => std::future::pending().await,
+            Err(refused) => refused,
+        }
+    }
+
+    /// Returns once openraft has stopped by itself, which it does only for a fault of this node.
+    async fn failed(&self) -> ServerError {
+        let mut metrics = self.raft.metrics();
+        loop {
+            if let Err(fatal) = &metrics.borrow_watched().running_state {
+                return ServerError(format!("raft has stopped: {fatal}"));
+            }
+            if metrics.changed().await.is_err() {
+                return ServerError("raft has stopped".into());
+            }
+        }
+    }
+
+    /// Leadership first, so that the others go on while this node drains.
+    async fn stop_gracefully(self) {
+        self.app.begin_stop();
+        match self.app.transfer_leader(None, Instant::now() + HAND_OVER_MAX).await {
+            Ok(leader) => tracing::info!(leader, "handed leadership over"),
+            Err(reason) => tracing::info!(%reason, "no leadership to hand over"),
+        }
+        self.stop().await;
+    }
+
+    async fn stop(self) {
+        self.clients_end.cancel();
+        let mut tasks = self.tasks.into_inner();
+        // The HTTP server drains by itself; everything else ends with the second token.
+        let drained = tokio::time::timeout(DRAIN_MAX, self.app.drained());
+        if drained.await.is_err() {
+            tracing::warn!("requests were still under way after {DRAIN_MAX:?}");
+        }
+        if let Err(error) = self.raft.shutdown().await {
+            tracing::warn!(%error, "raft did not stop cleanly");
+        }
+        self.all_end.cancel();
+        tasks.abort_all();
+        while tasks.join_next().await.is_some() {}
+        let (state, log) = (self.state, self.log);
+        let flushed = tokio::task::spawn_blocking(move || {
+            state.flush().map_err(|fault| fault.to_string())?;
+            log.close();
+            Ok::<(), String>(())
+        });
+        match flushed.await {
+            Ok(Ok(())) => tracing::info!("stopped"),
+            Ok(Err(error)) => tracing::error!(error, "the state could not be flushed; the log has everything"),
+            Err(error) => tracing::error!(%error, "the stores did not close cleanly"),
+        }
+    }
+}
+
+/// Keeps view and address book in step with openraft.
+async fn follow(raft: Raft, view: Arc<View>, peers: Arc<Peers>) {
+    let learn = async {
+        let mut metrics = raft.server_metrics();
+        loop {
+            peers.learn(metrics.borrow_watched().membership_config.membership());
+            if metrics.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(learn, view.follow(&raft));
+}
+
+/// Local reads wait for this, so that a restarted node never shows less than it showed before.
+async fn mark_recovered(raft: Raft, app: App) {
+    match raft.wait_for_recovery(None).await {
+        Ok(_) => app.mark_recovered(),
+        Err(error) => tracing::debug!(%error, "stopped before recovery was complete"),
+    }
+}
