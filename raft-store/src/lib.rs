@@ -8,6 +8,6 @@ pub mod limits;
 pub mod machine;
 pub mod types;
 
-pub mod raft;
 pub mod identity;
+pub mod raft;
 pub mod state;

@@ -73,13 +73,22 @@ pub enum AuditOp {
 pub enum AuditEffect {
     /// It took the line's revision.
     Changed {
-        /// Mod revision of the version it superseded; `None` for a creation.
-        previous: Option<Revision>,
+        /// The version it superseded; `None` for a creation.
+        previous: Option<Superseded>,
         /// Whether the key is gone since.
         removed: bool,
     },
     /// It had no effect.
     Refused(Refusal),
+}
+
+/// A version that moved to the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Superseded {
+    /// Its mod revision.
+    pub revision: Revision,
+    /// [`crate::digest::RowHasher::hash`] of its history row: compaction subtracts it without reading the row again.
+    pub row_hash: u128,
 }
 
 /// Why: [`crate::types::Rejection`] without its details.

@@ -5,7 +5,7 @@
 use bincode::{Decode, Encode};
 
 use super::{family, split_u64, strip_family};
-use crate::codec::CodecError;
+use crate::codec::{self, CodecError};
 use crate::types::Reply;
 
 /// The outcome of a request id.
@@ -33,4 +33,15 @@ pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str), CodecError> {
     let (bucket, id) = split_u64(strip_family(row_key, family::REQUEST)?)?;
     let id = std::str::from_utf8(id).map_err(|error| CodecError::Malformed(format!("a request id: {error}")))?;
     Ok((bucket, id))
+}
+
+/// Encodes a [`KeptReply`] from its parts, without taking the reply.
+pub fn encode(fingerprint: u64, reply: &Reply) -> Vec<u8> {
+    /// Twin of [`KeptReply`] that borrows.
+    #[derive(Encode)]
+    struct Borrowed<'a> {
+        fingerprint: u64,
+        reply: &'a Reply,
+    }
+    codec::encode(&Borrowed { fingerprint, reply })
 }

@@ -47,4 +47,16 @@ impl Vars {
     pub fn digest(&self) -> u128 {
         self.buckets.iter().fold(self.lasting_digest, |sum, bucket| sum.wrapping_add(bucket.digest))
     }
+
+    /// Adds to the part of the digest that a row of `bucket` (or of none) belongs to.
+    pub(super) fn add_to_digest(&mut self, bucket: Option<u64>, delta: u128) {
+        let Some(bucket) = bucket else {
+            self.lasting_digest = self.lasting_digest.wrapping_add(delta);
+            return;
+        };
+        match self.buckets.binary_search_by_key(&bucket, |part| part.bucket) {
+            Ok(at) => self.buckets[at].digest = self.buckets[at].digest.wrapping_add(delta),
+            Err(at) => self.buckets.insert(at, BucketDigest { bucket, digest: delta }),
+        }
+    }
 }
