@@ -3,7 +3,7 @@
 //! Owns the format version byte that leads every encoded record, and the bincode configuration. Never used for
 //! the public API. bincode is no longer maintained: every use of it is behind this file so that it can be replaced.
 
-use bincode::config::{Configuration, LittleEndian, Varint};
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::types::{Batch, Command};
@@ -11,7 +11,12 @@ use crate::types::{Batch, Command};
 /// Leads every record written by this build.
 pub const FORMAT_VERSION: u8 = 1;
 
-const CONFIG: Configuration<LittleEndian, Varint> = bincode::config::standard();
+/// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for
+/// that much memory and panic. Twice the largest batch: an audit group repeats every key of its batch.
+const RECORD_BYTES_MAX: usize = 2 * crate::limits::BATCH_BYTES_MAX;
+
+const CONFIG: Configuration<LittleEndian, Varint, Limit<RECORD_BYTES_MAX>> =
+    bincode::config::standard().with_limit::<RECORD_BYTES_MAX>();
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -128,4 +133,3 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes were taken")))
     }
 }
-

@@ -2,9 +2,12 @@
 //! around it. `ARCHITECTURE.md` at the root of the repository has the whole picture.
 
 pub mod codec;
+pub mod digest;
+pub mod keyspace;
 pub mod limits;
+pub mod machine;
 pub mod types;
 
-pub mod raft;
 pub mod identity;
+pub mod raft;
 pub mod state;

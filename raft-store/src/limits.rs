@@ -29,6 +29,9 @@ pub const REQUEST_BUCKET_MS: u64 = 15 * 60 * 1000;
 /// Longest TTL: 100 years. Longer is a mistake in units, and sums with a clock can never overflow.
 pub const TTL_MS_MAX: u64 = 100 * 365 * 24 * 3600 * 1000;
 
+/// Most rows that one maintenance command removes, whatever it asks for: bounds the time and memory of one apply.
+pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
+
 /// Deepest JSON accepted anywhere, well below serde_json's own recursion limit of 128.
 pub const JSON_DEPTH_MAX: usize = 64;
 

@@ -1,0 +1,121 @@
+//! Audit rows: `0x30`, last revision, log index → what one batch did.
+//!
+//! Owns the record of a batch, which is at once the audit trail, the change feed in revision order, and what
+//! compaction walks. A batch that changed nothing is recorded in [`super::refusals`] instead: compaction counts
+//! revisions, and a crowd of refused commands takes none, so here they would pile up without bound.
+
+use bincode::{Decode, Encode};
+
+use super::{decode_pair_key, family, pair_key};
+use crate::codec::CodecError;
+use crate::types::{ClusterMillis, Key, RequestId, Revision, WallMillis};
+
+/// What one batch did.
+///
+/// Invariant: `first_revision <= last_revision` where the batch changed something, and the changed lines carry each
+/// revision from first to last once, in order. Where it changed nothing, `first_revision == last_revision + 1`.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AuditGroup {
+    /// Log index of the batch.
+    pub index: u64,
+    /// Cluster clock it was evaluated at.
+    pub clock: ClusterMillis,
+    /// Wall clock it was evaluated at.
+    pub wall: WallMillis,
+    /// First revision it took.
+    pub first_revision: Revision,
+    /// The revision after it.
+    pub last_revision: Revision,
+    /// One for each command that was decided (a replayed one is not) and each entry that expired, in order.
+    pub lines: Vec<AuditLine>,
+}
+
+/// What one command did to one key.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AuditLine {
+    /// The revision it took, or at which it was refused.
+    pub revision: Revision,
+    /// What was asked.
+    pub op: AuditOp,
+    /// The key; `None` only where the command could not be decoded.
+    pub key: Option<Key>,
+    /// The command's request id.
+    pub request_id: Option<RequestId>,
+    /// Who asked; empty for expiry.
+    pub principal: String,
+    /// What came of it.
+    pub effect: AuditEffect,
+}
+
+/// The kind of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum AuditOp {
+    /// See [`crate::types::Change::Insert`].
+    Insert,
+    /// See [`crate::types::Change::Upsert`].
+    Upsert,
+    /// See [`crate::types::Change::Replace`].
+    Replace,
+    /// See [`crate::types::Change::Merge`].
+    Merge,
+    /// See [`crate::types::Change::Remove`].
+    Remove,
+    /// See [`crate::types::Change::Touch`].
+    Touch,
+    /// The entry was past its deadline and was removed for that reason, not by a client's wish.
+    Expire,
+    /// A command that this build cannot read.
+    Unknown,
+}
+
+/// What came of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum AuditEffect {
+    /// It took the line's revision.
+    Changed {
+        /// The version it superseded; `None` for a creation.
+        previous: Option<Superseded>,
+        /// Whether the key is gone since.
+        removed: bool,
+    },
+    /// It had no effect.
+    Refused(Refusal),
+}
+
+/// A version that moved to the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Superseded {
+    /// Its mod revision.
+    pub revision: Revision,
+    /// [`crate::digest::RowHasher::hash`] of its history row: compaction subtracts it without reading the row again.
+    pub row_hash: u128,
+}
+
+/// Why: [`crate::types::Rejection`] without its details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Refusal {
+    /// See [`crate::types::Rejection::AlreadyExists`].
+    AlreadyExists,
+    /// See [`crate::types::Rejection::NotFound`].
+    NotFound,
+    /// See [`crate::types::Rejection::CasMismatch`].
+    CasMismatch,
+    /// See [`crate::types::Rejection::NotADocument`].
+    NotADocument,
+    /// See [`crate::types::Rejection::TooLarge`].
+    TooLarge,
+    /// See [`crate::types::Rejection::RequestIdReused`].
+    RequestIdReused,
+    /// See [`crate::types::Rejection::Unsupported`].
+    Unsupported,
+}
+
+/// The row key of the group of one batch; `row_key(revision, 0)` is a lower bound of the groups from `revision` on.
+pub fn row_key(last_revision: Revision, index: u64) -> Vec<u8> {
+    pair_key(family::AUDIT, last_revision, index)
+}
+
+/// Reverses [`row_key`]: last revision and log index.
+pub fn decode_key(row_key: &[u8]) -> Result<(Revision, u64), CodecError> {
+    decode_pair_key(row_key, family::AUDIT)
+}

@@ -1,0 +1,89 @@
+//! The key space of the state database: every kind of row, its key, its value, and when it exists.
+//!
+//! Owns the bytes of all rows and nothing else: no reads, no writes, no decisions. One column family; the first byte
+//! of a row key is the family. The numbers are on disk in every deployment and never change their meaning.
+//!
+//! | family | row | key after the family byte | value | exists |
+//! |---|---|---|---|---|
+//! | `0x00` | [`meta`] | `0x01` | [`meta::AppliedRecord`] | always, once anything was applied; written with each batch |
+//! | `0x10` | [`entry`] | the key, raw | meta, kind, data (see [`entry`]) | while the key has a current version, also past its deadline until it is buried |
+//! | `0x20` | [`history`] | escaped key, mod revision BE | the entry row as it was, or nothing for a tombstone | from when a version is superseded (tombstone: from removal) until compacted |
+//! | `0x30` | [`audit`] | last revision of the batch BE, log index BE | [`audit::AuditGroup`] | for each batch that changed something, until compacted |
+//! | `0x31` | [`refusals`] | bucket BE, log index BE | [`audit::AuditGroup`] | for each batch whose commands were all refused, until its bucket is dropped |
+//! | `0x40` | [`request`] | bucket BE, request id | [`request::KeptReply`] | for each command with an id, until its bucket is dropped |
+//! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
+//!
+//! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
+//! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
+//! The digest (see [`crate::digest`]) covers every family but `0x00`.
+
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+pub mod audit;
+pub mod bucket;
+pub mod deadline;
+pub mod entry;
+pub mod history;
+pub mod meta;
+pub mod refusals;
+pub mod request;
+
+use crate::codec::CodecError;
+
+/// First bytes of row keys.
+pub mod family {
+    /// Rows of the node's own bookkeeping; outside the digest.
+    pub const META: u8 = 0x00;
+    /// Current versions.
+    pub const ENTRY: u8 = 0x10;
+    /// Superseded versions and tombstones.
+    pub const HISTORY: u8 = 0x20;
+    /// Audit groups of batches that changed something.
+    pub const AUDIT: u8 = 0x30;
+    /// Audit groups of batches that changed nothing.
+    pub const REFUSALS: u8 = 0x31;
+    /// Kept answers.
+    pub const REQUEST: u8 = 0x40;
+    /// Pending expiries.
+    pub const DEADLINE: u8 = 0x50;
+}
+
+/// The bounds `[start, end)` of all rows of a family.
+pub fn family_range(family: u8) -> (Vec<u8>, Vec<u8>) {
+    (vec![family], vec![family + 1])
+}
+
+/// The rest of a row key behind its family byte.
+fn strip_family(row_key: &[u8], family: u8) -> Result<&[u8], CodecError> {
+    match row_key.split_first() {
+        Some((&found, rest)) if found == family => Ok(rest),
+        Some((found, _)) => Err(CodecError::Malformed(format!("row family {found:#04x} instead of {family:#04x}"))),
+        None => Err(CodecError::Empty),
+    }
+}
+
+/// Splits eight big-endian bytes off the front.
+fn split_u64(bytes: &[u8]) -> Result<(u64, &[u8]), CodecError> {
+    match bytes.split_first_chunk::<8>() {
+        Some((word, rest)) => Ok((u64::from_be_bytes(*word), rest)),
+        None => Err(CodecError::Malformed(format!("{} bytes where a number of 8 bytes starts", bytes.len()))),
+    }
+}
+
+/// A row key of two numbers behind the family byte.
+fn pair_key(family: u8, first: u64, second: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(17);
+    key.push(family);
+    key.extend_from_slice(&first.to_be_bytes());
+    key.extend_from_slice(&second.to_be_bytes());
+    key
+}
+
+/// Reverses [`pair_key`].
+fn decode_pair_key(row_key: &[u8], family: u8) -> Result<(u64, u64), CodecError> {
+    let (first, rest) = split_u64(strip_family(row_key, family)?)?;
+    match split_u64(rest)? {
+        (second, []) => Ok((first, second)),
+        (_, rest) => Err(CodecError::Malformed(format!("{} bytes too many in a row key", rest.len()))),
+    }
+}

@@ -1,0 +1,117 @@
+//! The leader's housekeeping: burying expired entries, compacting history.
+//!
+//! Owns what each step may take away. Every step is bounded and checks again what the leader saw.
+
+use super::Applier;
+use super::view::{Fault, View};
+use super::write::decode_current;
+use crate::codec;
+use crate::digest::RowHasher;
+use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
+use crate::keyspace::{deadline, entry, family, family_range, history};
+use crate::limits;
+use crate::types::{Key, Maintenance, Outcome, Revision};
+
+/// Audit groups read at a time.
+const GROUPS_PAGE: usize = 64;
+
+impl<V: View> Applier<'_, V> {
+    /// Carries out one step of housekeeping.
+    pub(super) fn maintain(&mut self, what: Maintenance) -> Result<Outcome, Fault> {
+        match what {
+            Maintenance::ExpireDue { limit } => self.expire_due(limit as usize),
+            Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
+        }
+    }
+
+    /// Buries what is due, in order of deadline.
+    fn expire_due(&mut self, limit: usize) -> Result<Outcome, Fault> {
+        let limit = limit.min(limits::MAINTENANCE_ROWS_MAX);
+        let (start, end) = deadline::due_range(self.vars.clock);
+        let due = self.overlay.scan(&start, &end, limit + 1)?;
+        for (row_key, _) in due.iter().take(limit) {
+            self.bury_due(row_key)?;
+        }
+        Ok(maintained(due.len().min(limit), due.len() > limit))
+    }
+
+    fn bury_due(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {
+        let damaged = |error| Fault::row(deadline_key, error);
+        let (deadline, key) = deadline::decode_key(deadline_key).map_err(damaged)?;
+        let row_key = entry::row_key(key);
+        let meta = match self.overlay.get(&row_key)? {
+            Some(row) => decode_current(&row_key, row, self.vars.revision)?.meta,
+            None => {
+                return Err(Fault::Invariant(format!("deadline row {} without entry", deadline_key.escape_ascii())));
+            }
+        };
+        if meta.expires_at != Some(deadline) {
+            let row_key = row_key.escape_ascii();
+            return Err(Fault::Invariant(format!("deadline {deadline} for entry {row_key} with {meta:?}")));
+        }
+        let key = Key::new(key).map_err(|error| damaged(codec::CodecError::Malformed(error.to_string())))?;
+        self.bury(key, &meta)
+    }
+
+    /// Drops audit groups from the oldest on, each with the versions that it superseded. A group goes as a whole, and
+    /// only where all of it is at or before `revision`; so the state at every revision from the last dropped one on
+    /// stays readable at each step.
+    fn compact(&mut self, revision: Revision, groups_max: usize) -> Result<Outcome, Fault> {
+        // What this very batch changed is not on record yet, so it stays out.
+        let target = revision.min(self.batch_start);
+        if target <= self.vars.oldest_revision {
+            return Ok(maintained(0, false));
+        }
+        let (mut start, _) = family_range(family::AUDIT);
+        let end = audit::row_key(target.saturating_add(1), 0);
+        let (mut groups, mut rows) = (0, 0);
+        loop {
+            let page = self.overlay.scan(&start, &end, GROUPS_PAGE)?;
+            if page.is_empty() {
+                self.vars.oldest_revision = target;
+                return Ok(maintained(groups, false));
+            }
+            for (row_key, row) in page {
+                if groups >= groups_max || rows >= limits::MAINTENANCE_ROWS_MAX {
+                    return Ok(maintained(groups, true));
+                }
+                rows += self.compact_group(&row_key, &row)?;
+                groups += 1;
+                start = row_key;
+                start.push(0);
+            }
+        }
+    }
+
+    /// Drops one group; gives the number of rows deleted.
+    fn compact_group(&mut self, row_key: &[u8], row: &[u8]) -> Result<usize, Fault> {
+        let damaged = |error| Fault::row(row_key, error);
+        let (last_revision, _) = audit::decode_key(row_key).map_err(damaged)?;
+        let group: AuditGroup = codec::decode(row).map_err(damaged)?;
+        let mut rows = 1;
+        let mut hasher = RowHasher::default();
+        for line in group.lines {
+            let (AuditEffect::Changed { previous, removed }, Some(key)) = (line.effect, line.key) else { continue };
+            if let Some(previous) = previous {
+                self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row_hash)?;
+                rows += 1;
+            }
+            if removed {
+                let tombstone = history::row_key(key.as_bytes(), line.revision);
+                let hash = hasher.hash(&tombstone, history::TOMBSTONE);
+                self.overlay.delete_known(tombstone, hash)?;
+                rows += 1;
+            }
+        }
+        self.overlay.delete_known(row_key.to_vec(), hasher.hash(row_key, row))?;
+        if last_revision > self.vars.oldest_revision {
+            self.vars.oldest_revision = last_revision;
+        }
+        Ok(rows)
+    }
+}
+
+fn maintained(removed: usize, more: bool) -> Outcome {
+    let removed = u32::try_from(removed).expect("a step is bounded by limits::MAINTENANCE_ROWS_MAX");
+    Outcome::Maintained { removed, more }
+}

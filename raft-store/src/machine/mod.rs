@@ -1,0 +1,206 @@
+//! The deterministic state machine: rows and a batch in, answers and writes out.
+//!
+//! Owns what every command means. Knows no clock, no randomness, no I/O and no hash-map order; time arrives as data in
+//! the batch, so every node that applies the same log holds the same bytes. A refusal is an answer; an error is a
+//! [`Fault`] of this node.
+
+#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod maintain;
+mod merge;
+mod overlay;
+mod requests;
+mod vars;
+mod view;
+mod write;
+
+pub use vars::{BucketDigest, Vars};
+pub use view::{Fault, MemoryView, Row, View, Write};
+
+use crate::codec::{self, CodecError};
+use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
+use crate::keyspace::{bucket, refusals};
+use crate::limits;
+use crate::types::{Action, Batch, Command, Key, Outcome, Rejection, Reply, RequestId, Revision};
+use overlay::Overlay;
+
+/// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
+/// before it did, also those of earlier batches.
+pub struct Applier<'v, V: View> {
+    overlay: Overlay<'v, V>,
+    vars: Vars,
+    /// Log index of the batch being applied; 0 before the first.
+    index: u64,
+    /// Revision before the batch being applied.
+    batch_start: Revision,
+    /// Audit lines of the batch being applied.
+    lines: Vec<AuditLine>,
+    changed: Vec<(Key, Revision)>,
+}
+
+/// What an apply call comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// To be written in this order, in one atomic write with `vars`. Dropped ranges first, then one write for each
+    /// row that changed, in key order.
+    pub writes: Vec<Write>,
+    /// The scalars after it.
+    pub vars: Vars,
+    /// Each change of a key with the revision it took, in order of revision. A key may be there more than once.
+    pub changed: Vec<(Key, Revision)>,
+}
+
+/// Who asked for a change, for its audit line. Nobody, where an entry expired.
+#[derive(Default)]
+struct Asker {
+    request_id: Option<RequestId>,
+    principal: String,
+}
+
+impl<'v, V: View> Applier<'v, V> {
+    /// Starts on the rows and scalars as of the last apply call.
+    pub fn new(view: &'v V, vars: Vars) -> Self {
+        let batch_start = vars.revision;
+        let overlay = Overlay::new(view);
+        Self { overlay, vars, index: 0, batch_start, lines: Vec::new(), changed: Vec::new() }
+    }
+
+    /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
+    /// the applier must be thrown away.
+    pub fn apply_batch(&mut self, index: u64, batch: &Batch) -> Result<Vec<Reply>, Fault> {
+        assert!(index > self.index, "log index {index} applied after {}", self.index);
+        self.index = index;
+        self.batch_start = self.vars.revision;
+        let clock_before = self.vars.clock;
+        self.vars.clock = clock_before.max(batch.clock);
+        self.vars.wall = self.vars.wall.max(batch.wall);
+        self.drop_old_buckets(clock_before);
+        let replies = batch.commands.iter().map(|encoded| self.apply_command(encoded)).collect::<Result<_, _>>()?;
+        self.close_audit_group()?;
+        Ok(replies)
+    }
+
+    /// The writes of everything applied so far.
+    pub fn finish(mut self) -> Applied {
+        let writes = self.overlay.finish(&mut self.vars);
+        Applied { writes, vars: self.vars, changed: self.changed }
+    }
+
+    fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
+        let command = match readable(encoded) {
+            Ok(command) => command,
+            Err(reason) => return Ok(self.refuse(None, Asker::default(), Rejection::Unsupported(reason))),
+        };
+        let Some(id) = &command.request_id else {
+            return self.execute(command);
+        };
+        let id = id.clone();
+        let fingerprint = requests::fingerprint_of(encoded);
+        match self.kept_reply(&id)? {
+            Some(kept) if kept.fingerprint == fingerprint => Ok(Reply { replayed: true, ..kept.reply }),
+            Some(_) => {
+                let key = match command.action {
+                    Action::Write(op) => Some(op.key),
+                    Action::Maintain(_) => None,
+                };
+                let asker = Asker { request_id: Some(id), principal: command.principal };
+                Ok(self.refuse(key, asker, Rejection::RequestIdReused))
+            }
+            None => {
+                let reply = self.execute(command)?;
+                self.keep_reply(&id.0, fingerprint, &reply)?;
+                Ok(reply)
+            }
+        }
+    }
+
+    fn execute(&mut self, command: Command) -> Result<Reply, Fault> {
+        let asker = Asker { request_id: command.request_id, principal: command.principal };
+        let outcome = match command.action {
+            Action::Write(op) => self.write(op, asker)?,
+            Action::Maintain(what) => self.maintain(what)?,
+        };
+        Ok(self.reply(outcome))
+    }
+
+    /// Refuses a command that is not even looked at against the state.
+    fn refuse(&mut self, key: Option<Key>, asker: Asker, rejection: Rejection) -> Reply {
+        self.record(AuditOp::Unknown, key, asker, AuditEffect::Refused((&rejection).into()));
+        self.reply(Outcome::Rejected(rejection))
+    }
+
+    fn reply(&self, outcome: Outcome) -> Reply {
+        Reply { index: self.index, revision: self.vars.revision, clock: self.vars.clock, replayed: false, outcome }
+    }
+
+    /// Adds a line at the current revision.
+    fn record(&mut self, op: AuditOp, key: Option<Key>, asker: Asker, effect: AuditEffect) {
+        let Asker { request_id, principal } = asker;
+        self.lines.push(AuditLine { revision: self.vars.revision, op, key, request_id, principal, effect });
+    }
+
+    /// Writes the batch's lines as one row and tells its changes.
+    fn close_audit_group(&mut self) -> Result<(), Fault> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        let group = AuditGroup {
+            index: self.index,
+            clock: self.vars.clock,
+            wall: self.vars.wall,
+            first_revision: self.batch_start.saturating_add(1),
+            last_revision: self.vars.revision,
+            lines: std::mem::take(&mut self.lines),
+        };
+        let row_key = if group.last_revision > self.batch_start {
+            audit::row_key(group.last_revision, self.index)
+        } else {
+            refusals::row_key(bucket::at(self.vars.clock), self.index)
+        };
+        self.overlay.insert_new(row_key, codec::encode(&group))?;
+        for line in group.lines {
+            if let (AuditEffect::Changed { .. }, Some(key)) = (line.effect, line.key) {
+                self.changed.push((key, line.revision));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a command would answer, by the same code as [`Applier::apply_batch`] with the clocks as they are; nothing is
+/// written. `index` is that of the last applied entry. A request id is looked up as usual.
+pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -> Result<Reply, Fault> {
+    let mut applier = Applier::new(view, vars.clone());
+    applier.index = index;
+    applier.apply_command(&codec::encode_command(command))
+}
+
+/// Decodes a command; says what is wrong with one that this build cannot read.
+fn readable(encoded: &[u8]) -> Result<Command, String> {
+    if encoded.len() > limits::COMMAND_BYTES_MAX {
+        return Err(format!("a command of {} bytes; the largest has {}", encoded.len(), limits::COMMAND_BYTES_MAX));
+    }
+    let command = codec::decode_command(encoded).map_err(|error| match error {
+        // bincode's words name Rust types as the compiler at hand spells them.
+        CodecError::Malformed(_) => "a command that this build cannot decode".to_owned(),
+        CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
+    })?;
+    if !command.request_id.as_ref().is_none_or(requests::is_valid) {
+        return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
+    }
+    Ok(command)
+}
+
+impl From<&Rejection> for Refusal {
+    fn from(rejection: &Rejection) -> Self {
+        match rejection {
+            Rejection::AlreadyExists { .. } => Self::AlreadyExists,
+            Rejection::NotFound => Self::NotFound,
+            Rejection::CasMismatch { .. } => Self::CasMismatch,
+            Rejection::NotADocument { .. } => Self::NotADocument,
+            Rejection::TooLarge { .. } => Self::TooLarge,
+            Rejection::RequestIdReused => Self::RequestIdReused,
+            Rejection::Unsupported(_) => Self::Unsupported,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Rows as they are after the writes that were not written yet.
+//!
+//! Owns the pending writes of an apply call and what they do to the digest. Knows rows, never what they mean.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+use std::ops::Bound;
+
+use super::vars::Vars;
+use super::view::{Fault, Row, View, Write};
+use crate::digest::RowHasher;
+use crate::keyspace::bucket;
+
+/// A view with pending writes over it.
+pub(super) struct Overlay<'v, V: View> {
+    view: &'v V,
+    slots: BTreeMap<Vec<u8>, Slot>,
+    dropped: Vec<(Vec<u8>, Vec<u8>)>,
+    hasher: RowHasher,
+}
+
+/// One row that was read or written.
+struct Slot {
+    row: Option<Vec<u8>>,
+    state: SlotState,
+}
+
+/// How the row in a slot relates to the one in the view.
+enum SlotState {
+    /// It is the one in the view.
+    Read,
+    /// It is to be written.
+    Written {
+        /// Hash of the row in the view, where there is one.
+        original: Option<u128>,
+        /// Hash of the row in the slot, where it is known already.
+        current: Option<u128>,
+    },
+}
+
+impl<'v, V: View> Overlay<'v, V> {
+    pub(super) fn new(view: &'v V) -> Self {
+        Self { view, slots: BTreeMap::new(), dropped: Vec::new(), hasher: RowHasher::default() }
+    }
+
+    /// Reads a row and keeps it at hand, because it is likely to be written next.
+    pub(super) fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
+        let slot = match self.slots.entry(key.to_vec()) {
+            btree_map::Entry::Occupied(slot) => slot.into_mut(),
+            btree_map::Entry::Vacant(slot) => {
+                let row = load(self.view, &self.dropped, key)?;
+                slot.insert(Slot { row, state: SlotState::Read })
+            }
+        };
+        Ok(slot.row.as_deref())
+    }
+
+    /// Reads a row without keeping it.
+    pub(super) fn peek(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Fault> {
+        match self.slots.get(key) {
+            Some(slot) => Ok(slot.row.as_deref().map(Cow::Borrowed)),
+            None => Ok(load(self.view, &self.dropped, key)?.map(Cow::Owned)),
+        }
+    }
+
+    /// Writes or deletes a row and gives it as it was.
+    pub(super) fn replace(&mut self, key: &[u8], row: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Fault> {
+        if !self.slots.contains_key(key) {
+            self.get(key)?;
+        }
+        let slot = self.slots.get_mut(key).expect("it was just read");
+        let original = match (&slot.state, &slot.row) {
+            (SlotState::Read, Some(old)) => Some(self.hasher.hash(key, old)),
+            (SlotState::Read, None) => None,
+            (SlotState::Written { original, .. }, _) => *original,
+        };
+        slot.state = SlotState::Written { original, current: None };
+        Ok(std::mem::replace(&mut slot.row, row))
+    }
+
+    /// Deletes a row that must be there, and gives it as it was.
+    pub(super) fn take(&mut self, key: &[u8]) -> Result<Vec<u8>, Fault> {
+        self.replace(key, None)?.ok_or_else(|| Fault::Invariant(format!("row {} is missing", key.escape_ascii())))
+    }
+
+    /// Writes a row that cannot be there yet, and gives its hash. That it is not in the view follows from the key,
+    /// which holds a revision, a log index or a deadline; builds with debug assertions look all the same.
+    pub(super) fn insert_new(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<u128, Fault> {
+        let hash = self.hasher.hash(&key, &row);
+        match self.slots.entry(key) {
+            btree_map::Entry::Vacant(slot) => {
+                if cfg!(debug_assertions) && load(self.view, &self.dropped, slot.key())?.is_some() {
+                    return Err(Fault::Invariant(format!("row {} exists already", slot.key().escape_ascii())));
+                }
+                let state = SlotState::Written { original: None, current: Some(hash) };
+                slot.insert(Slot { row: Some(row), state });
+            }
+            btree_map::Entry::Occupied(slot) if slot.get().row.is_some() => {
+                return Err(Fault::Invariant(format!("row {} exists already", slot.key().escape_ascii())));
+            }
+            btree_map::Entry::Occupied(mut slot) => {
+                let original = match slot.get().state {
+                    SlotState::Read => None,
+                    SlotState::Written { original, .. } => original,
+                };
+                let state = SlotState::Written { original, current: Some(hash) };
+                slot.insert(Slot { row: Some(row), state });
+            }
+        }
+        Ok(hash)
+    }
+
+    /// Deletes a row that must be there and has this hash, without reading it from the view. Builds with debug
+    /// assertions read it and compare.
+    pub(super) fn delete_known(&mut self, key: Vec<u8>, hash: u128) -> Result<(), Fault> {
+        if cfg!(debug_assertions) {
+            let row = self.peek(&key)?.map(Cow::into_owned);
+            if row.map(|row| self.hasher.hash(&key, &row)) != Some(hash) {
+                return Err(Fault::Invariant(format!("row {} has not hash {hash:032x}", key.escape_ascii())));
+            }
+        }
+        match self.slots.entry(key) {
+            btree_map::Entry::Vacant(slot) => {
+                slot.insert(Slot { row: None, state: SlotState::Written { original: Some(hash), current: None } });
+            }
+            btree_map::Entry::Occupied(mut slot) => {
+                let original = match slot.get().state {
+                    SlotState::Read => Some(hash),
+                    SlotState::Written { original, .. } => original,
+                };
+                slot.insert(Slot { row: None, state: SlotState::Written { original, current: None } });
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of `[start, end)` in ascending order, at most `limit`.
+    pub(super) fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        assert!(
+            !self.dropped.iter().any(|(first, last)| first.as_slice() < end && start < last.as_slice()),
+            "a scan of {} to {} over a dropped range",
+            start.escape_ascii(),
+            end.escape_ascii()
+        );
+        let pending = || self.slots.range::<[u8], _>((Bound::Included(start), Bound::Excluded(end)));
+        // With as many rows more as pending deletes can take away, the first `limit` merged rows are the right ones.
+        let gone = pending().filter(|(_, slot)| slot.row.is_none()).count();
+        let mut rows: BTreeMap<_, _> = self.view.scan(start, end, limit.saturating_add(gone))?.into_iter().collect();
+        for (key, slot) in pending() {
+            match &slot.row {
+                Some(row) => rows.insert(key.clone(), row.clone()),
+                None => rows.remove(key),
+            };
+        }
+        Ok(rows.into_iter().take(limit).collect())
+    }
+
+    /// Deletes the rows of `[start, end)` in the view unread; their part of the digest is the caller's to subtract.
+    pub(super) fn drop_range(&mut self, start: Vec<u8>, end: Vec<u8>) {
+        self.forget_range(&start, &end);
+        self.dropped.push((start, end));
+    }
+
+    /// Forgets the pending rows of `[start, end)`.
+    pub(super) fn forget_range(&mut self, start: &[u8], end: &[u8]) {
+        let range = (Bound::Included(start), Bound::Excluded(end));
+        let keys: Vec<Vec<u8>> = self.slots.range::<[u8], _>(range).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.slots.remove(&key);
+        }
+    }
+
+    /// The writes, dropped ranges first; brings the digests in `vars` up to date.
+    pub(super) fn finish(mut self, vars: &mut Vars) -> Vec<Write> {
+        let mut writes: Vec<Write> = Vec::with_capacity(self.dropped.len() + self.slots.len());
+        writes.extend(self.dropped.into_iter().map(|(start, end)| Write::DeleteRange { start, end }));
+        for (key, slot) in self.slots {
+            let SlotState::Written { original, current } = slot.state else { continue };
+            let hash = match (&slot.row, current) {
+                (None, _) => None,
+                (Some(_), Some(hash)) => Some(hash),
+                (Some(row), None) => Some(self.hasher.hash(&key, row)),
+            };
+            let delta = hash.unwrap_or(0).wrapping_sub(original.unwrap_or(0));
+            vars.add_to_digest(bucket::of_row(&key), delta);
+            match slot.row {
+                Some(value) => writes.push(Write::Put { key, value }),
+                None if original.is_some() => writes.push(Write::Delete { key }),
+                None => {}
+            }
+        }
+        writes
+    }
+}
+
+/// A row as the view has it, unless it lies in a dropped range.
+fn load<V: View>(view: &V, dropped: &[(Vec<u8>, Vec<u8>)], key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+    if dropped.iter().any(|(start, end)| start.as_slice() <= key && key < end.as_slice()) {
+        return Ok(None);
+    }
+    view.get(key)
+}

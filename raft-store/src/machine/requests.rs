@@ -1,0 +1,70 @@
+//! The request table: a write is applied at most once, however often it is retried.
+//!
+//! Owns looking up and keeping outcomes, and dropping them bucket by bucket.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::Applier;
+use super::view::{Fault, View};
+use crate::codec;
+use crate::keyspace::bucket;
+use crate::keyspace::request::{self, KeptReply};
+use crate::limits;
+use crate::types::{ClusterMillis, Command, Reply, RequestId};
+
+impl Command {
+    /// Tells a retry from another command under the same request id. Of the whole command with its principal, so
+    /// nobody is answered what somebody else asked.
+    pub fn fingerprint(&self) -> u64 {
+        fingerprint_of(&codec::encode_command(self))
+    }
+}
+
+/// [`Command::fingerprint`] of a command in its encoded form: decoding and encoding give the same bytes again.
+pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
+    xxh3_64(encoded)
+}
+
+/// Whether an id is within the bounds that [`RequestId`] states.
+pub(super) fn is_valid(id: &RequestId) -> bool {
+    (1..=limits::REQUEST_ID_BYTES_MAX).contains(&id.0.len()) && id.0.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+impl<V: View> Applier<'_, V> {
+    /// What was kept for an id, if anything.
+    pub(super) fn kept_reply(&self, id: &RequestId) -> Result<Option<KeptReply>, Fault> {
+        let clock = self.vars.clock;
+        for bucket in (bucket::oldest_live(clock)..=bucket::at(clock)).rev() {
+            let row_key = request::row_key(bucket, &id.0);
+            if let Some(row) = self.overlay.peek(&row_key)? {
+                return codec::decode(&row).map(Some).map_err(|error| Fault::row(&row_key, error));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps the first outcome of an id.
+    pub(super) fn keep_reply(&mut self, id: &str, fingerprint: u64, reply: &Reply) -> Result<(), Fault> {
+        assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
+        let row_key = request::row_key(bucket::at(self.vars.clock), id);
+        self.overlay.insert_new(row_key, request::encode(fingerprint, reply)).map(|_| ())
+    }
+
+    /// Drops the buckets that are no longer live at the clock of `vars`, which was `before`.
+    pub(super) fn drop_old_buckets(&mut self, before: ClusterMillis) {
+        let oldest = bucket::oldest_live(self.vars.clock);
+        if oldest == bucket::oldest_live(before) {
+            return;
+        }
+        for family in bucket::FAMILIES {
+            // Rows that this apply call wrote itself were never in the view: they are just not written.
+            let (start, end) = bucket::range(family, 0, oldest);
+            self.overlay.forget_range(&start, &end);
+            for part in self.vars.buckets.iter().filter(|part| part.bucket < oldest) {
+                let (start, end) = bucket::range(family, part.bucket, part.bucket + 1);
+                self.overlay.drop_range(start, end);
+            }
+        }
+        self.vars.buckets.retain(|part| part.bucket >= oldest);
+    }
+}

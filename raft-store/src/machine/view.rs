@@ -1,0 +1,105 @@
+//! What the machine reads from and what it answers with: the only two things it knows of a database.
+//!
+//! Owns the read interface, the writes, the fault, and a view in memory for tests and tools. Never does I/O itself.
+
+use std::collections::BTreeMap;
+
+use crate::codec::CodecError;
+
+/// Local damage: an undecodable row, a broken invariant, a failed read. Never caused by what a client sent. The node
+/// must stop, because it can no longer hold the same state as the others.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The view could not be read. Holds the reason.
+    #[error("reading the state failed: {0}")]
+    Read(String),
+    /// A stored row is not what it should be.
+    #[error("the state row {row_key} is damaged: {source}")]
+    Row {
+        /// Escaped bytes of the row key.
+        row_key: String,
+        /// What is wrong.
+        source: CodecError,
+    },
+    /// Bytes that could not be decoded, where the row is not known.
+    #[error("the state is damaged: {0}")]
+    Bytes(#[from] CodecError),
+    /// Stored rows contradict each other. Holds both sides.
+    #[error("the state breaks an invariant: {0}")]
+    Invariant(String),
+}
+
+impl Fault {
+    /// A damaged row.
+    pub fn row(row_key: &[u8], source: CodecError) -> Self {
+        Self::Row { row_key: row_key.escape_ascii().to_string(), source }
+    }
+}
+
+/// Row key and value.
+pub type Row = (Vec<u8>, Vec<u8>);
+
+/// A consistent view of the rows as they were before the apply call.
+pub trait View {
+    /// The value of one row.
+    fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault>;
+
+    /// Rows of `[start, end)` in ascending order, at most `limit`.
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault>;
+}
+
+/// One write to the database. The keys are row keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// Creates or overwrites a row.
+    Put {
+        /// The row.
+        key: Vec<u8>,
+        /// Its new value.
+        value: Vec<u8>,
+    },
+    /// Deletes a row that exists.
+    Delete {
+        /// The row.
+        key: Vec<u8>,
+    },
+    /// Deletes all rows of `[start, end)`.
+    DeleteRange {
+        /// First row, inclusive.
+        start: Vec<u8>,
+        /// End, exclusive.
+        end: Vec<u8>,
+    },
+}
+
+/// Rows in memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemoryView(pub BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl MemoryView {
+    /// Carries the writes out, in order.
+    pub fn write(&mut self, writes: Vec<Write>) {
+        for write in writes {
+            match write {
+                Write::Put { key, value } => {
+                    self.0.insert(key, value);
+                }
+                Write::Delete { key } => {
+                    self.0.remove(&key);
+                }
+                Write::DeleteRange { start, end } => self.0.retain(|key, _| *key < start || *key >= end),
+            }
+        }
+    }
+}
+
+impl View for MemoryView {
+    fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        Ok(self.0.get(row_key).cloned())
+    }
+
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        let range = self.0.range::<[u8], _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
+        Ok(range.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+}

@@ -1,0 +1,242 @@
+//! A client's write of one key.
+//!
+//! Owns the table of conditions and changes, and what a change does to rows. Deciding is a function of the command,
+//! the current entry and the clock; only a decided change touches rows.
+
+use super::merge::{MergeError, merge_patch};
+use super::view::{Fault, View};
+use super::{Applier, Asker};
+use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
+use crate::keyspace::entry::EntryRow;
+use crate::keyspace::{deadline, entry, history};
+use crate::limits;
+use crate::types::{
+    Change, ClusterMillis, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, WriteOp,
+    Written,
+};
+
+/// A write that will take effect.
+struct Planned {
+    /// The row after it; `None` removes the key.
+    row: Option<Vec<u8>>,
+    meta: Option<EntryMeta>,
+    previous: Option<Entry>,
+}
+
+impl<V: View> Applier<'_, V> {
+    /// Carries out a write, or says why not.
+    pub(super) fn write(&mut self, op: WriteOp, asker: Asker) -> Result<Outcome, Fault> {
+        let row_key = entry::row_key(op.key.as_bytes());
+        let clock = self.vars.clock;
+        let revision = self.vars.revision;
+        let stored = match self.overlay.get(&row_key)? {
+            None => None,
+            Some(row) => Some(decode_current(&row_key, row, revision)?),
+        };
+        let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
+        let current = stored.filter(|row| !row.is_expired_at(clock));
+        let before = current.map(|row| row.meta);
+        // An expired entry that is written over is buried first, in a revision of its own.
+        let revision = successor(revision)?;
+        let revision = if expired.is_some() { successor(revision)? } else { revision };
+        let planned = match plan(&op, current.as_ref(), revision, clock)? {
+            Ok(planned) => planned,
+            Err(rejection) => {
+                self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused((&rejection).into()));
+                return Ok(Outcome::Rejected(rejection));
+            }
+        };
+        if let Some(meta) = expired {
+            self.bury(op.key.clone(), &meta)?;
+        }
+        let removed = planned.meta.is_none();
+        let previous = self.supersede(&op.key, before.as_ref(), planned.row, planned.meta.as_ref())?;
+        assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
+        self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Changed { previous, removed });
+        Ok(Outcome::Written(Written { meta: planned.meta, previous: planned.previous }))
+    }
+
+    /// Removes an entry that is past its deadline; `meta` is its own.
+    pub(super) fn bury(&mut self, key: Key, meta: &EntryMeta) -> Result<(), Fault> {
+        let previous = self.supersede(&key, Some(meta), None, None)?;
+        self.record(AuditOp::Expire, Some(key), Asker::default(), AuditEffect::Changed { previous, removed: true });
+        Ok(())
+    }
+
+    /// Takes the next revision and puts `row` in place of the current version, which `before` is the meta of and which
+    /// moves to the history. Keeps the deadlines in step.
+    fn supersede(
+        &mut self,
+        key: &Key,
+        before: Option<&EntryMeta>,
+        row: Option<Vec<u8>>,
+        after: Option<&EntryMeta>,
+    ) -> Result<Option<Superseded>, Fault> {
+        let key = key.as_bytes();
+        self.vars.revision = successor(self.vars.revision)?;
+        let removed = row.is_none();
+        let old_row = self.overlay.replace(&entry::row_key(key), row)?;
+        let superseded = match (old_row, before) {
+            (None, None) => None,
+            (Some(old_row), Some(before)) => {
+                let revision = before.mod_revision;
+                let row_hash = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
+                Some(Superseded { revision, row_hash })
+            }
+            (row, before) => {
+                let key = key.escape_ascii();
+                return Err(Fault::Invariant(format!("entry {key} is {before:?}, its row {row:?}")));
+            }
+        };
+        if removed {
+            self.overlay.insert_new(history::row_key(key, self.vars.revision), history::TOMBSTONE.to_vec())?;
+        }
+        self.move_deadline(key, before.and_then(|meta| meta.expires_at), after.and_then(|meta| meta.expires_at))?;
+        Ok(superseded)
+    }
+
+    fn move_deadline(
+        &mut self,
+        key: &[u8],
+        before: Option<ClusterMillis>,
+        after: Option<ClusterMillis>,
+    ) -> Result<(), Fault> {
+        if before == after {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.overlay.take(&deadline::row_key(before, key))?;
+        }
+        if let Some(after) = after {
+            self.overlay.insert_new(deadline::row_key(after, key), Vec::new())?;
+        }
+        Ok(())
+    }
+}
+
+/// Decodes a current entry and checks that it is not from the future.
+pub(super) fn decode_current<'a>(row_key: &[u8], row: &'a [u8], revision: Revision) -> Result<EntryRow<'a>, Fault> {
+    let decoded = entry::decode(row).map_err(|error| Fault::row(row_key, error))?;
+    let newest = decoded.meta.mod_revision;
+    if newest > revision {
+        let row_key = row_key.escape_ascii();
+        return Err(Fault::Invariant(format!("row {row_key} has mod revision {newest}, the store only {revision}")));
+    }
+    Ok(decoded)
+}
+
+/// The next revision or version.
+fn successor(number: u64) -> Result<u64, Fault> {
+    number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
+}
+
+/// What the write comes to at `revision`, given the entry as it is for it.
+fn plan(
+    op: &WriteOp,
+    current: Option<&EntryRow>,
+    revision: Revision,
+    clock: ClusterMillis,
+) -> Result<Result<Planned, Rejection>, Fault> {
+    let checked = check_command(op).and_then(|()| check_condition(op, current)).and_then(|()| new_value(op, current));
+    let value = match checked {
+        Ok(value) => value,
+        Err(rejection) => return Ok(Err(rejection)),
+    };
+    let previous = current.filter(|_| op.return_previous).map(EntryRow::to_entry);
+    let Some((kind, data)) = value else {
+        return Ok(Ok(Planned { row: None, meta: None, previous }));
+    };
+    let meta = EntryMeta {
+        create_revision: current.map_or(revision, |row| row.meta.create_revision),
+        mod_revision: revision,
+        version: current.map_or(Ok(1), |row| successor(row.meta.version))?,
+        cas: revision,
+        expires_at: match op.expiry {
+            Expiry::Keep => current.and_then(|row| row.meta.expires_at),
+            Expiry::Never => None,
+            Expiry::After(ms) => Some(clock.saturating_add(ms)),
+        },
+    };
+    Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }))
+}
+
+/// What is wrong with the command whatever the state. The texts of refusals in this file are kept in the request
+/// table, so they are replicated state: a build that words them otherwise would differ from its peers.
+fn check_command(op: &WriteOp) -> Result<(), Rejection> {
+    if let Expiry::After(ms) = op.expiry
+        && ms > limits::TTL_MS_MAX
+    {
+        return Err(Rejection::Unsupported(format!("a TTL of {ms} ms; the longest is {} ms", limits::TTL_MS_MAX)));
+    }
+    match &op.change {
+        Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
+        Change::Merge(_) | Change::Remove | Change::Touch => Ok(()),
+    }
+}
+
+fn check_size(data: &[u8]) -> Result<(), Rejection> {
+    if data.len() > limits::VALUE_BYTES_MAX {
+        return Err(Rejection::TooLarge { limit: limits::VALUE_BYTES_MAX as u64, actual: data.len() as u64 });
+    }
+    Ok(())
+}
+
+/// Whether the current entry is what the command expects and its change needs.
+fn check_condition(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejection> {
+    let creates = matches!(op.change, Change::Insert(_) | Change::Upsert(_));
+    let Some(row) = current else {
+        return match op.expect {
+            Expect::Cas(expected) if creates => Err(Rejection::CasMismatch { expected, current: None }),
+            Expect::Any | Expect::Absent if creates => Ok(()),
+            Expect::Any | Expect::Absent | Expect::Present | Expect::Cas(_) => Err(Rejection::NotFound),
+        };
+    };
+    match op.expect {
+        Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_entry() }),
+        Expect::Cas(expected) if expected != row.meta.cas => {
+            Err(Rejection::CasMismatch { expected, current: Some(row.to_entry()) })
+        }
+        Expect::Any | Expect::Present | Expect::Cas(_) => match op.change {
+            Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_entry() }),
+            _ => Ok(()),
+        },
+    }
+}
+
+type NewValue<'a> = Option<(ContentKind, std::borrow::Cow<'a, [u8]>)>;
+
+/// The value after the write; `None` removes the key. The condition was checked: a change that needs an entry has one.
+fn new_value<'a>(op: &'a WriteOp, current: Option<&EntryRow<'a>>) -> Result<NewValue<'a>, Rejection> {
+    match (&op.change, current) {
+        (Change::Insert(value) | Change::Upsert(value) | Change::Replace(value), _) => {
+            Ok(Some((value.kind, value.data.as_slice().into())))
+        }
+        (Change::Remove, _) => Ok(None),
+        (Change::Touch, Some(row)) => Ok(Some((row.kind, row.data.into()))),
+        (Change::Merge(patch), Some(row)) => merged(patch, row).map(|data| Some((ContentKind::Json, data.into()))),
+        (Change::Merge(_) | Change::Touch, None) => Err(Rejection::NotFound),
+    }
+}
+
+fn merged(patch: &[u8], row: &EntryRow) -> Result<Vec<u8>, Rejection> {
+    if row.kind != ContentKind::Json {
+        return Err(Rejection::NotADocument { current: row.to_entry() });
+    }
+    let data = merge_patch(row.data, patch).map_err(|error| match error {
+        MergeError::NotADocument => Rejection::NotADocument { current: row.to_entry() },
+        MergeError::BadPatch => Rejection::Unsupported("the merge patch is not a JSON object, or too deep".into()),
+    })?;
+    check_size(&data)?;
+    Ok(data)
+}
+
+fn op_kind(change: &Change) -> AuditOp {
+    match change {
+        Change::Insert(_) => AuditOp::Insert,
+        Change::Upsert(_) => AuditOp::Upsert,
+        Change::Replace(_) => AuditOp::Replace,
+        Change::Merge(_) => AuditOp::Merge,
+        Change::Remove => AuditOp::Remove,
+        Change::Touch => AuditOp::Touch,
+    }
+}
