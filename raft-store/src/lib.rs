@@ -5,6 +5,9 @@ pub mod codec;
 pub mod limits;
 pub mod types;
 
-pub mod raft;
+pub mod durable;
 pub mod identity;
+pub mod log;
+pub mod raft;
+pub mod space;
 pub mod state;
