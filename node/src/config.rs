@@ -1,1 +1,161 @@
-//! Configuration.
+//! What a node is told at start: flags, environment and a TOML file become one validated [`Config`].
+//!
+//! Owns the names, units, defaults and ranges of all settings. Nothing is opened, bound or written before the whole
+//! configuration passed; every fault is reported at once, each with the field and what to do. Never read again later.
+
+mod args;
+mod check;
+mod data_dir;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use args::Args;
+pub use data_dir::{DataDir, OpenDataDir};
+
+use crate::http::{ApiSettings, ServeSettings};
+use crate::limits;
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// One readable line for each event.
+    #[default]
+    Text,
+    /// One JSON object for each event.
+    Json,
+}
+
+/// A configuration that holds together.
+///
+/// Invariants: `node_id >= 1`; `join` contains `node_id` under `peer_advertise`; `3 * heartbeat <= election_min <
+/// election_max`; `request_timeout <= request_timeout_max`; no advertised address is a wildcard or has port 0; without
+/// `insecure` both listeners are on loopback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// This node's number, from 1; never used again for another disk.
+    pub node_id: u64,
+    /// Where the node keeps its data.
+    pub data_dir: DataDir,
+    /// Where clients connect.
+    pub client_listen: SocketAddr,
+    /// Where peers connect.
+    pub peer_listen: SocketAddr,
+    /// The `host:port` that clients are told.
+    pub client_advertise: String,
+    /// The `host:port` that peers are told.
+    pub peer_advertise: String,
+    /// The founding members: node id to peer `host:port`, the same list on each of them.
+    pub join: BTreeMap<u64, String>,
+    /// `tracing` filter directives.
+    pub log_filter: String,
+    /// Format of the log lines.
+    pub log_format: LogFormat,
+    /// Pause between two heartbeats of a leader.
+    pub heartbeat: Duration,
+    /// Shortest silence of the leader after which a node stands for election.
+    pub election_min: Duration,
+    /// Longest such silence.
+    pub election_max: Duration,
+    /// Log entries between two snapshots.
+    pub snapshot_every_entries: u64,
+    /// Log entries kept behind a snapshot for slow followers.
+    pub keep_log_entries: u64,
+    /// How long old versions stay readable, cluster clock.
+    pub history_keep: Duration,
+    /// How many revisions stay readable, however old.
+    pub history_keep_revisions: u64,
+    /// Deadline of a request that names none.
+    pub request_timeout: Duration,
+    /// Longest deadline a request may name.
+    pub request_timeout_max: Duration,
+    /// Largest request body, bytes.
+    pub body_bytes_max: usize,
+    /// Most client connections at a time.
+    pub connections_max: usize,
+    /// How long a request head may take, first byte of a connection included.
+    pub header_timeout: Duration,
+    /// How long a request body may take before its rate counts.
+    pub body_timeout: Duration,
+    /// Slowest body tolerated after that, bytes a second.
+    pub body_rate_min: u64,
+    /// How long a connection may stand without a request.
+    pub idle_timeout: Duration,
+    /// How long open requests may take to end when the node stops.
+    pub drain_timeout: Duration,
+    /// Size of the ballast file that is given up when the disk is full, bytes; 0 for none.
+    pub ballast_bytes: u64,
+    /// Free disk space below which writes are refused, bytes.
+    pub min_free_bytes: u64,
+    /// Throw-away single node.
+    pub dev: bool,
+    /// Listening beyond loopback without TLS and authentication was asked for.
+    pub insecure: bool,
+}
+
+impl Config {
+    /// What the request handlers need of it.
+    pub fn api_settings(&self) -> ApiSettings {
+        ApiSettings {
+            node_id: self.node_id,
+            request_timeout: self.request_timeout,
+            request_timeout_max: self.request_timeout_max,
+            body_bytes_max: self.body_bytes_max,
+            body_timeout: self.body_timeout,
+            body_rate_min: self.body_rate_min,
+            requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
+        }
+    }
+
+    /// What the accept loop needs of it.
+    pub fn serve_settings(&self) -> ServeSettings {
+        ServeSettings {
+            connections_max: self.connections_max,
+            header_timeout: self.header_timeout,
+            idle_timeout: self.idle_timeout,
+            write_stall_timeout: self.idle_timeout.min(Duration::from_secs(30)),
+            drain_timeout: self.drain_timeout,
+        }
+    }
+}
+
+/// One thing wrong with the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFault {
+    /// The setting, as it is called in the file.
+    pub field: &'static str,
+    /// What is wrong and what to do.
+    pub detail: String,
+}
+
+/// Why a configuration was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("--config {path}: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the TOML parser said; names the key.
+        reason: String,
+    },
+    /// Settings that do not hold; all of them.
+    #[error("the configuration was refused:{}", list(.0))]
+    Faults(Vec<ConfigFault>),
+}
+
+fn list(faults: &[ConfigFault]) -> String {
+    faults.iter().map(|fault| format!("\n  {}: {}", fault.field, fault.detail)).collect()
+}
+
+impl TryFrom<Args> for Config {
+    type Error = ConfigError;
+
+    /// Reads the file that the arguments name, if any, fills in the defaults and checks everything.
+    fn try_from(args: Args) -> Result<Self, ConfigError> {
+        check::resolve(args.with_file()?)
+    }
+}

@@ -3,4 +3,6 @@
 pub mod app;
 pub mod config;
 pub mod http;
+pub mod limits;
+pub mod metrics;
 pub mod peer;

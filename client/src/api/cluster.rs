@@ -99,6 +99,22 @@ pub struct DigestAnswer {
     pub digest: String,
 }
 
+/// The body of `POST /v1/cluster/transfer-leader`; may be left out whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransferLeaderRequest {
+    /// Who is to lead; without it the best follower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<u64>,
+}
+
+/// The answer of `POST /v1/cluster/transfer-leader`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TransferLeaderAnswer {
+    /// Who leads now.
+    pub leader_id: u64,
+}
+
 /// The answer of `GET /version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionAnswer {

@@ -139,7 +139,7 @@ impl ErrorCode {
 /// One fault in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InputFault {
-    /// JSON pointer into the body, or `query:NAME`, `header:NAME`, `path:NAME`.
+    /// JSON pointer into the body (empty for all of it), or `query:NAME`, `header:NAME`, `path:NAME`.
     pub pointer: String,
     /// What is wrong with it.
     pub detail: String,
@@ -168,7 +168,7 @@ pub struct Problem {
     /// Each fault of a malformed request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<InputFault>,
-    /// For a failed condition: the entry as it is, `null` when there is none.
+    /// For a failed condition: the entry as it is; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<super::EntryView>,
     /// Revision at which the request was evaluated, where it was.

@@ -20,7 +20,7 @@ pub struct EntryView {
     /// The key.
     pub key: String,
     /// The value, where it is JSON and was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub value: Option<JsonText>,
     /// The value in base64, where it is bytes and was asked for.
@@ -51,6 +51,11 @@ pub struct EntryView {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JsonText(pub Box<RawValue>);
+
+/// A `null` that is there is a value, not a missing one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
+    JsonText::deserialize(deserializer).map(Some)
+}
 
 impl PartialEq for JsonText {
     fn eq(&self, other: &Self) -> bool {
@@ -119,7 +124,7 @@ pub struct Op {
     /// With which key.
     pub key: String,
     /// New value as JSON (insert, upsert, replace).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub value: Option<JsonText>,
     /// New value as bytes in base64 (insert, upsert, replace).

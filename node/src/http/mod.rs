@@ -1,1 +1,237 @@
-//! The public HTTP API.
+//! The public HTTP API: from an accepted connection to an answer and back.
+//!
+//! Owns routing, input checks, conversion between wire and domain types, and the one place where errors become problem
+//! documents. Knows nothing of Raft or RocksDB: everything it asks of the node goes through [`Backend`]. The order of
+//! reading: `paths` (which routes exist), this file (the way of every request), the handlers, then the leaves they use.
+//!
+//! There is no router library here: the routes are a closed enum, so that a route without a handler, a metric, an `Allow`
+//! header or a line in the OpenAPI document does not compile or fails a test, and a request pays for one `match`.
+
+mod accept;
+mod ask;
+mod backend;
+mod body;
+mod cluster;
+mod convert;
+mod cursor;
+mod error;
+mod extract;
+mod headers;
+mod health;
+mod json;
+mod key;
+mod kv;
+mod list;
+mod openapi;
+mod ops;
+mod paths;
+mod pulse;
+mod render;
+mod requests;
+mod write;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use quorate_client::api::{Applied, ErrorCode};
+use tokio::sync::Semaphore;
+
+pub use accept::{ServeSettings, serve};
+pub use backend::{Backend, DigestAt};
+pub use openapi::document as openapi_document;
+pub use paths::Route;
+
+use crate::limits;
+use crate::metrics::Metrics;
+use ask::Ask;
+use error::Failure;
+
+/// The body of every answer.
+pub type Body = Full<Bytes>;
+/// What a handler returns when it succeeds.
+type Answer = Response<Body>;
+/// What a handler returns.
+type Outcome = Result<Answer, Failure>;
+
+/// What the handlers need to know of the configuration.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// This node.
+    pub node_id: u64,
+    /// Deadline of a request that names none.
+    pub request_timeout: Duration,
+    /// Longest deadline a request may name.
+    pub request_timeout_max: Duration,
+    /// Largest request body, bytes.
+    pub body_bytes_max: usize,
+    /// How long a body may take before its rate counts.
+    pub body_timeout: Duration,
+    /// Slowest body tolerated after that, bytes a second.
+    pub body_rate_min: u64,
+    /// Requests handled at once; one more is answered with 429.
+    pub requests_in_flight_max: usize,
+}
+
+/// The API over one node.
+pub struct Api<B> {
+    backend: B,
+    settings: ApiSettings,
+    metrics: Arc<Metrics>,
+    in_flight: AtomicUsize,
+    /// Held by listings and counts while they scan.
+    scans: Semaphore,
+}
+
+impl<B: Backend> Api<B> {
+    /// Puts the API in front of `backend`.
+    pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
+        let scans = Semaphore::new(limits::SCANS_MAX);
+        Arc::new(Self { backend, settings, metrics, in_flight: AtomicUsize::new(0), scans })
+    }
+
+    /// Requests being handled at the moment.
+    fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Answers one request. Never fails: what goes wrong is a problem document.
+    pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let started = Instant::now();
+        let _slot = Slot::take(&self.in_flight);
+        let (head, body) = request.into_parts();
+        let (route, rest) = paths::find(head.uri.path());
+        let mut ask = Ask::new(&self, &head, started);
+        let outcome = answer(&mut ask, route, rest, body).await;
+        let request_id = ask.request_id;
+        let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
+        let response = self.finish(&head, response, request_id);
+        self.metrics.observe_request(route, response.status(), started.elapsed());
+        Ok(response)
+    }
+
+    /// Adds what every response carries.
+    fn finish(&self, head: &Parts, mut response: Answer, request_id: String) -> Answer {
+        let glance = self.backend.glance();
+        let headers = response.headers_mut();
+        headers.entry(headers::REVISION).or_insert_with(|| HeaderValue::from(glance.revision));
+        headers.insert(headers::TERM, HeaderValue::from(glance.term));
+        let leader = glance.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+        headers.insert(headers::LEADER, leader);
+        headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));
+        if head.method == Method::HEAD {
+            return without_body(response);
+        }
+        response
+    }
+}
+
+/// Counts a request while it is handled, also when its future is dropped half-way.
+struct Slot<'a> {
+    in_flight: &'a AtomicUsize,
+}
+
+impl<'a> Slot<'a> {
+    fn take(in_flight: &'a AtomicUsize) -> Self {
+        in_flight.fetch_add(1, Ordering::Relaxed);
+        Self { in_flight }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What all routes have in common before their handler runs.
+async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body: Incoming) -> Outcome {
+    let method = &ask.head.method;
+    let Some(access) = route.access(method) else { return Err(refuse_route(ask, route)) };
+    // The limit never holds back the routes that tell an operator what is going on.
+    if route.is_data() && ask.api.in_flight() > ask.api.settings.requests_in_flight_max {
+        return Err(Failure::too_many("the node handles as many requests at once as it may"));
+    }
+    ask.read_deadline()?;
+    if access.writes {
+        ask.claim_request_id()?;
+    }
+    if access.takes_body {
+        body::check_declared(ask)?;
+    } else if !body.is_end_stream() {
+        return Err(Failure::invalid("header:Content-Length", format!("{method} takes no body here")));
+    }
+    dispatch(ask, route, rest, body).await
+}
+
+/// The handlers. Those that are not on the hot path are boxed to keep the future of the others small.
+async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body: Incoming) -> Outcome {
+    match (route, &ask.head.method) {
+        (Route::Key, &Method::PUT) => kv::put(ask, rest, body).await,
+        (Route::Key, &Method::PATCH) => kv::patch(ask, rest, body).await,
+        (Route::Key, &Method::DELETE) => kv::delete(ask, rest).await,
+        (Route::Key, _) => kv::get(ask, rest).await,
+        (Route::Ops, _) => ops::post(ask, body).await,
+        (Route::Keys, _) => Box::pin(list::get(ask)).await,
+        (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
+        (Route::ClusterStatus, _) => cluster::status(ask),
+        (Route::ClusterDigest, _) => cluster::digest(ask),
+        (Route::TransferLeader, _) => Box::pin(cluster::transfer_leader(ask, body)).await,
+        (Route::Livez, _) => Box::pin(health::livez(ask)).await,
+        (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
+        (Route::Metrics, _) => health::metrics(ask),
+        (Route::Version, _) => health::version(ask),
+        (Route::OpenApi, _) => openapi::get(ask),
+        (Route::Unknown, _) => unreachable!("a route without methods was refused before"),
+    }
+}
+
+/// 404 for a path that does not exist, 405 with `Allow` for a method that the path does not take.
+fn refuse_route<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Failure {
+    let head = ask.head;
+    if route == Route::Unknown {
+        let detail = format!("there is nothing at `{}`; GET /openapi.json lists what there is", head.uri.path());
+        return Failure::new(ErrorCode::NotFound, Applied::No, detail).at("path:", "no such path");
+    }
+    let detail = format!("{} is not a method of {}; it takes {}", head.method, route.template(), route.allow());
+    Failure::new(ErrorCode::MethodNotAllowed, Applied::No, detail).allowing(route.allow())
+}
+
+/// The same response as HEAD wants it: all headers of GET, the length too, no bytes.
+fn without_body(mut response: Answer) -> Answer {
+    if let Some(length) = response.body().size_hint().exact()
+        && response.status() != StatusCode::NOT_MODIFIED
+    {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = Body::default();
+    response
+}
+
+/// A 200 with these bytes.
+fn ok(content_type: HeaderValue, bytes: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(Body::from(bytes.into()));
+    // Room for what handlers and `finish` add, in one allocation.
+    response.headers_mut().reserve(10);
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// A 200 with a wire type, for routes where speed does not matter.
+fn ok_json<T: serde::Serialize>(body: &T) -> Outcome {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => Ok(ok(headers::JSON, bytes)),
+        Err(error) => Err(Failure::new(ErrorCode::Internal, Applied::No, format!("the answer has no JSON: {error}"))),
+    }
+}
+
+/// Whether `Connection: close` means something to this peer.
+fn is_http1(version: Version) -> bool {
+    version <= Version::HTTP_11
+}

@@ -1,0 +1,169 @@
+//! The settings as they are written: command line, environment, TOML file.
+//!
+//! Owns names, help texts and precedence (flag over environment over file). Never judges a value: that is `check`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use serde::Deserialize;
+
+use super::{ConfigError, LogFormat};
+
+/// The Quorate server: one node of a cluster.
+///
+/// Each setting is taken from its flag, else from its environment variable, else from the file, else the default. In the
+/// file a setting is called as its flag, with `_` for `-`: `node_id = 1`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Deserialize)]
+#[command(name = "quorate-node", version, max_term_width = 110)]
+#[serde(deny_unknown_fields, default)]
+pub struct Args {
+    /// TOML file with settings; unknown keys are refused
+    #[arg(long, env = "QUORATE_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+
+    /// This node's number, 1 or more; never give it to another disk [required; 1 with --dev]
+    #[arg(long, env = "QUORATE_NODE_ID", value_name = "N")]
+    pub node_id: Option<u64>,
+
+    /// Directory of this node's data, made if missing [required; a temporary one with --dev]
+    #[arg(long, env = "QUORATE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+
+    /// IP:PORT where clients connect [default: 127.0.0.1:7100]
+    #[arg(long, env = "QUORATE_CLIENT_LISTEN", value_name = "ADDR")]
+    pub client_listen: Option<String>,
+
+    /// IP:PORT where the other nodes connect [default: 127.0.0.1:7200]
+    #[arg(long, env = "QUORATE_PEER_LISTEN", value_name = "ADDR")]
+    pub peer_listen: Option<String>,
+
+    /// HOST:PORT that clients are told to connect to [default: client-listen]
+    #[arg(long, env = "QUORATE_CLIENT_ADVERTISE", value_name = "ADDR")]
+    pub client_advertise: Option<String>,
+
+    /// HOST:PORT that the other nodes are told to connect to [default: this node's address in --join]
+    #[arg(long, env = "QUORATE_PEER_ADVERTISE", value_name = "ADDR")]
+    pub peer_advertise: Option<String>,
+
+    /// The founding members with their peer addresses, the same list on each of them:
+    /// 1=10.0.0.1:7200,2=10.0.0.2:7200,3=10.0.0.3:7200 [required; this node alone with --dev]
+    #[arg(long, env = "QUORATE_JOIN", value_name = "LIST")]
+    pub join: Option<String>,
+
+    /// What to log, as `tracing` directives [default: info]
+    #[arg(long, env = "QUORATE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+
+    /// Format of the log lines [default: text]
+    #[arg(long, env = "QUORATE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+
+    /// Milliseconds between heartbeats of the leader [default: 60]
+    #[arg(long, env = "QUORATE_HEARTBEAT_MS", value_name = "MS")]
+    pub heartbeat_ms: Option<u64>,
+
+    /// Shortest silence of the leader, in milliseconds, before a node stands for election; at least three heartbeats
+    /// [default: 250]
+    #[arg(long, env = "QUORATE_ELECTION_MIN_MS", value_name = "MS")]
+    pub election_min_ms: Option<u64>,
+
+    /// Longest such silence in milliseconds; more than the shortest [default: 400]
+    #[arg(long, env = "QUORATE_ELECTION_MAX_MS", value_name = "MS")]
+    pub election_max_ms: Option<u64>,
+
+    /// Log entries between two snapshots [default: 100000]
+    #[arg(long, env = "QUORATE_SNAPSHOT_EVERY_ENTRIES", value_name = "N")]
+    pub snapshot_every_entries: Option<u64>,
+
+    /// Log entries kept behind a snapshot, so that a slow follower needs no snapshot [default: 20000]
+    #[arg(long, env = "QUORATE_KEEP_LOG_ENTRIES", value_name = "N")]
+    pub keep_log_entries: Option<u64>,
+
+    /// Milliseconds of cluster time that old versions stay readable [default: 900000]
+    #[arg(long, env = "QUORATE_HISTORY_KEEP_MS", value_name = "MS")]
+    pub history_keep_ms: Option<u64>,
+
+    /// Revisions that stay readable, however old they are [default: 100000]
+    #[arg(long, env = "QUORATE_HISTORY_KEEP_REVISIONS", value_name = "N")]
+    pub history_keep_revisions: Option<u64>,
+
+    /// Milliseconds a request may take where it does not say itself (header Request-Timeout) [default: 10000]
+    #[arg(long, env = "QUORATE_REQUEST_TIMEOUT_MS", value_name = "MS")]
+    pub request_timeout_ms: Option<u64>,
+
+    /// Most milliseconds that a request may ask for [default: 60000]
+    #[arg(long, env = "QUORATE_REQUEST_TIMEOUT_MAX_MS", value_name = "MS")]
+    pub request_timeout_max_ms: Option<u64>,
+
+    /// Largest request body in bytes [default: 2162688]
+    #[arg(long, env = "QUORATE_BODY_BYTES_MAX", value_name = "BYTES")]
+    pub body_bytes_max: Option<usize>,
+
+    /// Most client connections at a time [default: 4096]
+    #[arg(long, env = "QUORATE_CONNECTIONS_MAX", value_name = "N")]
+    pub connections_max: Option<usize>,
+
+    /// Milliseconds in which a new connection must say something, and in which a request head must be complete
+    /// [default: 5000]
+    #[arg(long, env = "QUORATE_HEADER_TIMEOUT_MS", value_name = "MS")]
+    pub header_timeout_ms: Option<u64>,
+
+    /// Milliseconds a request body may take before it must hold the minimum rate [default: 10000]
+    #[arg(long, env = "QUORATE_BODY_TIMEOUT_MS", value_name = "MS")]
+    pub body_timeout_ms: Option<u64>,
+
+    /// Slowest request body tolerated after that, in bytes a second [default: 16384]
+    #[arg(long, env = "QUORATE_BODY_RATE_MIN", value_name = "BYTES")]
+    pub body_rate_min: Option<u64>,
+
+    /// Milliseconds a connection may stand without a request [default: 60000]
+    #[arg(long, env = "QUORATE_IDLE_TIMEOUT_MS", value_name = "MS")]
+    pub idle_timeout_ms: Option<u64>,
+
+    /// Milliseconds that open requests get to end when the node stops [default: 5000]
+    #[arg(long, env = "QUORATE_DRAIN_TIMEOUT_MS", value_name = "MS")]
+    pub drain_timeout_ms: Option<u64>,
+
+    /// Bytes of the ballast file that is given up when the disk is full; 0 for none [default: 67108864; 0 with --dev]
+    #[arg(long, env = "QUORATE_BALLAST_BYTES", value_name = "BYTES")]
+    pub ballast_bytes: Option<u64>,
+
+    /// Bytes of free disk below which writes are refused; deletes still work [default: 268435456; 0 with --dev]
+    #[arg(long, env = "QUORATE_MIN_FREE_BYTES", value_name = "BYTES")]
+    pub min_free_bytes: Option<u64>,
+
+    /// A single node in a temporary directory that is removed at exit
+    #[arg(long, env = "QUORATE_DEV", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub dev: Option<bool>,
+
+    /// Listen beyond loopback although there is neither TLS nor authentication: whoever reaches the port owns the data
+    #[arg(long, env = "QUORATE_INSECURE", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub insecure: Option<bool>,
+}
+
+/// Takes each named setting from `over`, else from `under`.
+macro_rules! layered {
+    ($over:expr, $under:expr; $($field:ident)*) => { Args { $($field: $over.$field.or($under.$field)),* } };
+}
+
+impl Args {
+    /// Lays these arguments over the file they name, if they name one.
+    pub(super) fn with_file(self) -> Result<Self, ConfigError> {
+        let Some(path) = self.config.clone() else { return Ok(self) };
+        let refused = |reason: String| ConfigError::File { path: path.clone(), reason };
+        let text = std::fs::read_to_string(&path).map_err(|error| refused(error.to_string()))?;
+        let file: Self = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        Ok(self.over(file))
+    }
+
+    /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
+    fn over(self, under: Self) -> Self {
+        layered!(self, under;
+            config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
+            heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
+            history_keep_revisions request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
+            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms ballast_bytes
+            min_free_bytes dev insecure)
+    }
+}

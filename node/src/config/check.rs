@@ -1,0 +1,297 @@
+//! Defaults and judgement: arguments become a [`Config`], or a list of everything that is wrong with them.
+//!
+//! Owns every default and range. Reads no file and opens nothing.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::{Args, Config, ConfigError, ConfigFault, DataDir};
+use crate::limits;
+
+/// Applies the defaults and checks every setting; reports all faults, not only the first.
+pub fn resolve(args: Args) -> Result<Config, ConfigError> {
+    let mut faults = Faults(Vec::new());
+    let config = assemble(args, &mut faults);
+    if faults.0.is_empty() { Ok(config) } else { Err(ConfigError::Faults(faults.0)) }
+}
+
+struct Faults(Vec<ConfigFault>);
+
+impl Faults {
+    fn add(&mut self, field: &'static str, detail: impl Into<String>) {
+        self.0.push(ConfigFault { field, detail: detail.into() });
+    }
+
+    /// A number within its bounds; outside them the lower bound stands in, and the fault is noted.
+    fn within(&mut self, field: &'static str, value: u64, lowest: u64, highest: u64) -> u64 {
+        if (lowest..=highest).contains(&value) {
+            return value;
+        }
+        self.add(field, format!("{value} is out of range; give a number from {lowest} to {highest}"));
+        lowest
+    }
+
+    fn millis(&mut self, field: &'static str, value: u64, lowest: u64, highest: u64) -> Duration {
+        Duration::from_millis(self.within(field, value, lowest, highest))
+    }
+
+    fn size(&mut self, field: &'static str, value: usize, lowest: usize, highest: usize) -> usize {
+        // A usize has at most 64 bits, and what comes back is within usize bounds.
+        self.within(field, value as u64, lowest as u64, highest as u64) as usize
+    }
+}
+
+/// A day: no interval of a running server is longer.
+const DAY_MS: u64 = 24 * 3600 * 1000;
+/// Where a number has no upper bound of its own.
+const HUGE: u64 = 1 << 50;
+
+fn assemble(args: Args, faults: &mut Faults) -> Config {
+    let dev = args.dev.unwrap_or(false);
+    let insecure = args.insecure.unwrap_or(false);
+    let node_id = node_id(args.node_id, dev, faults);
+    let client_listen = listen("client_listen", args.client_listen.as_deref(), "127.0.0.1:7100", insecure, faults);
+    let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), "127.0.0.1:7200", insecure, faults);
+    let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
+    let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
+    let (heartbeat, election_min, election_max) =
+        timing(args.heartbeat_ms, args.election_min_ms, args.election_max_ms, faults);
+    let (request_timeout, request_timeout_max) =
+        request_timeouts(args.request_timeout_ms, args.request_timeout_max_ms, faults);
+    Config {
+        node_id,
+        data_dir: data_dir(args.data_dir, dev, faults),
+        client_listen,
+        peer_listen,
+        client_advertise,
+        peer_advertise,
+        join,
+        log_filter: log_filter(args.log, faults),
+        log_format: args.log_format.unwrap_or_default(),
+        heartbeat,
+        election_min,
+        election_max,
+        snapshot_every_entries: faults.within(
+            "snapshot_every_entries",
+            args.snapshot_every_entries.unwrap_or(100_000),
+            1,
+            HUGE,
+        ),
+        keep_log_entries: faults.within("keep_log_entries", args.keep_log_entries.unwrap_or(20_000), 0, HUGE),
+        history_keep: faults.millis("history_keep_ms", args.history_keep_ms.unwrap_or(900_000), 0, 365 * DAY_MS),
+        history_keep_revisions: faults.within(
+            "history_keep_revisions",
+            args.history_keep_revisions.unwrap_or(100_000),
+            1,
+            HUGE,
+        ),
+        request_timeout,
+        request_timeout_max,
+        body_bytes_max: faults.size(
+            "body_bytes_max",
+            args.body_bytes_max.unwrap_or(limits::BODY_BYTES_MAX_DEFAULT),
+            1_024,
+            limits::BODY_BYTES_MAX_CEILING,
+        ),
+        connections_max: faults.size("connections_max", args.connections_max.unwrap_or(4_096), 1, 1_000_000),
+        header_timeout: faults.millis("header_timeout_ms", args.header_timeout_ms.unwrap_or(5_000), 100, DAY_MS),
+        body_timeout: faults.millis("body_timeout_ms", args.body_timeout_ms.unwrap_or(10_000), 100, DAY_MS),
+        body_rate_min: faults.within(
+            "body_rate_min",
+            args.body_rate_min.unwrap_or(limits::BODY_RATE_MIN_DEFAULT),
+            1,
+            HUGE,
+        ),
+        idle_timeout: faults.millis("idle_timeout_ms", args.idle_timeout_ms.unwrap_or(60_000), 100, DAY_MS),
+        drain_timeout: faults.millis("drain_timeout_ms", args.drain_timeout_ms.unwrap_or(5_000), 0, DAY_MS),
+        ballast_bytes: faults.within(
+            "ballast_bytes",
+            args.ballast_bytes.unwrap_or(if dev { 0 } else { 64 << 20 }),
+            0,
+            HUGE,
+        ),
+        min_free_bytes: faults.within(
+            "min_free_bytes",
+            args.min_free_bytes.unwrap_or(if dev { 0 } else { 256 << 20 }),
+            0,
+            HUGE,
+        ),
+        dev,
+        insecure,
+    }
+}
+
+fn node_id(given: Option<u64>, dev: bool, faults: &mut Faults) -> u64 {
+    match given {
+        Some(0) => faults.add("node_id", "0 is not a node id; give each node its own number from 1"),
+        Some(id) => return id,
+        None if dev => {}
+        None => faults.add("node_id", "missing; say --node-id N, a number from 1 that no other node has"),
+    }
+    1
+}
+
+fn data_dir(given: Option<std::path::PathBuf>, dev: bool, faults: &mut Faults) -> DataDir {
+    match given {
+        Some(_) if dev => faults.add("data_dir", "--dev keeps nothing; leave out either --dev or --data-dir"),
+        Some(path) if path.as_os_str().is_empty() => faults.add("data_dir", "empty; name a directory"),
+        Some(path) => return DataDir::Given(path),
+        None if dev => {}
+        None => faults.add("data_dir", "missing; say --data-dir DIR, or --dev for a node that keeps nothing"),
+    }
+    DataDir::Temporary
+}
+
+fn listen(field: &'static str, given: Option<&str>, default: &str, insecure: bool, faults: &mut Faults) -> SocketAddr {
+    let fallback = default.parse().expect("the default is an address");
+    let Some(text) = given else { return fallback };
+    let Ok(address) = text.parse::<SocketAddr>() else {
+        faults.add(field, format!("`{text}` is not IP:PORT; write it like {default}"));
+        return fallback;
+    };
+    if !address.ip().is_loopback() && !insecure {
+        let why = "is not on loopback, and there is neither TLS nor authentication: whoever reaches it owns the data";
+        faults.add(field, format!("{address} {why}; listen on 127.0.0.1, or say --insecure if the network is trusted"));
+    }
+    address
+}
+
+fn advertise(field: &'static str, given: Option<String>, listen: SocketAddr, faults: &mut Faults) -> String {
+    let address = given.unwrap_or_else(|| listen.to_string());
+    if let Err(why) = reachable(&address) {
+        faults.add(field, format!("`{address}` {why}; give the HOST:PORT under which others reach this node"));
+    }
+    address
+}
+
+/// Whether others could connect to this `host:port`.
+fn reachable(address: &str) -> Result<(), String> {
+    let (host, port) = address.rsplit_once(':').ok_or("has no port")?;
+    match port.parse::<u16>() {
+        Ok(0) => return Err("has port 0".into()),
+        Ok(_) => {}
+        Err(_) => return Err("has a port that is no number from 1 to 65535".into()),
+    }
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if bare.is_empty() || bare.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '@') {
+        return Err("has no usable host".into());
+    }
+    match bare.parse::<IpAddr>() {
+        Ok(ip) if ip.is_unspecified() => Err("is a wildcard that nobody can connect to".into()),
+        Ok(IpAddr::V6(_)) if !host.starts_with('[') => Err("needs brackets around its IPv6 address".into()),
+        _ => Ok(()),
+    }
+}
+
+fn membership(
+    join: &Option<String>,
+    peer_advertise: Option<String>,
+    node_id: u64,
+    peer_listen: SocketAddr,
+    dev: bool,
+    faults: &mut Faults,
+) -> (BTreeMap<u64, String>, String) {
+    let Some(text) = join else {
+        if !dev {
+            faults.add("join", "missing; say --join 1=HOST:PORT,2=HOST:PORT,... with the same list on all nodes");
+        }
+        let own = advertise("peer_advertise", peer_advertise, peer_listen, faults);
+        return (BTreeMap::from([(node_id, own.clone())]), own);
+    };
+    if dev {
+        faults.add("join", "--dev is a cluster of its own; leave out either --dev or --join");
+    }
+    let members = members(text, faults);
+    let own = members.get(&node_id);
+    match (own, &peer_advertise) {
+        (None, _) => {
+            faults.add("join", format!("does not contain this node; add {node_id}=HOST:PORT, the same on all nodes"));
+        }
+        (Some(listed), Some(said)) if listed != said => faults.add(
+            "peer_advertise",
+            format!("`{said}` differs from this node's address in --join, `{listed}`; leave one of them out or make them equal"),
+        ),
+        _ => {}
+    }
+    let own = peer_advertise.or_else(|| own.cloned());
+    let own = advertise("peer_advertise", own, peer_listen, faults);
+    (members, own)
+}
+
+fn members(text: &str, faults: &mut Faults) -> BTreeMap<u64, String> {
+    let mut members = BTreeMap::new();
+    for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        match member(item, &members) {
+            Ok((id, address)) => match members.entry(id) {
+                Entry::Occupied(_) => faults.add("join", format!("node {id} is listed twice; list each node once")),
+                Entry::Vacant(slot) => {
+                    slot.insert(address);
+                }
+            },
+            Err(detail) => faults.add("join", detail),
+        }
+    }
+    members
+}
+
+fn member(item: &str, known: &BTreeMap<u64, String>) -> Result<(u64, String), String> {
+    let form = "write each member as ID=HOST:PORT";
+    let (id, address) = item.split_once('=').ok_or_else(|| format!("`{item}` has no `=`; {form}"))?;
+    let id = match id.trim().parse::<u64>() {
+        Ok(id) if id >= 1 => id,
+        _ => return Err(format!("`{}` is not a node id from 1; {form}", id.trim())),
+    };
+    let address = address.trim();
+    reachable(address).map_err(|why| format!("the address `{address}` of node {id} {why}; {form}"))?;
+    if let Some((other, _)) = known.iter().find(|(other, taken)| **other != id && taken.as_str() == address) {
+        return Err(format!("nodes {other} and {id} have the same address {address}; give each its own"));
+    }
+    Ok((id, address.to_owned()))
+}
+
+fn timing(
+    heartbeat: Option<u64>,
+    election_min: Option<u64>,
+    election_max: Option<u64>,
+    faults: &mut Faults,
+) -> (Duration, Duration, Duration) {
+    let heartbeat = faults.within("heartbeat_ms", heartbeat.unwrap_or(60), 5, 60_000);
+    let shortest = faults.within("election_min_ms", election_min.unwrap_or(250), 15, 600_000);
+    let longest = faults.within("election_max_ms", election_max.unwrap_or(400), 16, 600_000);
+    if shortest < 3 * heartbeat {
+        let need = 3 * heartbeat;
+        faults.add(
+            "election_min_ms",
+            format!(
+                "{shortest} is less than three heartbeats of {heartbeat} ms; give at least {need} or lower heartbeat_ms"
+            ),
+        );
+    }
+    if longest <= shortest {
+        faults.add("election_max_ms", format!("{longest} is not more than election_min_ms, {shortest}; raise it"));
+    }
+    (Duration::from_millis(heartbeat), Duration::from_millis(shortest), Duration::from_millis(longest))
+}
+
+fn request_timeouts(usual: Option<u64>, longest: Option<u64>, faults: &mut Faults) -> (Duration, Duration) {
+    let longest = faults.within("request_timeout_max_ms", longest.unwrap_or(60_000), 1, DAY_MS);
+    let usual = faults.within("request_timeout_ms", usual.unwrap_or(10_000.min(longest)), 1, DAY_MS);
+    if usual > longest {
+        faults.add(
+            "request_timeout_ms",
+            format!("{usual} is more than request_timeout_max_ms, {longest}; lower it or raise the maximum"),
+        );
+    }
+    (Duration::from_millis(usual), Duration::from_millis(longest))
+}
+
+fn log_filter(given: Option<String>, faults: &mut Faults) -> String {
+    let filter = given.unwrap_or_else(|| "info".into());
+    if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
+        faults
+            .add("log", format!("`{filter}` is not a filter ({error}); write it like info or quorate_node=debug,info"));
+    }
+    filter
+}

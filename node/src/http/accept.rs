@@ -1,0 +1,260 @@
+//! From a listening socket to served connections, with every deadline that `axum::serve` lacks.
+//!
+//! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, and the end of connections: silent, slow, idle, stalled,
+//! too many, drained. Body deadlines are in `body`, request deadlines in `ask`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
+use super::{Api, Backend};
+use crate::limits;
+use crate::metrics::ConnectionEnd;
+
+/// How the accept loop treats connections.
+#[derive(Debug, Clone)]
+pub struct ServeSettings {
+    /// Most connections at a time; one more is told 503 and closed.
+    pub connections_max: usize,
+    /// How long a connection may be silent at first, and how long a request head may take.
+    pub header_timeout: Duration,
+    /// How long a connection may stand without a request.
+    pub idle_timeout: Duration,
+    /// How long a peer may take nothing of an answer.
+    pub write_stall_timeout: Duration,
+    /// How long requests may take to end after `stop`.
+    pub drain_timeout: Duration,
+}
+
+/// Serves `api` on `listener` until `stop` is cancelled and the open requests have ended, or the drain timeout has passed.
+pub async fn serve<B: Backend>(
+    listener: TcpListener,
+    api: Arc<Api<B>>,
+    settings: ServeSettings,
+    stop: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS)));
+    let tasks = TaskTracker::new();
+    // Cancelled when draining takes too long; the connections then end at once.
+    let abort = CancellationToken::new();
+    let settings = Arc::new(settings);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                on_accept_error(&error).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            api.metrics.on_connection_end(ConnectionEnd::Refused);
+            refuse(&stream);
+            continue;
+        };
+        let (api, settings) = (Arc::clone(&api), Arc::clone(&settings));
+        // Children, so that connections do not contend for one lock.
+        let (stop, abort) = (stop.child_token(), abort.child_token());
+        tasks.spawn(async move {
+            tokio::select! {
+                () = abort.cancelled() => {}
+                () = connection(stream, peer, api, &settings, stop, place) => {}
+            }
+        });
+    }
+    drop(listener);
+    tasks.close();
+    if timeout(settings.drain_timeout, tasks.wait()).await.is_err() {
+        tracing::warn!(open = tasks.len(), "connections did not drain in time and are cut");
+        abort.cancel();
+        tasks.wait().await;
+    }
+}
+
+/// A connection that died before it was accepted concerns nobody. Anything else (no more file descriptors, mostly) passes
+/// only with time, so that accepting again at once would be a busy loop.
+async fn on_accept_error(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "a client connection could not be accepted");
+    sleep(Duration::from_millis(100)).await;
+}
+
+/// Tells a surplus connection why, as far as the socket takes it at once, and closes it.
+fn refuse(stream: &TcpStream) {
+    const BODY: &str = r#"{"type":"urn:quorate:error:too_many_requests","title":"Too many requests","status":503,"detail":"this node has as many connections as it may","code":"too_many_requests","applied":"no","retry":"same_request_id","request_id":""}"#;
+    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\nconnection: close";
+    let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
+    // A peer that cannot take a few hundred bytes gets none: this is a courtesy, the close is the message.
+    let _courtesy = stream.try_write(text.as_bytes());
+}
+
+async fn connection<B: Backend>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    api: Arc<Api<B>>,
+    settings: &ServeSettings,
+    stop: CancellationToken,
+    _place: OwnedSemaphorePermit,
+) {
+    let _open = api.metrics.connection_opened();
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%peer, %error, "a connection was gone before it began");
+        return;
+    }
+    let protocol = tokio::select! {
+        () = stop.cancelled() => return,
+        protocol = detect(&stream, settings.header_timeout) => protocol,
+    };
+    let metrics = Arc::clone(&api.metrics);
+    let end = match protocol {
+        Protocol::Silent => ConnectionEnd::SlowHead,
+        Protocol::Gone => ConnectionEnd::Closed,
+        Protocol::Http1 => serve_http1(stream, api, settings, &stop).await,
+        Protocol::Http2 => serve_http2(stream, api, settings, &stop).await,
+    };
+    tracing::debug!(%peer, ?end, "a client connection ended");
+    metrics.on_connection_end(end);
+}
+
+enum Protocol {
+    Http1,
+    Http2,
+    /// Nothing, or not enough to tell, came in time.
+    Silent,
+    Gone,
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Looks at the first bytes without taking them. Everything that is not HTTP/2's preface is HTTP/1's to judge.
+async fn detect(stream: &TcpStream, patience: Duration) -> Protocol {
+    let deadline = Instant::now() + patience;
+    let mut first = [0u8; PREFACE.len()];
+    loop {
+        match timeout_at(deadline, stream.peek(&mut first)).await {
+            Err(_) => return Protocol::Silent,
+            Ok(Err(_) | Ok(0)) => return Protocol::Gone,
+            Ok(Ok(count)) if first[..count] != PREFACE[..count] => return Protocol::Http1,
+            Ok(Ok(count)) if count == PREFACE.len() => return Protocol::Http2,
+            Ok(Ok(_)) => {}
+        }
+        if Instant::now() >= deadline {
+            return Protocol::Silent;
+        }
+        // A preface cut in pieces is so rare that looking again now and then will do.
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// One handler for each connection: the API, and a mark that a request is in the works.
+macro_rules! handler {
+    ($api:expr, $pulse:expr) => {{
+        let (api, pulse) = ($api, Arc::clone(&$pulse));
+        service_fn(move |request| {
+            let (api, busy) = (Arc::clone(&api), Busy::new(Arc::clone(&pulse)));
+            async move {
+                let answer = api.handle(request).await;
+                drop(busy);
+                answer
+            }
+        })
+    }};
+}
+
+/// Drives a connection until it ends by itself, is told to stop, or the watchdog ends it.
+macro_rules! drive {
+    ($connection:expr, $pulse:expr, $patience:expr, $stop:expr) => {{
+        let mut connection = std::pin::pin!($connection);
+        let tick = watch_interval(&$patience);
+        let mut stopping = false;
+        let mut check = std::pin::pin!(sleep(tick));
+        loop {
+            tokio::select! {
+                biased;
+                // Errors here are the peer's: cut connections, malformed heads that hyper has answered.
+                _ended = connection.as_mut() => break ConnectionEnd::Closed,
+                () = $stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = check.as_mut() => {
+                    check.as_mut().reset(Instant::now() + tick);
+                    match $pulse.verdict(&$patience) {
+                        Verdict::Fine => {}
+                        Verdict::Idle => break ConnectionEnd::Idle,
+                        Verdict::SlowHead => break ConnectionEnd::SlowHead,
+                        Verdict::Stalled => break ConnectionEnd::Stalled,
+                    }
+                }
+            }
+        }
+    }};
+}
+
+/// How often the watchdog looks: deadlines are kept to a quarter, at a cost of at most one timer a connection and tick.
+fn watch_interval(patience: &Patience) -> Duration {
+    let shortest = patience.head.unwrap_or(patience.idle).min(patience.idle).min(patience.stall);
+    (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
+}
+
+async fn serve_http1<B: Backend>(
+    stream: TcpStream,
+    api: Arc<Api<B>>,
+    settings: &ServeSettings,
+    stop: &CancellationToken,
+) -> ConnectionEnd {
+    let pulse = Pulse::new();
+    let patience = Patience {
+        head: Some(settings.header_timeout),
+        idle: settings.idle_timeout,
+        stall: settings.write_stall_timeout,
+    };
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+    let mut builder = http1::Builder::new();
+    // hyper's default of 100 headers stands: another number would cost an allocation a request.
+    builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).timer(TokioTimer::new());
+    drive!(builder.serve_connection(io, handler!(api, pulse)), pulse, patience, stop)
+}
+
+async fn serve_http2<B: Backend>(
+    stream: TcpStream,
+    api: Arc<Api<B>>,
+    settings: &ServeSettings,
+    stop: &CancellationToken,
+) -> ConnectionEnd {
+    let pulse = Pulse::new();
+    let patience = Patience { head: None, idle: settings.idle_timeout, stall: settings.write_stall_timeout };
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+    let ping = Duration::from_secs(limits::H2_PING_SECONDS);
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::H2_STREAMS_MAX)
+        .max_pending_accept_reset_streams(limits::H2_RESETS_PENDING_MAX)
+        .max_local_error_reset_streams(limits::H2_LOCAL_RESETS_MAX)
+        .max_header_list_size(limits::HEAD_BYTES_MAX as u32)
+        .initial_stream_window_size(limits::H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(limits::H2_CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(limits::H2_SEND_BUFFER_BYTES)
+        .keep_alive_interval(ping)
+        .keep_alive_timeout(ping);
+    drive!(builder.serve_connection(io, handler!(api, pulse)), pulse, patience, stop)
+}

@@ -1,0 +1,55 @@
+//! One request on its way through the handlers.
+//!
+//! Owns its deadline and its request id. Never touches the body.
+
+use std::time::{Duration, Instant};
+
+use http::request::Parts;
+
+use super::error::Failure;
+use super::{Api, Backend, headers};
+
+/// What a handler knows of its request.
+pub struct Ask<'a, B> {
+    /// The API it came to.
+    pub api: &'a Api<B>,
+    /// Method, URI, headers.
+    pub head: &'a Parts,
+    /// When the answer has to be there.
+    pub deadline: Instant,
+    /// Under which the outcome of a write is kept: the caller's, else one of our own. Random for a read.
+    pub request_id: String,
+    /// Whether the caller gave the id in `Idempotency-Key`.
+    pub has_idempotency_key: bool,
+}
+
+impl<'a, B: Backend> Ask<'a, B> {
+    /// Starts with the default deadline and a fresh id.
+    pub fn new(api: &'a Api<B>, head: &'a Parts, started: Instant) -> Self {
+        let deadline = started + api.settings.request_timeout;
+        Self { api, head, deadline, request_id: headers::fresh_id(), has_idempotency_key: false }
+    }
+
+    /// Takes the deadline from `Request-Timeout`, at most the configured maximum.
+    pub fn read_deadline(&mut self) -> Result<(), Failure> {
+        if let Some(millis) = headers::request_timeout(self.head)? {
+            let wanted = Duration::from_millis(millis).min(self.api.settings.request_timeout_max);
+            self.deadline = self.deadline - self.api.settings.request_timeout + wanted;
+        }
+        Ok(())
+    }
+
+    /// Takes the request id from `Idempotency-Key`, if there is one.
+    pub fn claim_request_id(&mut self) -> Result<(), Failure> {
+        if let Some(id) = headers::idempotency_key(self.head)? {
+            self.request_id = id;
+            self.has_idempotency_key = true;
+        }
+        Ok(())
+    }
+
+    /// What is left until the deadline.
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}

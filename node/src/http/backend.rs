@@ -1,0 +1,130 @@
+//! What the HTTP layer asks of the node.
+//!
+//! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
+//! of the HTTP layer runs without a cluster.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use quorate_client::api::StatusAnswer;
+use quorate_store::state::{KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
+use quorate_store::types::{Command, Key, Reply, RequestId, Revision};
+
+use crate::app::{App, AppError, ClusterGlance, Consistency};
+
+/// The digest of all replicated state, and where it was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DigestAt {
+    /// Position it belongs to.
+    pub at: ReadPosition,
+    /// The digest.
+    pub digest: u128,
+}
+
+/// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
+pub trait Backend: Clone + Send + Sync + 'static {
+    /// Puts one command through the log.
+    fn write(&self, command: Command, deadline: Instant) -> impl Future<Output = Result<Reply, AppError>> + Send;
+    /// Returns once reads are as fresh as asked for.
+    fn read_barrier(
+        &self,
+        consistency: Consistency,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<(), AppError>> + Send;
+    /// Hands leadership over; returns who leads then.
+    fn transfer_leader(&self, to: Option<u64>, deadline: Instant)
+    -> impl Future<Output = Result<u64, AppError>> + Send;
+    /// Waits for a change of a key after `seen`, at most `wait`; may return early.
+    fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) -> impl Future<Output = ()> + Send;
+    /// Reads one key.
+    fn get(&self, key: &Key) -> Result<KeyRead, StateFault>;
+    /// Reads one key in the past.
+    fn get_at(&self, key: &Key, revision: Revision) -> Result<PastRead, StateFault>;
+    /// Lists a range. May take long: runs on a blocking thread.
+    fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault>;
+    /// Counts a range. May take long: runs on a blocking thread.
+    fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault>;
+    /// The kept answer of a request id.
+    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
+    /// Evaluates a command without effect.
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault>;
+    /// The state's digest.
+    fn digest(&self) -> DigestAt;
+    /// Where a read would be evaluated now.
+    fn position(&self) -> ReadPosition;
+    /// Term, leader and revision for the headers.
+    fn glance(&self) -> ClusterGlance;
+    /// Milliseconds since the leader was last heard.
+    fn staleness_ms(&self) -> Option<u64>;
+    /// The cluster as this node sees it.
+    fn status(&self) -> StatusAnswer;
+    /// Why no traffic should be sent here, if so.
+    fn unready_reason(&self) -> Option<String>;
+}
+
+impl Backend for App {
+    async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+        self.write(command, deadline).await
+    }
+
+    async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
+        self.read_barrier(consistency, deadline).await
+    }
+
+    async fn transfer_leader(&self, to: Option<u64>, deadline: Instant) -> Result<u64, AppError> {
+        self.transfer_leader(to, deadline).await
+    }
+
+    async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
+        self.state().wait_key_change(key, seen, wait).await;
+    }
+
+    fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+        self.state().get(key)
+    }
+
+    fn get_at(&self, key: &Key, revision: Revision) -> Result<PastRead, StateFault> {
+        self.state().get_at(key, revision)
+    }
+
+    fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
+        self.state().list(query)
+    }
+
+    fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+        self.state().count(query)
+    }
+
+    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
+        self.state().request(id)
+    }
+
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        self.state().dry_run(command)
+    }
+
+    fn digest(&self) -> DigestAt {
+        let applied = self.state().applied();
+        DigestAt { at: applied.at, digest: applied.digest }
+    }
+
+    fn position(&self) -> ReadPosition {
+        self.state().position()
+    }
+
+    fn glance(&self) -> ClusterGlance {
+        self.glance()
+    }
+
+    fn staleness_ms(&self) -> Option<u64> {
+        self.staleness_ms()
+    }
+
+    fn status(&self) -> StatusAnswer {
+        self.status()
+    }
+
+    fn unready_reason(&self) -> Option<String> {
+        self.unready_reason()
+    }
+}

@@ -1,0 +1,104 @@
+//! Reading request bodies: bounded in size, bounded in time, without copies where they come in one piece.
+//!
+//! Owns the size limit, the deadline and the minimum rate of bodies. Never looks at what is in them.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header;
+use http_body_util::BodyExt;
+use hyper::body::{Body as _, Incoming};
+use quorate_client::api::{Applied, ErrorCode};
+use tokio::time::Instant;
+
+use super::ask::Ask;
+use super::error::Failure;
+use super::{ApiSettings, Backend, headers};
+
+/// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
+pub fn check_declared<B: Backend>(ask: &Ask<'_, B>) -> Result<(), Failure> {
+    let fields = &ask.head.headers;
+    if let Some(encoding) = fields.get(header::CONTENT_ENCODING)
+        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        let failure = headers::unsupported("compressed bodies are not taken; send it without Content-Encoding");
+        return Err(failure.closing());
+    }
+    // hyper refuses lengths that are no numbers or differ.
+    let declared = fields.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    match declared {
+        Some(length) if length > ask.api.settings.body_bytes_max as u64 => {
+            Err(over(ask.api.settings.body_bytes_max, Some(length)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Collects a body of at most `bytes_max` bytes.
+pub async fn collect(settings: &ApiSettings, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
+    let bytes_max = bytes_max.min(settings.body_bytes_max);
+    if let Some(declared) = body.size_hint().exact()
+        && declared > bytes_max as u64
+    {
+        return Err(over(bytes_max, Some(declared)));
+    }
+    let mut lease = Lease::new(settings);
+    let Some(first) = lease.next(&mut body, 0).await? else { return Ok(Bytes::new()) };
+    check_size(first.len(), bytes_max)?;
+    if body.is_end_stream() {
+        return Ok(first);
+    }
+    let expected = body.size_hint().exact().unwrap_or(0).min(bytes_max as u64) as usize;
+    let mut whole = BytesMut::with_capacity(first.len() + expected);
+    whole.extend_from_slice(&first);
+    while let Some(chunk) = lease.next(&mut body, whole.len()).await? {
+        check_size(whole.len() + chunk.len(), bytes_max)?;
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.freeze())
+}
+
+/// How long a body may still take: the timeout, and a second for each `rate_min` bytes that came.
+struct Lease {
+    started: Instant,
+    timeout: Duration,
+    rate_min: u64,
+}
+
+impl Lease {
+    fn new(settings: &ApiSettings) -> Self {
+        Self { started: Instant::now(), timeout: settings.body_timeout, rate_min: settings.body_rate_min.max(1) }
+    }
+
+    /// The next piece; `None` at the end.
+    async fn next(&mut self, body: &mut Incoming, received: usize) -> Result<Option<Bytes>, Failure> {
+        let earned = Duration::from_millis((received as u64).saturating_mul(1_000) / self.rate_min);
+        let deadline = self.started + self.timeout + earned;
+        loop {
+            let frame = tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| self.too_slow(received))?;
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| cut_short(&error))?;
+            // Trailers end a body and mean nothing here.
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    fn too_slow(&self, received: usize) -> Failure {
+        let detail = format!("the body came too slowly: {received} bytes in {} ms", self.started.elapsed().as_millis());
+        Failure::new(ErrorCode::Timeout, Applied::No, detail).closing()
+    }
+}
+
+fn check_size(actual: usize, bytes_max: usize) -> Result<(), Failure> {
+    if actual > bytes_max { Err(over(bytes_max, None)) } else { Ok(()) }
+}
+
+fn over(limit: usize, actual: Option<u64>) -> Failure {
+    Failure::too_large("", "the body", limit as u64, actual).closing()
+}
+
+fn cut_short(error: &hyper::Error) -> Failure {
+    Failure::invalid("", format!("the body could not be read to its end: {error}")).closing()
+}

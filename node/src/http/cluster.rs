@@ -1,0 +1,68 @@
+//! `/v1/cluster`: the cluster as this node sees it, and leadership.
+
+use hyper::body::Incoming;
+use quorate_client::api::{DigestAnswer, Problem, StatusAnswer, TransferLeaderAnswer, TransferLeaderRequest};
+
+use super::ask::Ask;
+use super::error::{Effect, Failure};
+use super::extract::{Faults, Query};
+use super::headers::body_kind;
+use super::openapi::Common;
+use super::{Backend, Outcome, body, json, kv, ok_json};
+
+/// What this node knows of the cluster and itself. Local: never waits, works without a leader.
+#[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
+    responses((status = 200, description = "The state of things.", body = StatusAnswer), Common))]
+pub fn status<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    ok_json(&ask.api.backend.status())
+}
+
+/// The digest of the replicated state on this node. Equal on all nodes for an equal index.
+#[utoipa::path(get, path = "/v1/cluster/digest", tag = "cluster", operation_id = "digest",
+    responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": 40, "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
+pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let taken = ask.api.backend.digest();
+    ok_json(&DigestAnswer {
+        node_id: ask.api.settings.node_id,
+        index: taken.at.index,
+        revision: taken.at.revision,
+        digest: format!("{:032x}", taken.digest),
+    })
+}
+
+/// Hands leadership to the best follower, or to `to`. Answers once another node leads.
+#[utoipa::path(post, path = "/v1/cluster/transfer-leader", tag = "cluster", operation_id = "transfer_leader",
+    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
+    request_body(content((TransferLeaderRequest = "application/json", example = json!({"to": 2})))),
+    responses(
+        (status = 200, description = "Another node leads.", body = TransferLeaderAnswer, example = json!({"leader_id": 2})),
+        (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn transfer_leader<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let text = body::collect(&ask.api.settings, body, 4_096).await?;
+    let to = if text.is_empty() { None } else { target(ask, &text)? };
+    let moved = ask.api.backend.transfer_leader(to, ask.deadline).await;
+    // Leadership may have moved although the answer did not come; asking again does no harm.
+    let leader_id = moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    ok_json(&TransferLeaderAnswer { leader_id })
+}
+
+fn target<B: Backend>(ask: &Ask<'_, B>, text: &[u8]) -> Result<Option<u64>, Failure> {
+    let text = kv::json_of(body_kind(ask.head, "application/json")?, text)?;
+    let fields = json::fields(text).map_err(|_| Failure::invalid("", "must be a JSON object like {\"to\": 2}"))?;
+    let mut faults = Faults::default();
+    let mut to = None;
+    for (name, raw) in fields {
+        match (&*name, serde_json::from_str::<Option<u64>>(raw.get())) {
+            ("to", Ok(wanted)) if wanted != Some(0) => to = wanted,
+            ("to", _) => faults.add("/to", "must be a node id from 1"),
+            _ => faults.add_unknown(format!("/{}", json::escape(&name)), "no such field; there is: to"),
+        }
+    }
+    faults.check()?;
+    Ok(to)
+}

@@ -1,0 +1,48 @@
+//! Domain types to wire types, where speed does not matter (errors, mostly). The hot path is `render`; a test holds the two
+//! to the same JSON.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quorate_client::api::{ContentType, EntryView, JsonText};
+use quorate_store::types::{ClusterMillis, ContentKind, Entry};
+use serde_json::value::RawValue;
+
+/// An entry as answers show it, evaluated at `clock`.
+pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
+    let json = match entry.value.kind {
+        ContentKind::Json => json_text(&entry.value.data),
+        ContentKind::Bytes => None,
+    };
+    let meta = &entry.meta;
+    EntryView {
+        key: key.to_owned(),
+        // Text that is stored as JSON was checked when it came in. Should it not be JSON, its bytes are still the truth.
+        value_base64: json.is_none().then(|| STANDARD.encode(&entry.value.data)),
+        content_type: content_type(entry.value.kind),
+        value: json,
+        cas: Some(meta.cas.to_string()),
+        create_revision: meta.create_revision,
+        mod_revision: meta.mod_revision,
+        version: meta.version,
+        ttl_ms: ttl_ms(meta.expires_at, clock),
+        revision: None,
+        index: None,
+    }
+}
+
+/// Milliseconds left at `clock`.
+pub fn ttl_ms(expires_at: Option<ClusterMillis>, clock: ClusterMillis) -> Option<u64> {
+    expires_at.map(|deadline| deadline.saturating_sub(clock))
+}
+
+fn content_type(kind: ContentKind) -> ContentType {
+    match kind {
+        ContentKind::Json => ContentType::Json,
+        ContentKind::Bytes => ContentType::Bytes,
+    }
+}
+
+fn json_text(data: &[u8]) -> Option<JsonText> {
+    let text = String::from_utf8(data.to_vec()).ok()?;
+    RawValue::from_string(text).ok().map(JsonText)
+}

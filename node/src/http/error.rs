@@ -1,0 +1,244 @@
+//! The only place where errors become problem documents.
+//!
+//! Owns the mapping of everything that can go wrong to a code of the catalogue, and the truth of `applied`. What a caller
+//! of a write is told here decides whether they write twice, so each doubtful row says why it is as it is.
+
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode, header};
+use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_store::state::{ReadPosition, StateFault};
+use quorate_store::types::{Rejection, Reply, Revision};
+
+use super::{Answer, Body, convert, headers, is_http1};
+use crate::app::AppError;
+use crate::limits;
+
+/// A request that failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// Boxed, so that the `Result` of each handler stays small.
+    problem: Box<Problem>,
+    allow: Option<&'static str>,
+    /// Whether the connection can carry no further request.
+    close: bool,
+}
+
+/// Whether what failed could have changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It only reads: whatever happened, nothing was applied.
+    Read,
+    /// It writes.
+    Write,
+}
+
+impl Failure {
+    /// A failure with the code's own status and advice.
+    pub fn new(code: ErrorCode, applied: Applied, detail: impl Into<String>) -> Self {
+        let mut problem = Box::new(Problem::new(code, applied, detail));
+        if applied == Applied::Unknown {
+            // Only the request id can tell whether it took effect, whatever the code says in general.
+            problem.retry = Retry::SameRequestId;
+        }
+        Self { problem, allow: None, close: false }
+    }
+
+    /// One fault in the input.
+    pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (pointer, detail) = (pointer.into(), detail.into());
+        let shown = format!("{}: {detail}", place(&pointer));
+        Self::new(ErrorCode::InvalidArgument, Applied::No, shown).at(pointer, detail)
+    }
+
+    /// Something over its limit.
+    pub fn too_large(pointer: impl Into<String>, what: &str, limit: u64, actual: Option<u64>) -> Self {
+        let actual = actual.map_or("it has more".to_owned(), |bytes| format!("it has {bytes}"));
+        let detail = format!("{what} may have at most {limit} bytes, {actual}");
+        Self::new(ErrorCode::TooLarge, Applied::No, detail.clone()).at(pointer, detail)
+    }
+
+    /// More of them than the node takes.
+    pub fn too_many(detail: impl Into<String>) -> Self {
+        Self::new(ErrorCode::TooManyRequests, Applied::No, detail)
+    }
+
+    /// Adds a fault of the input.
+    pub fn at(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        self.problem.errors.push(InputFault { pointer: pointer.into(), detail: detail.into() });
+        self
+    }
+
+    /// Adds the `Allow` header.
+    pub fn allowing(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
+    /// Ends the connection after the answer: the rest of the request was not read.
+    pub fn closing(mut self) -> Self {
+        self.close = true;
+        self
+    }
+
+    /// Says where the request was evaluated.
+    pub fn evaluated_at(mut self, revision: Revision, index: u64) -> Self {
+        self.problem.revision = Some(revision);
+        self.problem.index = Some(index);
+        self
+    }
+
+    /// All faults of an input at once.
+    pub fn faults(faults: Vec<InputFault>, all_unknown: bool) -> Self {
+        let code = if all_unknown { ErrorCode::UnknownField } else { ErrorCode::InvalidArgument };
+        let detail = match faults.as_slice() {
+            [one] => format!("{}: {}", place(&one.pointer), one.detail),
+            many => {
+                let first = &many[0];
+                format!("{} faults, see `errors`; the first: {}: {}", many.len(), place(&first.pointer), first.detail)
+            }
+        };
+        let mut failure = Self::new(code, Applied::No, detail);
+        failure.problem.errors = faults;
+        failure
+    }
+
+    /// What the node's services answered.
+    pub fn from_app(error: AppError, effect: Effect) -> Self {
+        let (code, applied) = match &error {
+            AppError::NoLeader => (ErrorCode::NoLeader, Applied::No),
+            AppError::NotReady(_) => (ErrorCode::NotReady, Applied::No),
+            AppError::Quarantined(_) => (ErrorCode::Quarantined, Applied::No),
+            // 429, not 503: the cluster is well, this node has too much of it.
+            AppError::Overloaded => (ErrorCode::TooManyRequests, Applied::No),
+            AppError::NoSpace(_) => (ErrorCode::QuotaExceeded, Applied::No),
+            // Both are 504, and the caller must tell them apart by `applied`: here it is certain that nothing was
+            // proposed and nothing of this try ever will be.
+            AppError::TimeoutNotProposed => (ErrorCode::Timeout, Applied::No),
+            // In the log of some node. It may be committed now, later or never.
+            AppError::Unknown => (ErrorCode::Timeout, Applied::Unknown),
+            AppError::TooLarge { .. } => (ErrorCode::TooLarge, Applied::No),
+            // The node stops. A write may have reached other nodes before, so its fate is open.
+            AppError::Fault(_) => (ErrorCode::Internal, Applied::Unknown),
+        };
+        let applied = if effect == Effect::Read { Applied::No } else { applied };
+        if code == ErrorCode::Internal {
+            tracing::error!(%error, "a request met a fault of this node");
+        }
+        Self::new(code, applied, error.to_string())
+    }
+
+    /// A fault of the state met by a read or a dry run: nothing was applied, and the node will stop by itself.
+    pub fn from_fault(fault: &StateFault) -> Self {
+        Self::from_app(AppError::Fault(fault.to_string()), Effect::Read)
+    }
+
+    /// A revision that is no longer readable.
+    pub fn compacted(revision: Revision, at: ReadPosition) -> Self {
+        let oldest = at.oldest_revision;
+        let detail = format!("revision {revision} has been compacted; the oldest that can be read is {oldest}");
+        let mut failure = Self::new(ErrorCode::Compacted, Applied::No, detail).evaluated_at(at.revision, at.index);
+        failure.problem.oldest_revision = Some(oldest);
+        failure
+    }
+
+    /// A revision that does not exist yet.
+    pub fn future(revision: Revision, at: ReadPosition) -> Self {
+        let detail = format!("revision {revision} does not exist yet; the current one is {}", at.revision);
+        Self::invalid("query:revision", detail).evaluated_at(at.revision, at.index)
+    }
+
+    /// A key without an entry.
+    pub fn no_entry(key: &str, at: ReadPosition) -> Self {
+        let detail = format!("there is no entry with the key {}", quoted(key));
+        Self::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
+    }
+
+    /// A command that the state machine refused. Definite and replicated, so `applied` is `no` without doubt.
+    pub fn from_rejection(key: &str, reply: &Reply, rejection: &Rejection) -> Self {
+        let shown = quoted(key);
+        let (detail, current) = match rejection {
+            Rejection::AlreadyExists { current } => (format!("{shown} already exists"), Some(current)),
+            Rejection::NotFound => (format!("there is no entry with the key {shown}"), None),
+            Rejection::CasMismatch { expected, current: Some(entry) } => {
+                (format!("{shown} has cas {}, not {expected}", entry.meta.cas), Some(entry))
+            }
+            Rejection::CasMismatch { expected, current: None } => {
+                (format!("{shown} does not exist, so it has no cas {expected}"), None)
+            }
+            Rejection::NotADocument { current } => {
+                (format!("{shown} holds no JSON object, so it cannot be patched"), Some(current))
+            }
+            Rejection::TooLarge { limit, actual } => {
+                (format!("the value after the patch would have {actual} bytes, the limit is {limit}"), None)
+            }
+            Rejection::RequestIdReused => {
+                ("the request id was used before for another request; give each request its own".to_owned(), None)
+            }
+            Rejection::Unsupported(reason) => (format!("the cluster could not execute the command: {reason}"), None),
+        };
+        let mut failure =
+            Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
+        failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
+        failure.problem.replayed = reply.replayed;
+        failure
+    }
+
+    /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
+    pub fn into_response(self, head: &Parts, request_id: &str) -> Answer {
+        let mut problem = *self.problem;
+        request_id.clone_into(&mut problem.request_id);
+        let body = serde_json::to_vec(&problem).unwrap_or_else(|error| {
+            tracing::error!(%error, "a problem document could not be written");
+            b"{}".to_vec()
+        });
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let fields = response.headers_mut();
+        fields.reserve(10);
+        fields.insert(header::CONTENT_TYPE, headers::PROBLEM);
+        if let Some(methods) = self.allow {
+            fields.insert(header::ALLOW, HeaderValue::from_static(methods));
+        }
+        if problem.status == 503 || problem.status == 429 {
+            fields.insert(header::RETRY_AFTER, HeaderValue::from(limits::RETRY_AFTER_SECONDS));
+        }
+        if let Some(revision) = problem.revision {
+            fields.insert(headers::REVISION, HeaderValue::from(revision));
+        }
+        if self.close && is_http1(head.version) {
+            fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// The code of a rejection; also what `/v1/requests` shows.
+pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
+    match rejection {
+        Rejection::AlreadyExists { .. } => ErrorCode::AlreadyExists,
+        Rejection::NotFound => ErrorCode::NotFound,
+        // Also where the entry is gone: the caller named a token, and the token is what does not hold.
+        Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
+        // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
+        Rejection::NotADocument { .. } => ErrorCode::ConditionNotMet,
+        Rejection::TooLarge { .. } => ErrorCode::TooLarge,
+        Rejection::RequestIdReused => ErrorCode::RequestIdReused,
+        // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
+        Rejection::Unsupported(_) => ErrorCode::Internal,
+    }
+}
+
+/// A pointer for people: the one to the whole body is empty.
+fn place(pointer: &str) -> &str {
+    if pointer.is_empty() { "body" } else { pointer }
+}
+
+/// A key for people: quoted, escaped, cut.
+fn quoted(key: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    let mut text: String = key.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    if key.chars().nth(SHOWN_MAX).is_some() {
+        text.push('…');
+    }
+    format!("`{text}`")
+}

@@ -1,0 +1,303 @@
+//! Header names, pre-built values, and the reading of request headers.
+//!
+//! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id`, `If-Match`, `If-None-Match`, `Accept` and
+//! `Content-Type`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, header};
+use quorate_client::api::{Applied, ErrorCode};
+
+use super::error::Failure;
+use crate::limits;
+
+/// Revision at which the answer was evaluated; where it was not, the node's own.
+pub const REVISION: HeaderName = HeaderName::from_static("quorate-revision");
+/// Log index at which the answer was evaluated.
+pub const INDEX: HeaderName = HeaderName::from_static("quorate-index");
+/// Raft term of the node.
+pub const TERM: HeaderName = HeaderName::from_static("quorate-term");
+/// Node id of the leader, or `none`.
+pub const LEADER: HeaderName = HeaderName::from_static("quorate-leader");
+/// The caller's id, else ours.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Revision that created the entry.
+pub const CREATE_REVISION: HeaderName = HeaderName::from_static("quorate-create-revision");
+/// Revision of the entry's last change.
+pub const MOD_REVISION: HeaderName = HeaderName::from_static("quorate-mod-revision");
+/// Changes of the entry since creation.
+pub const VERSION: HeaderName = HeaderName::from_static("quorate-version");
+/// Milliseconds the entry has left.
+pub const TTL_MS: HeaderName = HeaderName::from_static("quorate-ttl-ms");
+/// With a local read: milliseconds since this node last heard from a leader.
+pub const STALENESS_MS: HeaderName = HeaderName::from_static("quorate-staleness-ms");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
+
+/// `application/json`
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// `application/octet-stream`
+pub const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+/// `application/problem+json`
+pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// `text/plain`
+pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The one value of a header; `None` without it. Given twice, or not ASCII, it is an error.
+fn single<'a>(head: &'a Parts, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
+    let mut values = head.headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(fault(name, "given more than once"));
+    }
+    value.to_str().map(Some).map_err(|_| fault(name, "not visible ASCII"))
+}
+
+fn fault(name: &HeaderName, detail: impl Into<String>) -> Failure {
+    Failure::invalid(pointer(name), detail)
+}
+
+fn pointer(name: &HeaderName) -> String {
+    let shown = match name.as_str() {
+        "if-match" => "If-Match",
+        "if-none-match" => "If-None-Match",
+        "idempotency-key" => "Idempotency-Key",
+        "request-timeout" => "Request-Timeout",
+        "content-type" => "Content-Type",
+        other => other,
+    };
+    format!("header:{shown}")
+}
+
+/// 96 random bits in 16 characters: stored with each write, so short; never guessed or met twice.
+pub fn fresh_id() -> String {
+    let mut id = String::with_capacity(16);
+    URL_SAFE_NO_PAD.encode_string(&rand::random::<u128>().to_le_bytes()[..12], &mut id);
+    id
+}
+
+/// A checked or own id as a header value.
+pub fn id_value(id: String) -> HeaderValue {
+    HeaderValue::from_maybe_shared(Bytes::from(id)).expect("an id is visible ASCII, checked or made by ourselves")
+}
+
+/// The caller's `X-Request-Id`, where it is harmless.
+pub fn echoed(head: &Parts) -> Option<HeaderValue> {
+    let value = head.headers.get(&REQUEST_ID)?;
+    let bytes = value.as_bytes();
+    let harmless = (1..=limits::ECHO_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);
+    harmless.then(|| value.clone())
+}
+
+/// Whether a text can be a request id.
+pub fn request_id_fault(id: &str) -> Option<String> {
+    let max = quorate_store::limits::REQUEST_ID_BYTES_MAX;
+    if id.is_empty() || id.len() > max {
+        return Some(format!("a request id has 1 to {max} characters, this one has {}", id.len()));
+    }
+    (!id.bytes().all(|byte| byte.is_ascii_graphic()))
+        .then(|| "a request id is printable ASCII without spaces".to_owned())
+}
+
+/// The checked `Idempotency-Key`.
+pub fn idempotency_key(head: &Parts) -> Result<Option<String>, Failure> {
+    let Some(id) = single(head, &IDEMPOTENCY_KEY)? else { return Ok(None) };
+    match request_id_fault(id) {
+        None => Ok(Some(id.to_owned())),
+        Some(detail) => Err(fault(&IDEMPOTENCY_KEY, detail)),
+    }
+}
+
+/// The milliseconds of `Request-Timeout`.
+pub fn request_timeout(head: &Parts) -> Result<Option<u64>, Failure> {
+    let Some(text) = single(head, &REQUEST_TIMEOUT)? else { return Ok(None) };
+    match decimal(text) {
+        Some(millis) if millis > 0 => Ok(Some(millis)),
+        _ => Err(fault(&REQUEST_TIMEOUT, "not a number of milliseconds from 1")),
+    }
+}
+
+/// A plain decimal number: digits only, no sign, no leading zero.
+pub fn decimal(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// What a write demands of the entry as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing.
+    None,
+    /// `If-None-Match: *`
+    Absent,
+    /// `If-Match: *`
+    Present,
+    /// `If-Match: "cas"`
+    Cas(u64),
+}
+
+/// The condition of a write.
+pub fn condition(head: &Parts) -> Result<Condition, Failure> {
+    match (single(head, &header::IF_MATCH)?, single(head, &header::IF_NONE_MATCH)?) {
+        (None, None) => Ok(Condition::None),
+        (Some(_), Some(_)) => {
+            Err(fault(&header::IF_MATCH, "If-Match and If-None-Match cannot be given together; choose one"))
+        }
+        (Some("*"), None) => Ok(Condition::Present),
+        (Some(text), None) => Ok(Condition::Cas(etag(&header::IF_MATCH, text)?)),
+        (None, Some("*")) => Ok(Condition::Absent),
+        (None, Some(_)) => Err(fault(&header::IF_NONE_MATCH, "on a write it can only be *, for `must not exist`")),
+    }
+}
+
+/// What the caller of a read already has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Any version of the entry (`*`).
+    Any,
+    /// The entry with this token; 0 stands for `no entry`.
+    Cas(u64),
+}
+
+/// The condition of a read.
+pub fn known(head: &Parts) -> Result<Option<Known>, Failure> {
+    if head.headers.contains_key(header::IF_MATCH) {
+        return Err(fault(&header::IF_MATCH, "is for writes; a read takes If-None-Match"));
+    }
+    match single(head, &header::IF_NONE_MATCH)? {
+        None => Ok(None),
+        Some("*") => Ok(Some(Known::Any)),
+        Some(text) => Ok(Some(Known::Cas(etag(&header::IF_NONE_MATCH, text)?))),
+    }
+}
+
+/// The token in an entity tag.
+fn etag(name: &HeaderName, text: &str) -> Result<u64, Failure> {
+    if text.starts_with("W/") {
+        return Err(fault(name, "weak tags are not supported; give the tag of an answer's ETag as it is"));
+    }
+    if text.contains(',') {
+        return Err(fault(name, "lists are not supported; give one tag"));
+    }
+    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let Some(inner) = inner else {
+        return Err(fault(name, "a tag stands in double quotes, like \"42\" (in a shell: '\"42\"')"));
+    };
+    decimal(inner).ok_or_else(|| fault(name, "the cas in the tag is not a decimal number"))
+}
+
+/// A token as an entity tag.
+pub fn etag_value(cas: u64) -> HeaderValue {
+    let mut text = Vec::with_capacity(22);
+    text.push(b'"');
+    super::render::number(&mut text, cas);
+    text.push(b'"');
+    HeaderValue::from_maybe_shared(Bytes::from(text)).expect("digits in quotes are a header value")
+}
+
+/// Whether the caller prefers the bare bytes: `Accept` names them first.
+pub fn wants_bytes(head: &Parts) -> bool {
+    let accept = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accept.is_some_and(|list| media_type(list.split(',').next().unwrap_or("")) == "application/octet-stream")
+}
+
+/// What kind of body the caller says it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyKind {
+    /// `application/json`
+    Json,
+    /// `application/merge-patch+json`
+    MergePatch,
+    /// `application/octet-stream`
+    Bytes,
+    /// `application/x-www-form-urlencoded`: what `curl -d` says where nothing else is said. Taken as JSON if it is JSON.
+    Form,
+}
+
+/// The declared kind of the body; `expected` is what the error recommends.
+pub fn body_kind(head: &Parts, expected: &'static str) -> Result<BodyKind, Failure> {
+    let Some(text) = single(head, &header::CONTENT_TYPE)? else {
+        return Err(unsupported(format!("the body has no Content-Type; add the header `Content-Type: {expected}`")));
+    };
+    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let kind = match media_type(essence) {
+        "application/json" => BodyKind::Json,
+        "application/merge-patch+json" => BodyKind::MergePatch,
+        "application/octet-stream" => BodyKind::Bytes,
+        "application/x-www-form-urlencoded" => BodyKind::Form,
+        _ => return Err(unsupported(format!("`{}` is not taken here; send `Content-Type: {expected}`", shown(text)))),
+    };
+    let parameters = parameters.trim();
+    if kind != BodyKind::Bytes && !parameters.is_empty() && !parameters.eq_ignore_ascii_case("charset=utf-8") {
+        return Err(unsupported(format!("`{}`: JSON is UTF-8; leave the parameters out", shown(text))));
+    }
+    Ok(kind)
+}
+
+/// The media type without parameters, as the constants are written. Types are compared without regard to case; anything
+/// but lower case is rare enough to name only the common mixed spelling.
+fn media_type(text: &str) -> &str {
+    const KNOWN: [&str; 4] = [
+        "application/json",
+        "application/octet-stream",
+        "application/merge-patch+json",
+        "application/x-www-form-urlencoded",
+    ];
+    let essence = text.split(';').next().unwrap_or("").trim();
+    KNOWN.into_iter().find(|known| known.eq_ignore_ascii_case(essence)).unwrap_or(essence)
+}
+
+/// Refuses a content type.
+pub fn unsupported(detail: impl Into<String>) -> Failure {
+    Failure::new(ErrorCode::UnsupportedMediaType, Applied::No, detail).at("header:Content-Type", "not supported here")
+}
+
+/// At most 80 characters of something from outside.
+fn shown(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_default).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::builder();
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("test headers are valid").into_parts().0
+    }
+
+    #[test]
+    fn a_condition_is_a_quoted_decimal_or_a_star() {
+        assert_eq!(condition(&head(&[])).ok(), Some(Condition::None));
+        assert_eq!(condition(&head(&[("if-match", "*")])).ok(), Some(Condition::Present));
+        assert_eq!(condition(&head(&[("if-none-match", "*")])).ok(), Some(Condition::Absent));
+        assert_eq!(condition(&head(&[("if-match", "\"42\"")])).ok(), Some(Condition::Cas(42)));
+        for bad in
+            ["42", "\"\"", "\"x\"", "W/\"42\"", "\"1\", \"2\"", "\"-1\"", "\"007\"", "\"18446744073709551616\"", "\""]
+        {
+            assert!(condition(&head(&[("if-match", bad)])).is_err(), "{bad}");
+        }
+        assert!(condition(&head(&[("if-none-match", "\"42\"")])).is_err());
+        assert!(condition(&head(&[("if-match", "*"), ("if-none-match", "*")])).is_err());
+    }
+
+    #[test]
+    fn only_harmless_ids_are_echoed() {
+        assert!(echoed(&head(&[("x-request-id", "abc-1")])).is_some());
+        assert!(echoed(&head(&[("x-request-id", "a b")])).is_none());
+        assert!(echoed(&head(&[("x-request-id", &"a".repeat(129))])).is_none());
+    }
+
+    #[test]
+    fn fresh_ids_are_short_valid_and_different() {
+        let (one, other) = (fresh_id(), fresh_id());
+        assert_eq!(one.len(), 16);
+        assert_eq!(request_id_fault(&one), None);
+        assert_ne!(one, other);
+    }
+}

@@ -1,0 +1,68 @@
+//! `/livez`, `/readyz`, `/metrics`, `/version`: for those who watch over the node rather than use it.
+
+use std::time::{Duration, Instant};
+
+use http::HeaderValue;
+use quorate_client::api::{Applied, ErrorCode, Problem, VersionAnswer};
+
+use super::ask::Ask;
+use super::error::{Effect, Failure};
+use super::openapi::Common;
+use super::{Backend, Outcome, headers, ok, ok_json};
+use crate::app::{AppError, Consistency};
+use crate::limits;
+
+/// Whether the process works and trusts its own state. Says nothing of the cluster.
+#[utoipa::path(get, path = "/livez", tag = "node", operation_id = "livez",
+    responses(
+        (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
+        (status = 503, description = "`quarantined`", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub async fn livez<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    let deadline = Instant::now() + Duration::from_millis(limits::READY_TIMEOUT_MS);
+    // A local barrier has nothing to wait for; it only fails where the node does not trust itself.
+    match ask.api.backend.read_barrier(Consistency::Local, deadline).await {
+        Err(error @ (AppError::Quarantined(_) | AppError::Fault(_))) => Err(Failure::from_app(error, Effect::Read)),
+        _ => Ok(ok(headers::TEXT, "ok\n")),
+    }
+}
+
+/// Whether this node answers a linearizable read within a second: it is one.
+#[utoipa::path(get, path = "/readyz", tag = "node", operation_id = "readyz",
+    responses(
+        (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
+        (status = 503, description = "`not_ready`, `no_leader` or `quarantined`; `detail` says why.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "`timeout`", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub async fn readyz<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    let backend = &ask.api.backend;
+    if let Some(reason) = backend.unready_reason() {
+        return Err(Failure::new(ErrorCode::NotReady, Applied::No, reason));
+    }
+    let allowed = Duration::from_millis(limits::READY_TIMEOUT_MS);
+    let read = backend.read_barrier(Consistency::Linearizable, Instant::now() + allowed);
+    match tokio::time::timeout(allowed, read).await {
+        Ok(Ok(())) => Ok(ok(headers::TEXT, "ok\n")),
+        Ok(Err(error)) => Err(Failure::from_app(error, Effect::Read)),
+        Err(_) => Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Read)),
+    }
+}
+
+/// Everything that can be counted, as OpenMetrics text.
+#[utoipa::path(get, path = "/metrics", tag = "node", operation_id = "metrics",
+    responses((status = 200, description = "The metrics.", body = String, content_type = "application/openmetrics-text"), Common))]
+pub fn metrics<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+    let text = ask.api.metrics.encode(&ask.api.backend.status(), ask.api.in_flight());
+    let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    match text {
+        Ok(text) => Ok(ok(kind, text)),
+        Err(error) => Err(Failure::new(ErrorCode::Internal, Applied::No, format!("the metrics have no text: {error}"))),
+    }
+}
+
+/// What this node runs.
+#[utoipa::path(get, path = "/version", tag = "node", operation_id = "version",
+    responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1"})), Common))]
+pub fn version<B: Backend>(_: &Ask<'_, B>) -> Outcome {
+    ok_json(&VersionAnswer { version: env!("CARGO_PKG_VERSION").to_owned(), api: "v1".to_owned() })
+}

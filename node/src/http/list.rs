@@ -1,0 +1,228 @@
+//! `GET /v1/kv`: pages of a key range, pinned to one revision.
+//!
+//! Owns the query parameters and the paging. Scans run on blocking threads, a few at a time.
+
+use hyper::body::Bytes;
+use quorate_client::api::{ListAnswer, Problem};
+use quorate_store::limits::KEY_BYTES_MAX;
+use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, StateFault};
+use quorate_store::types::Revision;
+
+use super::ask::Ask;
+use super::cursor::Cursor;
+use super::error::{Effect, Failure};
+use super::extract::Query;
+use super::openapi::Common;
+use super::{Answer, Backend, Outcome, headers, key, kv, ok, render};
+use crate::app::Consistency;
+use crate::limits;
+
+const PARAMETERS: &str =
+    "prefix, start, end, limit, cursor, keys_only, count_only, reverse, revision, consistency, min_revision";
+
+/// Lists entries in key order.
+///
+/// A page ends at `limit` entries or at 4 MiB. All pages of a listing show the same revision, the first page's.
+#[utoipa::path(get, path = "/v1/kv", tag = "entries", operation_id = "list",
+    params(
+        ("prefix" = Option<String>, Query, description = "Only keys that begin with this.", example = "orders/"),
+        ("start" = Option<String>, Query, description = "First key, inclusive; not with `prefix`."),
+        ("end" = Option<String>, Query, description = "End key, exclusive; not with `prefix`."),
+        ("limit" = Option<u64>, Query, description = "Most entries in the page, 1 to 1000; 100 without it.", example = 100),
+        ("cursor" = Option<String>, Query, description = "Of the page before; stands for the range, the order and the revision."),
+        ("keys_only" = Option<bool>, Query, description = "Leave the values out."),
+        ("count_only" = Option<bool>, Query, description = "Only count the whole range."),
+        ("reverse" = Option<bool>, Query, description = "From the end backwards."),
+        ("revision" = Option<u64>, Query, description = "As it was at this revision."),
+        ("consistency" = Option<String>, Query, description = "`linearizable` (default) or `local`."),
+        ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and read locally."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "A page.", body = ListAnswer, example = json!({"entries": [{"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "count": 1, "revision": 20, "index": 31})),
+        (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    let wish = ListWish::of(ask.head.uri.query())?;
+    ask.api
+        .backend
+        .read_barrier(wish.consistency, ask.deadline)
+        .await
+        .map_err(|error| Failure::from_app(error, Effect::Read))?;
+    if wish.count_only { count(ask, wish.query).await } else { page(ask, wish.query).await }
+}
+
+struct ListWish {
+    query: ListQuery,
+    consistency: Consistency,
+    count_only: bool,
+}
+
+impl ListWish {
+    fn of(text: Option<&str>) -> Result<Self, Failure> {
+        let mut query = Query::parse(text);
+        let range = range(&mut query);
+        let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_DEFAULT as u64);
+        if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
+            query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
+        }
+        let keys_only = query.flag("keys_only");
+        let count_only = query.flag("count_only");
+        if count_only && (range.from_cursor || keys_only) {
+            query.faults.add("query:count_only", "counts a whole range; leave out cursor and keys_only");
+        }
+        let consistency = kv::consistency(&mut query);
+        query.finish(PARAMETERS)?;
+        let query = ListQuery {
+            start: range.start,
+            end: range.end,
+            revision: range.revision,
+            // Bounded a few lines above.
+            limit: limit as usize,
+            bytes_max: limits::LIST_BYTES_MAX,
+            keys_only,
+            reverse: range.reverse,
+        };
+        Ok(Self { query, consistency, count_only })
+    }
+}
+
+#[derive(Default)]
+struct Range {
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+    revision: Option<Revision>,
+    reverse: bool,
+    from_cursor: bool,
+}
+
+/// The range from a cursor, a prefix, or start and end.
+fn range(query: &mut Query<'_>) -> Range {
+    let cursor = query.text("cursor");
+    let prefix = query.text("prefix");
+    let (start, end) = (query.text("start"), query.text("end"));
+    let revision = query.number("revision");
+    let reverse = query.flag("reverse");
+    if let Some(cursor) = cursor {
+        if prefix.is_some() || start.is_some() || end.is_some() || revision.is_some() || reverse {
+            query.faults.add("query:cursor", "stands for range, order and revision; leave those out");
+        }
+        return resume(&cursor, query);
+    }
+    for (pointer, bound) in [("query:prefix", &prefix), ("query:start", &start), ("query:end", &end)] {
+        if bound.as_ref().is_some_and(|bound| bound.len() > KEY_BYTES_MAX) {
+            query.faults.add(pointer, format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
+        }
+    }
+    let Some(prefix) = prefix else {
+        let start = start.map_or_else(Vec::new, |text| text.into_owned().into_bytes());
+        let end = end.map(|text| text.into_owned().into_bytes());
+        return Range { start, end, revision, reverse, from_cursor: false };
+    };
+    if start.is_some() || end.is_some() {
+        query.faults.add("query:prefix", "cannot be combined with start or end");
+    }
+    let start = prefix.into_owned().into_bytes();
+    Range { end: after_prefix(&start), start, revision, reverse, from_cursor: false }
+}
+
+fn resume(text: &str, query: &mut Query<'_>) -> Range {
+    let Some(cursor) = Cursor::decode(text) else {
+        query
+            .faults
+            .add("query:cursor", "not a cursor of this API; give back the one of the page before, or start anew");
+        return Range::default();
+    };
+    let Cursor { start, end, revision, reverse } = cursor;
+    Range { start, end, revision: Some(revision), reverse, from_cursor: true }
+}
+
+/// The first key after all keys with this prefix; `None` where there is no such key.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+/// Runs a scan where blocking is allowed, as soon as one of the few places is free.
+async fn scan<B: Backend, T: Send + 'static>(
+    ask: &Ask<'_, B>,
+    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
+) -> Result<T, Failure> {
+    let waited = tokio::time::timeout(ask.remaining(), ask.api.scans.acquire()).await;
+    let Ok(Ok(_place)) = waited else {
+        return Err(Failure::too_many("too many listings and counts are running on this node"));
+    };
+    let backend = ask.api.backend.clone();
+    match tokio::task::spawn_blocking(move || work(backend)).await {
+        Ok(outcome) => outcome.map_err(|fault| Failure::from_fault(&fault)),
+        Err(error) => Err(Failure::from_fault(&StateFault(format!("the scan did not end: {error}")))),
+    }
+}
+
+async fn page<B: Backend>(ask: &mut Ask<'_, B>, query: ListQuery) -> Outcome {
+    let asked = query.revision.unwrap_or(0);
+    let rendered = scan(ask, move |backend| {
+        Ok(match backend.list(&query)? {
+            ListRead::Page(page) => Ok((render_page(&query, &page), page.at)),
+            ListRead::Compacted(at) => Err(Failure::compacted(asked, at)),
+            ListRead::Future(at) => Err(Failure::future(asked, at)),
+        })
+    });
+    let (bytes, at) = rendered.await??;
+    Ok(answer(bytes, at))
+}
+
+fn render_page(query: &ListQuery, page: &ListPage) -> Vec<u8> {
+    let cursor = if page.more { next(query, page) } else { None };
+    let entries = page.entries.iter().map(|(key, entry)| (key::shown(key), entry));
+    render::page(entries, !query.keys_only, page.entries.len() as u64, cursor.as_deref(), page.at)
+}
+
+/// The cursor to what comes after this page.
+fn next(query: &ListQuery, page: &ListPage) -> Option<String> {
+    let (last, _) = page.entries.last()?;
+    let last = last.as_bytes();
+    let (start, end) = if query.reverse {
+        (query.start.clone(), Some(last.to_vec()))
+    } else {
+        // The smallest key after `last`.
+        ([last, b"\0"].concat(), query.end.clone())
+    };
+    Some(Cursor { start, end, revision: page.at.revision, reverse: query.reverse }.encode())
+}
+
+async fn count<B: Backend>(ask: &mut Ask<'_, B>, query: ListQuery) -> Outcome {
+    if let Some(revision) = query.revision {
+        let at = ask.api.backend.position();
+        if revision < at.oldest_revision {
+            return Err(Failure::compacted(revision, at));
+        }
+        if revision > at.revision {
+            return Err(Failure::future(revision, at));
+        }
+    }
+    let (at, count) = scan(ask, move |backend| backend.count(&query)).await?;
+    Ok(answer(render::page(std::iter::empty(), false, count, None, at), at))
+}
+
+fn answer(bytes: Vec<u8>, at: ReadPosition) -> Answer {
+    let mut response = ok(headers::JSON, Bytes::from(bytes));
+    response.headers_mut().insert(headers::REVISION, at.revision.into());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_the_first_key_that_does_not_have_it() {
+        assert_eq!(after_prefix(b""), None);
+        assert_eq!(after_prefix(b"a/"), Some(b"a0".to_vec()));
+        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xff"), None);
+    }
+}

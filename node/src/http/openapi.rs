@@ -1,0 +1,92 @@
+//! `/openapi.json`, generated from the handlers.
+//!
+//! Owns what the operations have in common: the errors that any route can answer with. A test holds the document to the
+//! list of routes.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use quorate_client::api::Problem;
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{IntoResponses, OpenApi};
+
+use super::ask::Ask;
+use super::{Backend, Outcome, cluster, headers, health, kv, list, ok, ops, requests};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Quorate",
+        description = "A Raft-replicated, linearizable compare-and-swap store. Any node answers any request.\n\nEvery response carries \
+            `Quorate-Revision` (revision at which it was evaluated), `Quorate-Term`, `Quorate-Leader` (node id or `none`) and \
+            `X-Request-Id`. Every error is a problem document (RFC 9457) that says whether the request was applied.",
+        license(name = "Apache-2.0")
+    ),
+    paths(
+        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, requests::get,
+        cluster::status, cluster::digest, cluster::transfer_leader,
+        health::livez, health::readyz, health::metrics, health::version, get
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "entries", description = "Entries, read and written."),
+        (name = "cluster", description = "The cluster and its members."),
+        (name = "node", description = "The answering node.")
+    )
+)]
+struct Document;
+
+/// The whole document, `HEAD` left out: it is `GET` without a body everywhere.
+pub fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "node", operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1."), Common))]
+pub fn get<B: Backend>(_: &Ask<'_, B>) -> Outcome {
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    let text = TEXT.get_or_init(|| Bytes::from(serde_json::to_vec(&document()).expect("the document is JSON")));
+    Ok(ok(headers::JSON, text.clone()))
+}
+
+/// Errors of every route.
+pub struct Common;
+
+impl IntoResponses for Common {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("400", "`invalid_argument`, `unknown_field`: `errors` points at each fault."),
+            ("405", "`method_not_allowed`: see `Allow`."),
+            ("413", "`too_large`: a key, value or body over its limit."),
+            ("429", "`too_many_requests`: not applied; see `Retry-After`."),
+            ("500", "`internal`: a fault of the node."),
+            ("503", "`no_leader`, `not_ready`, `quarantined`: not applied; see `Retry-After`."),
+            ("504", "`timeout`: see `applied`."),
+        ])
+    }
+}
+
+/// Errors of every conditional write.
+pub struct Conditional;
+
+impl IntoResponses for Conditional {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("409", "`already_exists` (with `current`), `request_id_reused`."),
+            ("412", "`cas_mismatch`, `condition_not_met`: `current` is the entry as it is."),
+            ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
+        ])
+    }
+}
+
+fn problems(list: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    list.iter().map(|(status, text)| ((*status).to_owned(), RefOr::T(problem(text)))).collect()
+}
+
+fn problem(description: &str) -> Response {
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    ResponseBuilder::new().description(description).content("application/problem+json", content).build()
+}

@@ -1,0 +1,164 @@
+//! Which routes exist and which methods each takes.
+//!
+//! Owns the mapping from a path to a [`Route`]. Never decodes or judges what stands in a path.
+
+use http::Method;
+
+/// Everything that can be asked of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Route {
+    /// `/v1/kv/{key}`
+    Key,
+    /// `/v1/kv`
+    Keys,
+    /// `/v1/ops`
+    Ops,
+    /// `/v1/requests/{id}`
+    Request,
+    /// `/v1/cluster/status`
+    ClusterStatus,
+    /// `/v1/cluster/digest`
+    ClusterDigest,
+    /// `/v1/cluster/transfer-leader`
+    TransferLeader,
+    /// `/livez`
+    Livez,
+    /// `/readyz`
+    Readyz,
+    /// `/metrics`
+    Metrics,
+    /// `/version`
+    Version,
+    /// `/openapi.json`
+    OpenApi,
+    /// Any other path.
+    Unknown,
+}
+
+/// What a route does under one method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// It puts a command into the log, so it has a request id.
+    pub writes: bool,
+    /// It reads a request body.
+    pub takes_body: bool,
+}
+
+const READ: Access = Access { writes: false, takes_body: false };
+const WRITE: Access = Access { writes: true, takes_body: true };
+
+impl Route {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 13] = [
+        Self::Key,
+        Self::Keys,
+        Self::Ops,
+        Self::Request,
+        Self::ClusterStatus,
+        Self::ClusterDigest,
+        Self::TransferLeader,
+        Self::Livez,
+        Self::Readyz,
+        Self::Metrics,
+        Self::Version,
+        Self::OpenApi,
+        Self::Unknown,
+    ];
+
+    /// The path as the documentation and the metrics show it.
+    pub fn template(self) -> &'static str {
+        match self {
+            Self::Key => "/v1/kv/{key}",
+            Self::Keys => "/v1/kv",
+            Self::Ops => "/v1/ops",
+            Self::Request => "/v1/requests/{id}",
+            Self::ClusterStatus => "/v1/cluster/status",
+            Self::ClusterDigest => "/v1/cluster/digest",
+            Self::TransferLeader => "/v1/cluster/transfer-leader",
+            Self::Livez => "/livez",
+            Self::Readyz => "/readyz",
+            Self::Metrics => "/metrics",
+            Self::Version => "/version",
+            Self::OpenApi => "/openapi.json",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The value of the `Allow` header.
+    pub fn allow(self) -> &'static str {
+        match self {
+            Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
+            Self::Ops | Self::TransferLeader => "POST",
+            Self::Unknown => "",
+            _ => "GET, HEAD",
+        }
+    }
+
+    /// What the route does under `method`; `None` where it does not take it.
+    pub fn access(self, method: &Method) -> Option<Access> {
+        match (self, method) {
+            (Self::Unknown, _) => None,
+            (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops, &Method::POST) => Some(WRITE),
+            (Self::Key, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (Self::TransferLeader, &Method::POST) => Some(Access { writes: false, takes_body: true }),
+            (Self::Ops | Self::TransferLeader, _) => None,
+            (_, &Method::GET | &Method::HEAD) => Some(READ),
+            _ => None,
+        }
+    }
+
+    /// Whether it serves data rather than telling about the node.
+    pub fn is_data(self) -> bool {
+        matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Request)
+    }
+}
+
+/// The route of a path, and what follows its fixed part.
+pub fn find(path: &str) -> (Route, &str) {
+    if let Some(key) = path.strip_prefix("/v1/kv/") {
+        return (Route::Key, key);
+    }
+    if let Some(id) = path.strip_prefix("/v1/requests/") {
+        return (Route::Request, id);
+    }
+    let route = match path {
+        "/v1/kv" => Route::Keys,
+        "/v1/ops" => Route::Ops,
+        "/v1/cluster/status" => Route::ClusterStatus,
+        "/v1/cluster/digest" => Route::ClusterDigest,
+        "/v1/cluster/transfer-leader" => Route::TransferLeader,
+        "/livez" => Route::Livez,
+        "/readyz" => Route::Readyz,
+        "/metrics" => Route::Metrics,
+        "/version" => Route::Version,
+        "/openapi.json" => Route::OpenApi,
+        _ => Route::Unknown,
+    };
+    (route, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_template_leads_back_to_its_route() {
+        for (number, route) in Route::ALL.into_iter().enumerate() {
+            assert_eq!(route as usize, number, "{route:?} stands at the wrong place of ALL");
+            assert_eq!(find(route.template()).0, route);
+        }
+    }
+
+    #[test]
+    fn allow_lists_exactly_the_methods_that_have_access() {
+        let methods = [Method::GET, Method::HEAD, Method::PUT, Method::PATCH, Method::DELETE, Method::POST];
+        for route in Route::ALL {
+            for method in &methods {
+                let listed = route.allow().split(", ").any(|name| name == method.as_str());
+                assert_eq!(listed, route.access(method).is_some(), "{method} of {route:?}");
+            }
+            assert_eq!(route.access(&Method::OPTIONS), None);
+        }
+    }
+}

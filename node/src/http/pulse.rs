@@ -1,0 +1,193 @@
+//! What a connection is doing at the moment, and since when.
+//!
+//! Owns the state that the watchdog of each connection looks at: an I/O wrapper and the request handler write it, with a
+//! few relaxed atomics and no timer of their own. hyper's own header timeout would allocate and arm a timer for each
+//! request, and counts an idle keep-alive connection as a slow header.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Stands for `not at the moment` in the marks below.
+const NEVER: u64 = 0;
+
+/// The state of one connection. All marks are milliseconds since `born`, plus one.
+#[derive(Debug)]
+pub struct Pulse {
+    born: Instant,
+    /// Requests between complete head and complete answer.
+    busy: AtomicU32,
+    /// Since when no request is in the works.
+    idle_since: AtomicU64,
+    /// When the first byte of an incomplete request head came.
+    head_since: AtomicU64,
+    /// Since when the peer takes nothing of what we want to send.
+    stalled_since: AtomicU64,
+}
+
+/// Why a connection should end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is fine.
+    Fine,
+    /// No request for too long: nobody loses anything.
+    Idle,
+    /// A request head that does not come to its end.
+    SlowHead,
+    /// An answer that is not read.
+    Stalled,
+}
+
+/// How long each state may last.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For a request head; `None` for HTTP/2, where bytes between requests are not heads.
+    pub head: Option<Duration>,
+    /// Without a request.
+    pub idle: Duration,
+    /// Without progress in sending.
+    pub stall: Duration,
+}
+
+impl Pulse {
+    /// A connection that was just accepted and has sent its first byte.
+    pub fn new() -> Arc<Self> {
+        let pulse = Self {
+            born: Instant::now(),
+            busy: AtomicU32::new(0),
+            idle_since: AtomicU64::new(NEVER),
+            head_since: AtomicU64::new(NEVER),
+            stalled_since: AtomicU64::new(NEVER),
+        };
+        pulse.idle_since.store(pulse.now(), Ordering::Relaxed);
+        Arc::new(pulse)
+    }
+
+    fn now(&self) -> u64 {
+        // Connections do not live for 2^64 milliseconds.
+        self.born.elapsed().as_millis() as u64 + 1
+    }
+
+    /// A request head is complete.
+    pub fn request_began(&self) {
+        self.head_since.store(NEVER, Ordering::Relaxed);
+        self.busy.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The answer is complete, though perhaps not sent.
+    pub fn request_ended(&self) {
+        self.idle_since.store(self.now(), Ordering::Relaxed);
+        self.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn bytes_came(&self) {
+        if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == NEVER {
+            self.head_since.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    fn sending(&self, progress: bool) {
+        let stalled = self.stalled_since.load(Ordering::Relaxed) != NEVER;
+        if progress && stalled {
+            self.stalled_since.store(NEVER, Ordering::Relaxed);
+        } else if !progress && !stalled {
+            self.stalled_since.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    /// Judges the connection as it is now.
+    pub fn verdict(&self, patience: &Patience) -> Verdict {
+        if self.lasted(&self.stalled_since, patience.stall) {
+            return Verdict::Stalled;
+        }
+        if self.busy.load(Ordering::Relaxed) > 0 {
+            return Verdict::Fine;
+        }
+        if patience.head.is_some_and(|head| self.lasted(&self.head_since, head)) {
+            return Verdict::SlowHead;
+        }
+        if self.lasted(&self.idle_since, patience.idle) { Verdict::Idle } else { Verdict::Fine }
+    }
+
+    fn lasted(&self, mark: &AtomicU64, limit: Duration) -> bool {
+        let since = mark.load(Ordering::Relaxed);
+        since != NEVER && u128::from(self.now().saturating_sub(since)) >= limit.as_millis()
+    }
+}
+
+/// Marks a request as in the works as long as it lives.
+pub struct Busy(Arc<Pulse>);
+
+impl Busy {
+    /// A request head is complete.
+    pub fn new(pulse: Arc<Pulse>) -> Self {
+        pulse.request_began();
+        Self(pulse)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.request_ended();
+    }
+}
+
+/// A stream that keeps its pulse.
+pub struct Watched {
+    stream: TcpStream,
+    pulse: Arc<Pulse>,
+}
+
+impl Watched {
+    /// Wraps a stream.
+    pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Self {
+        Self { stream, pulse }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if outcome.is_ready() && buf.filled().len() > before {
+            self.pulse.bytes_came();
+        }
+        outcome
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.pulse.sending(outcome.is_ready());
+        outcome
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.pulse.sending(outcome.is_ready());
+        outcome
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

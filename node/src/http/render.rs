@@ -1,0 +1,234 @@
+//! JSON of the hot answers, written straight into one buffer.
+//!
+//! Owns the JSON of entries, writes and pages. The wire types of `quorate_client::api` say what it must look like; the
+//! tests parse it into them and write it back.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quorate_store::state::ReadPosition;
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Written};
+
+use super::convert;
+
+/// Room for everything of an entry's JSON but key and value.
+const FRAME_BYTES: usize = 256;
+
+/// Appends a number in decimal.
+pub fn number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        // A remainder of ten fits a byte.
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a JSON string.
+pub fn string(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
+    serde_json::to_writer(out, text).expect("a string written into memory cannot fail");
+}
+
+fn field(out: &mut Vec<u8>, name: &str, value: u64) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    number(out, value);
+}
+
+fn cas(out: &mut Vec<u8>, cas: u64) {
+    out.extend_from_slice(b",\"cas\":\"");
+    number(out, cas);
+    out.push(b'"');
+}
+
+/// An entry, without its closing brace.
+fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
+    out.extend_from_slice(b"{\"key\":");
+    string(out, key);
+    let kind = match entry.value.kind {
+        ContentKind::Json => {
+            if with_value {
+                out.extend_from_slice(b",\"value\":");
+                out.extend_from_slice(&entry.value.data);
+            }
+            "json"
+        }
+        ContentKind::Bytes => {
+            if with_value {
+                out.extend_from_slice(b",\"value_base64\":\"");
+                base64(out, &entry.value.data);
+                out.push(b'"');
+            }
+            "bytes"
+        }
+    };
+    out.extend_from_slice(b",\"content_type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.push(b'"');
+    cas(out, entry.meta.cas);
+    field(out, "create_revision", entry.meta.create_revision);
+    field(out, "mod_revision", entry.meta.mod_revision);
+    field(out, "version", entry.meta.version);
+    if let Some(left) = convert::ttl_ms(entry.meta.expires_at, clock) {
+        field(out, "ttl_ms", left);
+    }
+}
+
+fn base64(out: &mut Vec<u8>, data: &[u8]) {
+    let start = out.len();
+    out.resize(start + data.len().div_ceil(3) * 4, 0);
+    let written = STANDARD.encode_slice(data, &mut out[start..]).expect("the room was made to measure");
+    debug_assert_eq!(start + written, out.len());
+}
+
+/// The answer to a read: `EntryView` with `revision` and `index`.
+pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Vec<u8> {
+    let value_bytes = entry.value.data.len();
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
+    open_entry(&mut out, key, entry, at.clock, true);
+    field(&mut out, "revision", at.revision);
+    field(&mut out, "index", at.index);
+    out.push(b'}');
+    out
+}
+
+/// The answer to a write: `WriteAnswer`.
+pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<u8> {
+    let previous_bytes = written.previous.as_ref().map_or(0, |entry| FRAME_BYTES + entry.value.data.len() * 4 / 3);
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + previous_bytes);
+    out.extend_from_slice(b"{\"key\":");
+    string(&mut out, key);
+    field(&mut out, "revision", reply.revision);
+    field(&mut out, "index", reply.index);
+    if let Some(meta) = &written.meta {
+        write_meta(&mut out, meta, reply.clock);
+    }
+    if let Some(previous) = &written.previous {
+        out.extend_from_slice(b",\"prev\":");
+        open_entry(&mut out, key, previous, reply.clock, true);
+        out.push(b'}');
+    }
+    if reply.replayed {
+        out.extend_from_slice(b",\"replayed\":true");
+    }
+    if dry_run {
+        out.extend_from_slice(b",\"dry_run\":true");
+    }
+    out.push(b'}');
+    out
+}
+
+fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
+    cas(out, meta.cas);
+    field(out, "create_revision", meta.create_revision);
+    field(out, "version", meta.version);
+    if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
+        field(out, "ttl_ms", left);
+    }
+}
+
+/// A page: `ListAnswer`. `entries` come in the order of the page.
+pub fn page<'a>(
+    entries: impl Iterator<Item = (std::borrow::Cow<'a, str>, &'a Entry)>,
+    with_values: bool,
+    count: u64,
+    cursor: Option<&str>,
+    at: ReadPosition,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4_096);
+    out.extend_from_slice(b"{\"entries\":[");
+    for (position, (key, entry)) in entries.enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        open_entry(&mut out, &key, entry, at.clock, with_values);
+        out.push(b'}');
+    }
+    out.push(b']');
+    field(&mut out, "count", count);
+    if let Some(cursor) = cursor {
+        out.extend_from_slice(b",\"cursor\":");
+        string(&mut out, cursor);
+    }
+    field(&mut out, "revision", at.revision);
+    field(&mut out, "index", at.index);
+    out.push(b'}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_client::api::{EntryView, ListAnswer, WriteAnswer};
+    use quorate_store::types::{Outcome, Value};
+    use std::borrow::Cow;
+
+    use super::*;
+
+    const AT: ReadPosition = ReadPosition { index: 90, revision: 80, clock: 1_000, oldest_revision: 1 };
+
+    fn entry(kind: ContentKind, data: &[u8], expires_at: Option<u64>) -> Entry {
+        let meta = EntryMeta { create_revision: 5, mod_revision: 7, version: 2, cas: u64::MAX, expires_at };
+        Entry { meta, value: Value { kind, data: data.to_vec() } }
+    }
+
+    /// Parses into the wire type and writes it back: any difference in names, order or absence shows.
+    fn same_as<T: serde::Serialize + serde::de::DeserializeOwned>(rendered: &[u8]) {
+        let parsed: T = serde_json::from_slice(rendered).expect("the rendered text is the wire type");
+        let again = serde_json::to_vec(&parsed).expect("wire types are JSON");
+        assert_eq!(String::from_utf8_lossy(rendered), String::from_utf8_lossy(&again));
+    }
+
+    #[test]
+    fn rendered_entries_are_the_wire_type() {
+        for (key, entry) in [
+            ("a/b", entry(ContentKind::Json, br#"{"n": 1.0}"#, Some(1_500))),
+            ("q\"\\\u{0}ü\n", entry(ContentKind::Bytes, b"\x00\xff12", None)),
+            ("e", entry(ContentKind::Bytes, b"", None)),
+            ("n", entry(ContentKind::Json, b"null", None)),
+        ] {
+            let rendered = read(key, &entry, AT);
+            same_as::<EntryView>(&rendered);
+            let mut view = convert::entry_view(key, &entry, AT.clock);
+            (view.revision, view.index) = (Some(AT.revision), Some(AT.index));
+            assert_eq!(String::from_utf8_lossy(&rendered), serde_json::to_string(&view).expect("JSON"));
+        }
+    }
+
+    #[test]
+    fn rendered_writes_and_pages_are_the_wire_types() {
+        let old = entry(ContentKind::Json, b"[1]", Some(3_000));
+        for (meta, previous, replayed, dry_run) in
+            [(Some(old.meta), Some(old.clone()), true, false), (None, None, false, true)]
+        {
+            let written = Written { meta, previous };
+            let outcome = Outcome::Written(written.clone());
+            let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };
+            same_as::<WriteAnswer>(&write("k", &reply, &written, dry_run));
+        }
+        let entries = [(Cow::Borrowed("a"), &old), (Cow::Borrowed("b"), &old)];
+        same_as::<ListAnswer>(&page(entries.clone().into_iter(), true, 2, Some("abc"), AT));
+        same_as::<ListAnswer>(&page(entries.into_iter(), false, 2, None, AT));
+        same_as::<ListAnswer>(&page(std::iter::empty(), true, 7, None, AT));
+    }
+
+    #[test]
+    fn numbers_are_decimal() {
+        for value in [0, 7, 10, 99, 1_234_567_890, u64::MAX] {
+            let mut out = Vec::new();
+            number(&mut out, value);
+            assert_eq!(String::from_utf8_lossy(&out), value.to_string());
+        }
+    }
+}

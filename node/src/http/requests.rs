@@ -1,0 +1,67 @@
+//! `GET /v1/requests/{id}`: what became of a request id.
+
+use quorate_client::api::{Problem, RequestAnswer, RequestState};
+use quorate_store::state::ReadPosition;
+use quorate_store::types::{Outcome as Decided, Reply, RequestId};
+
+use super::ask::Ask;
+use super::error::{Effect, Failure, rejection_code};
+use super::extract::Query;
+use super::openapi::Common;
+use super::{Backend, Outcome, headers, key, ok_json};
+use crate::app::Consistency;
+use quorate_client::api::{Applied, ErrorCode};
+
+/// Tells the fate of a request id.
+///
+/// An id that is not known was never applied, or more than 15 minutes ago. It may still be on its way: only a retry under
+/// the same id makes sure.
+#[utoipa::path(get, path = "/v1/requests/{id}", tag = "entries", operation_id = "request",
+    params(
+        ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": 21, "decided_index": 33, "cas": "21", "revision": 40, "index": 60})),
+        (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let id = key::percent_decode(rest).map_err(|why| Failure::invalid("path:id", why))?;
+    if let Some(why) = headers::request_id_fault(&id) {
+        return Err(Failure::invalid("path:id", why));
+    }
+    let backend = &ask.api.backend;
+    backend
+        .read_barrier(Consistency::Linearizable, ask.deadline)
+        .await
+        .map_err(|error| Failure::from_app(error, Effect::Read))?;
+    let id = RequestId(id.into_owned());
+    let (at, reply) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
+    let Some(reply) = reply else { return Err(unknown(at)) };
+    ok_json(&answer(id.0, &reply, at))
+}
+
+fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> RequestAnswer {
+    let (state, code, cas) = match &reply.outcome {
+        Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| meta.cas.to_string())),
+        Decided::Maintained { .. } => (RequestState::Applied, None, None),
+        Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
+    };
+    RequestAnswer {
+        request_id,
+        state,
+        code,
+        decided_revision: reply.revision,
+        decided_index: reply.index,
+        cas,
+        revision: at.revision,
+        index: at.index,
+    }
+}
+
+fn unknown(at: ReadPosition) -> Failure {
+    let detail = "this request id is not known: never applied, or more than 15 minutes ago";
+    Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
+}

@@ -1,0 +1,75 @@
+//! Every bound of the server that is not part of the replicated state, each with its reason.
+//!
+//! Owns the fixed bounds and the defaults and ranges of the configurable ones. Never holds a bound that two nodes must
+//! agree on: those are in `quorate_store::limits`.
+
+use quorate_store::limits;
+
+/// Default bound of a request body. A value of the largest size in base64 (4/3 of it, exactly 2 MiB) must fit in
+/// `POST /v1/ops` together with its key and the rest of the JSON.
+pub const BODY_BYTES_MAX_DEFAULT: usize = 2 * 1024 * 1024 + 64 * 1024;
+
+/// Largest body limit that can be configured: the bodies of all requests in flight live in memory.
+pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
+
+/// Longest request head. A key of the largest size, all of it percent-encoded, takes 12 KiB.
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Longest `X-Request-Id` that is echoed; a longer one is replaced by one of our own.
+pub const ECHO_BYTES_MAX: usize = 128;
+
+/// Entries of a listing page where the request does not say.
+pub const LIST_ENTRIES_DEFAULT: usize = 100;
+
+/// Most entries of a listing page: a page is built in memory, and held while a slow client reads it.
+pub const LIST_ENTRIES_MAX: usize = 1_000;
+
+/// Keys and values of a listing page stop here, for the same reason.
+pub const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Listings and counts that scan at the same time. They run on blocking threads; more of them would only fight for
+/// the same disk and cores.
+pub const SCANS_MAX: usize = 8;
+
+/// Requests being handled at once on this node, over all connections; one more is answered with 429. Bounds the memory
+/// that bodies and answers take together with [`BODY_BYTES_MAX_DEFAULT`].
+pub const REQUESTS_IN_FLIGHT_MAX: usize = 16_384;
+
+/// Longest `wait_ms` of a long poll: proxies cut idle requests at a minute.
+pub const WAIT_MS_MAX: u64 = 60_000;
+
+/// How long `/readyz` waits for its read.
+pub const READY_TIMEOUT_MS: u64 = 1_000;
+
+/// Streams of one HTTP/2 connection at a time.
+pub const H2_STREAMS_MAX: u32 = 256;
+
+/// Streams that a peer may open and reset before the connection is ended (CVE-2023-44487, "rapid reset").
+pub const H2_RESETS_PENDING_MAX: usize = 20;
+
+/// Streams reset by us because of the peer's faults before the connection is ended.
+pub const H2_LOCAL_RESETS_MAX: usize = 128;
+
+/// Window of one HTTP/2 stream: about the largest value, so that a put never waits for a window update.
+pub const H2_STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
+
+/// Window of an HTTP/2 connection: bounds what a peer can make us hold in unread bodies.
+pub const H2_CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Answer bytes buffered for each HTTP/2 stream that its peer does not read.
+pub const H2_SEND_BUFFER_BYTES: usize = 512 * 1024;
+
+/// Seconds between pings on a quiet HTTP/2 connection, and how long an answer may take: finds dead peers.
+pub const H2_PING_SECONDS: u64 = 20;
+
+/// Extra lease for a body beyond its deadline: one second for each this many bytes that came. A body slower than this
+/// is cut.
+pub const BODY_RATE_MIN_DEFAULT: u64 = 16 * 1024;
+
+/// What a client is told in `Retry-After`: elections take well under a second.
+pub const RETRY_AFTER_SECONDS: u64 = 1;
+
+const _: () = assert!(BODY_BYTES_MAX_DEFAULT > limits::VALUE_BYTES_MAX / 3 * 4 + 4 * limits::KEY_BYTES_MAX);
+const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
+const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
+const _: () = assert!(H2_STREAM_WINDOW_BYTES as usize > limits::VALUE_BYTES_MAX);
