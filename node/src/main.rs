@@ -1,1 +1,81 @@
-fn main(){}
+//! The `quorate-node` program: arguments, logging, signals, exit code.
+//!
+//! Owns nothing else: the node itself is [`quorate_node::server`].
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use quorate_node::config::{Args, Config, LogFormat};
+use quorate_node::server;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Exit code for arguments or a configuration that make no sense.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let config = match Config::try_from(Args::parse()) {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("quorate-node: {error}");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    start_logging(&config);
+    end_on_panic();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "no runtime");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // On stderr too, in one plain sentence: this is what somebody sees who starts a node by hand.
+            eprintln!("quorate-node: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(config: Config) -> Result<(), server::ServerError> {
+    let stop = CancellationToken::new();
+    let signalled = stop.clone();
+    let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
+    let (mut terminate, mut interrupt) = signals.map_err(|error| server::ServerError(format!("signals: {error}")))?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+        }
+        signalled.cancel();
+        // A second signal ends a stop that hangs.
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(1);
+    });
+    server::run(config, stop).await
+}
+
+fn start_logging(config: &Config) {
+    let filter = EnvFilter::new(&config.log_filter);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Text => builder.with_ansi(false).init(),
+        LogFormat::Json => builder.json().init(),
+    }
+}
+
+/// A broken invariant in any task ends the process: a node with one task missing is worse than no node.
+fn end_on_panic() {
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::force_capture();
+        tracing::error!("a bug ended this process: {panic}\n{trace}");
+        std::process::exit(101);
+    }));
+}

@@ -3,6 +3,7 @@
 //! Owns the mapping from our [`Config`]. Never exposes an option that could break a promise.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use openraft::{ConfigError, SnapshotPolicy};
 
@@ -12,9 +13,9 @@ use crate::config::Config;
 pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
     let raft = openraft::Config {
         cluster_name: "quorate".into(),
-        heartbeat_interval: config.heartbeat_ms,
-        election_timeout_min: config.election_min_ms,
-        election_timeout_max: config.election_max_ms,
+        heartbeat_interval: millis(config.heartbeat),
+        election_timeout_min: millis(config.election_min),
+        election_timeout_max: millis(config.election_max),
         // A node behind a bad link must not depose a healthy leader.
         enable_pre_vote: Some(true),
         // A leader restarted in its own term could give a used log id to new content: let it stand for election.
@@ -22,7 +23,7 @@ pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
         // A follower whose log shrank has lost its disk; it must not be taken back silently.
         allow_log_reversion: None,
         // Under a partial partition a leader without quorum falls silent now and then, so that others can elect.
-        quorum_loss_probe_interval: Some(config.election_max_ms * 4),
+        quorum_loss_probe_interval: Some(millis(config.election_max) * 4),
         // Entries are batches of many commands; the log reader caps the bytes.
         max_payload_entries: 256,
         snapshot_policy: SnapshotPolicy::LogsSinceLast(config.snapshot_every_entries),
@@ -35,4 +36,8 @@ pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
         ..openraft::Config::default()
     };
     raft.validate().map(Arc::new)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

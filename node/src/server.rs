@@ -2,32 +2,36 @@
 //!
 //! Owns that order and its reasons. Never does a part's work.
 
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use openraft::async_runtime::WatchReceiver;
+use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::LogStore;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateOptions, StateReader, StateStore};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::bootstrap::{self, Refused};
-use crate::app::service::Service;
+use crate::app::maintenance::Retention;
+use crate::app::service::{Service, ServiceHandle};
 use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance};
 use crate::config::Config;
-use crate::peer::{self, LocalPeer, PeerNet, PeerTimings};
-use crate::{http, raft_config};
+use crate::http::{self, Api};
+use crate::metrics::Metrics;
+use crate::peer::{self, LocalPeer, PeerNet, PeerTimings, RaftRpc};
+use crate::raft_config;
 
 /// How long a graceful stop waits for another node to lead.
 const HAND_OVER_MAX: Duration = Duration::from_millis(2_000);
-/// How long a graceful stop waits for requests under way.
-const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Why a node did not start or had to stop. A sentence for people.
 #[derive(Debug, thiserror::Error)]
@@ -49,10 +53,11 @@ impl From<Refused> for ServerError {
 /// Runs a node until `stop` is cancelled (a graceful end), or it has to end with an error.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerError> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
-    let client_listener = bind("client", &config.client_listen.to_string()).await?;
-    let peer_listener = bind("peer", &config.peer_listen.to_string()).await?;
-    let opened = Opened::open(&config)?;
-    let node = Node::start(&config, opened, peer_listener, client_listener).await?;
+    let client_listener = bind("client", config.client_listen).await?;
+    let peer_listener = bind("peer", config.peer_listen).await?;
+    let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
+    let opened = Opened::open(&config, data_dir.path())?;
+    let node = Node::start(&config, data_dir.path(), opened, peer_listener, client_listener).await?;
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
         error = node.failed() => Err(error),
@@ -68,7 +73,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerEr
     ended
 }
 
-async fn bind(what: &str, addr: &str) -> Result<TcpListener, ServerError> {
+async fn bind(what: &str, addr: SocketAddr) -> Result<TcpListener, ServerError> {
     TcpListener::bind(addr).await.map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
 }
 
@@ -83,15 +88,14 @@ struct Opened {
 
 impl Opened {
     /// Identity first (is this our disk?), then the log (may refuse), then the state, which may need the log's entries.
-    fn open(config: &Config) -> Result<Self, ServerError> {
-        let marker = identity::open(&config.data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
-        let space = SpaceGuard::open(&config.data_dir, config.ballast_bytes, config.min_free_bytes);
+    fn open(config: &Config, data_dir: &Path) -> Result<Self, ServerError> {
+        let marker = identity::open(data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
+        let space = SpaceGuard::open(data_dir, config.ballast_bytes, config.min_free_bytes);
         let space = Arc::new(space.map_err(ServerError::of)?);
-        let log = LogStore::open(&config.data_dir, &marker, Arc::new(end_process)).map_err(ServerError::of)?;
-        let options = StateOptions { node_id: config.node_id, ..StateOptions::default() };
-        let (machine, state) = StateStore::open(&config.data_dir, options).map_err(ServerError::of)?;
+        let log = LogStore::open(data_dir, &marker, Arc::new(end_process)).map_err(ServerError::of)?;
+        let (machine, state) = StateStore::open(data_dir, StateOptions::new(config.node_id)).map_err(ServerError::of)?;
         let purger = log.clone();
-        machine.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
+        state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
         let identity = Arc::new(ArcSwap::from_pointee(marker));
         Ok(Self { identity, space, log, machine, state })
     }
@@ -110,7 +114,9 @@ struct Node {
     service: Arc<Service>,
     log: LogStore,
     state: StateReader,
-    tasks: tokio::sync::Mutex<JoinSet<()>>,
+    /// The HTTP server; ends once it has drained.
+    clients: JoinHandle<()>,
+    tasks: JoinSet<()>,
     /// Ends what serves clients.
     clients_end: CancellationToken,
     /// Ends everything else.
@@ -120,6 +126,7 @@ struct Node {
 impl Node {
     async fn start(
         config: &Config,
+        data_dir: &Path,
         opened: Opened,
         peer_listener: TcpListener,
         client_listener: TcpListener,
@@ -127,18 +134,19 @@ impl Node {
         let Opened { identity, space, log, machine, state } = opened;
         let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
         let member = MemberRecord {
-            peer_addr: config.advertise_peer.clone(),
-            client_addr: config.advertise_client.clone(),
+            peer_addr: config.peer_advertise.clone(),
+            client_addr: config.client_advertise.clone(),
             incarnation: identity.load().incarnation,
         };
         let service = Arc::new(Service {
-            data_dir: config.data_dir.clone(),
+            data_dir: data_dir.to_path_buf(),
             identity: identity.clone(),
             member: member.clone(),
             app: OnceLock::new(),
         });
-        let timings = PeerTimings { heartbeat_ms: config.heartbeat_ms, election_min_ms: config.election_min_ms };
-        let net = PeerNet::new(LocalPeer { identity: identity.clone(), member }, timings);
+        let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));
+        let local = LocalPeer { identity: identity.clone(), member, format_version: codec::FORMAT_VERSION };
+        let net = PeerNet::new(local, timings);
 
         let raft_config = raft_config::build(config).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
@@ -146,15 +154,14 @@ impl Node {
 
         let view = Arc::new(View::new());
         let peers = Arc::new(Peers::new(net.clone()));
-        let parts = |parts_of: &Raft| ProposerParts {
-            raft: parts_of.clone(),
+        let parts = Arc::new(ProposerParts {
+            raft: raft.clone(),
             state: state.clone(),
             view: view.clone(),
-            clock: Arc::new(Clock::default()),
+            clock: Clock::default(),
             peers: peers.clone(),
             self_id: config.node_id,
-        };
-        let parts = Arc::new(parts(&raft));
+        });
         let proposer = Proposer::start(parts.clone());
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id);
         let app = App::new(Inner {
@@ -173,22 +180,22 @@ impl Node {
         let mut tasks = JoinSet::new();
         // Peers may call from here on: whatever they ask is answered or refused, never lost.
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
-        let raft_cell = Arc::new(OnceLock::from(raft.clone()));
-        let served = peer::serve(
-            peer_listener,
-            net,
-            raft_cell,
-            service.clone(),
-            StateStore::dir(&config.data_dir),
-            all_end.clone(),
-        );
-        tasks.spawn(served);
+        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(raft.clone());
+        let raft_cell = Arc::new(OnceLock::from(raft_rpc));
+        let answering = Arc::new(ServiceHandle(service.clone()));
+        let state_dir = state.state_dir().to_path_buf();
+        tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
         raft.run();
         tasks.spawn(mark_recovered(raft.clone(), app.clone()));
-        tasks.spawn(maintenance::run(parts, config.retention(), all_end.clone()));
-        tasks.spawn(http::serve(client_listener, app.clone(), config.http(), clients_end.clone()));
-        Ok(Self { app, raft, service, log, state, tasks: tasks.into(), clients_end, all_end })
+        let retention = Retention {
+            keep_ms: millis(config.history_keep),
+            keep_revisions: config.history_keep_revisions,
+        };
+        tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
+        let api = Api::new(app.clone(), config.api_settings(), Metrics::new());
+        let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));
+        Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end })
     }
 
     /// Never returns while all is well.
@@ -222,20 +229,17 @@ impl Node {
         self.stop().await;
     }
 
-    async fn stop(self) {
+    async fn stop(mut self) {
         self.clients_end.cancel();
-        let mut tasks = self.tasks.into_inner();
-        // The HTTP server drains by itself; everything else ends with the second token.
-        let drained = tokio::time::timeout(DRAIN_MAX, self.app.drained());
-        if drained.await.is_err() {
-            tracing::warn!("requests were still under way after {DRAIN_MAX:?}");
+        if let Err(error) = self.clients.await {
+            tracing::warn!(%error, "the HTTP server did not end cleanly");
         }
         if let Err(error) = self.raft.shutdown().await {
             tracing::warn!(%error, "raft did not stop cleanly");
         }
         self.all_end.cancel();
-        tasks.abort_all();
-        while tasks.join_next().await.is_some() {}
+        self.tasks.abort_all();
+        while self.tasks.join_next().await.is_some() {}
         let (state, log) = (self.state, self.log);
         let flushed = tokio::task::spawn_blocking(move || {
             state.flush().map_err(|fault| fault.to_string())?;
@@ -270,4 +274,8 @@ async fn mark_recovered(raft: Raft, app: App) {
         Ok(_) => app.mark_recovered(),
         Err(error) => tracing::debug!(%error, "stopped before recovery was complete"),
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

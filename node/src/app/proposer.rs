@@ -60,7 +60,7 @@ pub struct ProposerParts {
     /// Who leads.
     pub view: Arc<View>,
     /// The leader's clocks.
-    pub clock: Arc<Clock>,
+    pub clock: Clock,
     /// The way to other nodes.
     pub peers: Arc<Peers>,
     /// This node.
@@ -69,10 +69,10 @@ pub struct ProposerParts {
 
 impl Proposer {
     /// Starts the gathering task; it ends when the last clone of the proposer is dropped.
-    pub fn start(parts: ProposerParts) -> Self {
+    pub fn start(parts: Arc<ProposerParts>) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
         let queued_bytes = Arc::new(AtomicUsize::new(0));
-        let gatherer = Gatherer { waiting, queued_bytes: queued_bytes.clone(), parts: Arc::new(parts) };
+        let gatherer = Gatherer { waiting, queued_bytes: queued_bytes.clone(), parts };
         tokio::spawn(gatherer.run());
         Self { queue, queued_bytes }
     }

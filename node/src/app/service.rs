@@ -33,13 +33,17 @@ pub struct Service {
     pub app: OnceLock<App>,
 }
 
-impl PeerService for Service {
-    fn handle(self: Arc<Self>, from: PeerInfo, request: PeerRequest) -> BoxFuture<'static, PeerResponse> {
+/// The service as the transport holds it.
+pub struct ServiceHandle(pub Arc<Service>);
+
+impl PeerService for ServiceHandle {
+    fn handle(&self, from: PeerInfo, request: PeerRequest) -> BoxFuture<'static, PeerResponse> {
+        let service = self.0.clone();
         Box::pin(async move {
             match request {
-                PeerRequest::Hello => PeerResponse::Hello(self.hello()),
-                PeerRequest::Adopt { cluster_id } => self.adopt(&from, cluster_id).await,
-                other => match self.app.get() {
+                PeerRequest::Hello => PeerResponse::Hello(service.hello()),
+                PeerRequest::Adopt { cluster_id } => service.adopt(&from, cluster_id).await,
+                other => match service.app.get() {
                     Some(app) => answer(app, other).await,
                     None => refused("the node is starting"),
                 },
@@ -48,7 +52,7 @@ impl PeerService for Service {
     }
 
     fn known_incarnation(&self, node_id: NodeId) -> Option<u128> {
-        self.app.get()?.peers().members().get(&node_id).map(|member| member.incarnation)
+        self.0.app.get()?.peers().members().get(&node_id).map(|member| member.incarnation)
     }
 }
 
