@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use openraft::errors::{ClientWriteError, RaftError};
+use openraft::errors::ClientWriteError;
+use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{EncodedBatch, NodeId};
@@ -184,16 +185,23 @@ impl ProposerParts {
     pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<quorate_store::types::Reply>, Fate> {
         let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
         let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
-        match self.raft.write(EncodedBatch(batch)).with_leader(leadership).await {
-            Ok(response) => Ok(response.data.replies),
+        let (responder, written) = ProgressResponder::complete_only();
+        let proposal = self.raft.write(EncodedBatch(batch)).responder(responder).with_leader(leadership);
+        if let Err(fatal) = proposal.await {
+            tracing::debug!(%fatal, "raft takes no proposals any more");
+            return Err(Fate::Unknown);
+        }
+        match written.await {
+            Ok(Ok(response)) => Ok(response.data.replies),
             // Rejected before it was appended: openraft gives these two for nothing else.
-            Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {
+            Ok(Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {
                 Err(Fate::NotProposed)
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 tracing::debug!(%error, "a proposed batch has an unknown fate");
                 Err(Fate::Unknown)
             }
+            Err(_stopped) => Err(Fate::Unknown),
         }
     }
 

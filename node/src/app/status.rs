@@ -2,8 +2,7 @@
 //!
 //! Owns the conversion from openraft's metrics to the public [`StatusAnswer`]. Never used to decide anything.
 
-use std::time::Instant;
-
+use openraft::Instant as _;
 use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
 use quorate_client::api::{DigestAnswer, MemberView, Role, StatusAnswer};
@@ -108,6 +107,6 @@ fn index(log_id: &Option<LogId>) -> u64 {
     log_id.as_ref().map_or(0, |id| id.index)
 }
 
-fn elapsed_ms(since: impl Into<Instant>) -> u64 {
-    u64::try_from(since.into().elapsed().as_millis()).unwrap_or(u64::MAX)
+fn elapsed_ms(since: openraft_rt_tokio::TokioInstant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::NodeId;
 
