@@ -51,6 +51,10 @@ impl Model {
         std::mem::take(&mut self.changed)
     }
 
+    pub fn oldest_revision(&self) -> Revision {
+        self.compaction.oldest
+    }
+
     pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
         let versions = self.versions.get(key)?;
         versions.iter().rev().find(|(at, _)| *at <= revision)?.1.clone()
