@@ -155,7 +155,8 @@ impl Model {
         let due = batch_ends[*dropped..].iter().filter(|end| **end <= target).count();
         let removed = due.min(groups_max);
         *dropped += removed;
-        *oldest = if removed == due { target } else { batch_ends.get(dropped.wrapping_sub(1)).copied().unwrap_or(1) };
+        let last_dropped = batch_ends[..*dropped].last().copied().unwrap_or(1);
+        *oldest = if removed == due { target } else { last_dropped.max(*oldest) };
         Outcome::Maintained { removed: removed as u32, more: due > removed }
     }
 }
