@@ -14,6 +14,9 @@ use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Wr
 use quorate_store::types::{Batch, Command, Entry, Key, Reply, Revision};
 use quorate_store::{codec, digest};
 
+/// Replies of each batch, and changes of keys.
+pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);
+
 /// A whole node's state in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Store {
@@ -24,7 +27,7 @@ pub struct Store {
 
 impl Store {
     /// Applies batches in one apply call; replies and changes.
-    pub fn apply(&mut self, batches: &[Batch]) -> Result<(Vec<Vec<Reply>>, Vec<(Key, Revision)>), Fault> {
+    pub fn apply(&mut self, batches: &[Batch]) -> Result<Answers, Fault> {
         let mut applier = Applier::new(&self.view, self.vars.clone());
         let mut replies = Vec::new();
         for batch in batches {

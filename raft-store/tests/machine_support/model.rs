@@ -51,6 +51,10 @@ impl Model {
         std::mem::take(&mut self.changed)
     }
 
+    pub fn oldest_revision(&self) -> Revision {
+        self.compaction.oldest
+    }
+
     pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
         let versions = self.versions.get(key)?;
         versions.iter().rev().find(|(at, _)| *at <= revision)?.1.clone()
@@ -151,7 +155,8 @@ impl Model {
         let due = batch_ends[*dropped..].iter().filter(|end| **end <= target).count();
         let removed = due.min(groups_max);
         *dropped += removed;
-        *oldest = if removed == due { target } else { batch_ends.get(dropped.wrapping_sub(1)).copied().unwrap_or(1) };
+        let last_dropped = batch_ends[..*dropped].last().copied().unwrap_or(1);
+        *oldest = if removed == due { target } else { last_dropped.max(*oldest) };
         Outcome::Maintained { removed: removed as u32, more: due > removed }
     }
 }
