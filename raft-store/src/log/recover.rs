@@ -93,7 +93,7 @@ pub struct Recovered {
 pub fn recover(data_dir: &Path, identity: &Identity) -> Result<Recovered, LogOpenError> {
     let dir = data_dir.join(LOG_DIR);
     let mark = read_mark(data_dir, &dir, identity)?;
-    let db = options::open(&dir, !mark.created).map_err(|error| refusal(&dir, error))?;
+    let db = options::open(&dir, !mark.created).map_err(|error| refusal_to_open(&dir, error))?;
     let opening = Opening { data_dir, dir: &dir, stamp: Stamp::new(identity), db: &db };
     let mark = opening.check_format(mark)?;
     let view = opening.view()?;
@@ -282,6 +282,30 @@ impl Opening<'_> {
             found: found.to_owned(),
         }
     }
+}
+
+/// RocksDB names every file it finds damaged but the WAL, where the nodes' damage is most likely to be.
+fn refusal_to_open(dir: &Path, error: rocksdb::Error) -> LogOpenError {
+    match refusal(dir, error) {
+        LogOpenError::Damaged { reason, .. } if !names_a_file(&reason) => {
+            let wals = wals(dir);
+            let reason = format!("{reason} in the write-ahead log ({})", wals.join(", "));
+            let path = if let [wal] = &wals[..] { dir.join(wal) } else { dir.to_owned() };
+            LogOpenError::Damaged { path, reason }
+        }
+        other => other,
+    }
+}
+
+fn names_a_file(reason: &str) -> bool {
+    ["CURRENT", "MANIFEST", "OPTIONS", ".sst", ".log"].iter().any(|name| reason.contains(name))
+}
+
+fn wals(dir: &Path) -> Vec<String> {
+    let names = dir.read_dir().into_iter().flatten().flatten().map(|file| file.file_name());
+    let mut wals: Vec<_> = names.filter_map(|name| name.into_string().ok()).filter(|n| n.ends_with(".log")).collect();
+    wals.sort();
+    wals
 }
 
 /// Tells damage from a system that is merely in the way: full disk, permissions, another process.
