@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::types::Reply;
 
+pub mod state_machine;
 pub mod wire;
 
 openraft::declare_raft_types!(
