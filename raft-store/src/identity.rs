@@ -7,6 +7,14 @@ use std::path::{Path, PathBuf};
 
 use bincode::{Decode, Encode};
 
+use crate::durable::{self, SealError};
+
+/// Name of the marker in the data directory.
+const MARKER: &str = "identity";
+
+/// Whatever of these exists was written by a node, so a marker has existed beside it.
+const DATA: [&str; 3] = ["log", "log.mark", "state"];
+
 /// The marker's content.
 ///
 /// Invariant: `node_id` and `incarnation` never change; `cluster_id` changes once, from `None`.
@@ -40,7 +48,9 @@ pub enum IdentityError {
         reason: String,
     },
     /// The directory belongs to another node.
-    #[error("{path} belongs to node {found}, not to node {asked}; start node {found} on it or give node {asked} a directory of its own")]
+    #[error(
+        "{path} belongs to node {found}, not to node {asked}; start node {found} on it or give node {asked} a directory of its own"
+    )]
     OtherNode {
         /// The directory.
         path: PathBuf,
@@ -60,19 +70,131 @@ pub enum IdentityError {
         asked: u128,
     },
     /// Data without a marker.
-    #[error("{path} holds data but no identity marker; restore the file `identity` or start on an empty directory under a new node id")]
+    #[error(
+        "{path} holds data but no identity marker; restore the file `identity` or start on an empty directory under a new node id"
+    )]
     Unmarked {
         /// The directory.
         path: PathBuf,
     },
 }
 
-/// Opens the marker of `dir`, or makes one with `fresh_incarnation` where the directory is new and empty.
-pub fn open(_dir: &Path, _node_id: u64, _fresh_incarnation: u128) -> Result<Identity, IdentityError> {
-    unimplemented!("stub")
+/// Opens the marker of `dir`, or makes one with `fresh_incarnation` where the directory is new and empty. Makes the
+/// directory too, private to its owner.
+pub fn open(dir: &Path, node_id: u64, fresh_incarnation: u128) -> Result<Identity, IdentityError> {
+    durable::create_dir(dir).map_err(|source| IdentityError::Io { path: dir.to_owned(), source })?;
+    match read(dir)? {
+        Some(identity) if identity.node_id == node_id => Ok(identity),
+        Some(identity) => {
+            Err(IdentityError::OtherNode { path: dir.to_owned(), found: identity.node_id, asked: node_id })
+        }
+        None if DATA.iter().any(|name| dir.join(name).exists()) => {
+            Err(IdentityError::Unmarked { path: dir.to_owned() })
+        }
+        None => {
+            let identity = Identity { cluster_id: None, node_id, incarnation: fresh_incarnation };
+            write(dir, &identity)?;
+            Ok(identity)
+        }
+    }
 }
 
 /// Records the cluster id, durably. The same id again is fine; another is [`IdentityError::OtherCluster`].
-pub fn adopt(_dir: &Path, _identity: &Identity, _cluster_id: u128) -> Result<Identity, IdentityError> {
-    unimplemented!("stub")
+pub fn adopt(dir: &Path, identity: &Identity, cluster_id: u128) -> Result<Identity, IdentityError> {
+    // The file decides, not the caller's copy, which may be from before an earlier adoption.
+    let on_disk = read(dir)?.ok_or_else(|| IdentityError::Unmarked { path: dir.to_owned() })?;
+    if (on_disk.node_id, on_disk.incarnation) != (identity.node_id, identity.incarnation) {
+        let reason = format!("it changed under the running node: {identity:?} became {on_disk:?}");
+        return Err(IdentityError::Damaged { path: dir.join(MARKER), reason });
+    }
+    match on_disk.cluster_id {
+        Some(found) if found == cluster_id => Ok(on_disk),
+        Some(found) => Err(IdentityError::OtherCluster { path: dir.to_owned(), found, asked: cluster_id }),
+        None => {
+            let adopted = Identity { cluster_id: Some(cluster_id), ..on_disk };
+            write(dir, &adopted)?;
+            Ok(adopted)
+        }
+    }
+}
+
+fn read(dir: &Path) -> Result<Option<Identity>, IdentityError> {
+    let path = dir.join(MARKER);
+    durable::read_sealed(&path).map_err(|error| match error {
+        SealError::Io(source) => IdentityError::Io { path, source },
+        damage => IdentityError::Damaged { path, reason: damage.to_string() },
+    })
+}
+
+fn write(dir: &Path, identity: &Identity) -> Result<(), IdentityError> {
+    let path = dir.join(MARKER);
+    durable::write_sealed(&path, identity, "identity-before-rename")
+        .map_err(|source| IdentityError::Io { path, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn fresh() -> (tempfile::TempDir, std::path::PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("node");
+        (root, dir)
+    }
+
+    #[test]
+    fn a_new_directory_gets_a_marker_that_stays() {
+        let (_root, dir) = fresh();
+        let made = open(&dir, 3, 77).unwrap();
+        assert_eq!(made, Identity { cluster_id: None, node_id: 3, incarnation: 77 });
+        assert_eq!(open(&dir, 3, 78).unwrap(), made, "an existing marker must win over a fresh incarnation");
+        assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_directory_of_another_node_is_refused_by_name() {
+        let (_root, dir) = fresh();
+        open(&dir, 3, 77).unwrap();
+        let error = open(&dir, 4, 78).unwrap_err();
+        assert!(matches!(error, IdentityError::OtherNode { found: 3, asked: 4, .. }), "{error}");
+        assert!(error.to_string().contains(dir.to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn data_without_a_marker_is_refused() {
+        for name in DATA {
+            let (_root, dir) = fresh();
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            assert!(matches!(open(&dir, 3, 77), Err(IdentityError::Unmarked { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_cluster_is_adopted_once() {
+        let (_root, dir) = fresh();
+        let made = open(&dir, 3, 77).unwrap();
+        let adopted = adopt(&dir, &made, 5).unwrap();
+        assert_eq!(adopted.cluster_id, Some(5));
+        assert_eq!(open(&dir, 3, 1).unwrap(), adopted);
+        assert_eq!(adopt(&dir, &made, 5).unwrap(), adopted, "a second adoption by the same cluster is fine");
+        assert!(matches!(adopt(&dir, &adopted, 6), Err(IdentityError::OtherCluster { found: 5, asked: 6, .. })));
+    }
+
+    #[test]
+    fn a_flipped_bit_in_the_marker_is_refused_naming_the_file() {
+        let (_root, dir) = fresh();
+        open(&dir, 3, 77).unwrap();
+        let path = dir.join(MARKER);
+        let written = std::fs::read(&path).unwrap();
+        for at in 0..written.len() {
+            let mut damaged = written.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, &damaged).unwrap();
+            let error = open(&dir, 3, 77).unwrap_err();
+            assert!(matches!(error, IdentityError::Damaged { .. }), "byte {at}: {error}");
+            assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+        }
+    }
 }

@@ -8,6 +8,9 @@ pub mod limits;
 pub mod machine;
 pub mod types;
 
+pub mod durable;
 pub mod identity;
+pub mod log;
 pub mod raft;
+pub mod space;
 pub mod state;

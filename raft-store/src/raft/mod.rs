@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::types::Reply;
 
+pub mod log_storage;
 pub mod state_machine;
 pub mod wire;
 

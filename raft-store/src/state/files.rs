@@ -1,7 +1,7 @@
 //! File-system steps that the state store's durability is made of.
 //!
-//! Owns fsync of directories, atomic replacement, linking, checksums and free space. Knows nothing of RocksDB.
-//! Everything here blocks.
+//! Owns linking, copying, checksums and free space; small files that are replaced whole are [`crate::durable`]'s.
+//! Knows nothing of RocksDB. Everything here blocks, and every error names its path.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use xxhash_rust::xxh3::Xxh3;
+
+use crate::durable;
 
 /// Bytes read at a time while a file is checksummed or copied.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -21,20 +23,12 @@ pub(crate) fn named(path: &Path) -> impl Fn(io::Error) -> io::Error {
 
 /// Makes the names in a directory durable.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(named(dir))
+    durable::sync_dir(dir).map_err(named(dir))
 }
 
 /// Makes the bytes of a file durable.
 pub(crate) fn sync_file(path: &Path) -> io::Result<()> {
     File::open(path).and_then(|file| file.sync_all()).map_err(named(path))
-}
-
-/// Replaces a file so that after a crash it is either the old or the new one, and durable on return.
-pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = path.with_extension("new");
-    write_durably(&fresh, bytes)?;
-    fs::rename(&fresh, path).map_err(named(path))?;
-    sync_dir(parent(path))
 }
 
 /// Writes a file whose name nobody relies on yet. The caller syncs the directory.

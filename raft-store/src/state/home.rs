@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use super::db::Db;
 use super::files;
 use super::types::StateOpenError;
+use crate::durable;
 
 const POINTER: &str = "CURRENT-DB";
 const POINTER_MAGIC: &str = "quorate-state";
@@ -41,10 +42,8 @@ impl Home {
     pub(crate) fn prepare(&self) -> Result<PathBuf, StateOpenError> {
         let io_error = |source| StateOpenError::Io { path: self.0.clone(), source };
         for dir in [self.0.clone(), self.snapshots(), self.received()] {
-            fs::create_dir_all(&dir).map_err(io_error)?;
+            durable::create_dir(&dir).map_err(io_error)?;
         }
-        files::sync_dir(files::parent(&self.0)).map_err(io_error)?;
-        files::sync_dir(&self.0).map_err(io_error)?;
         let name = match self.read_pointer()? {
             Some(name) => name,
             None => self.make_first()?,
@@ -80,7 +79,8 @@ impl Home {
     pub(crate) fn point_to(&self, db: &Path) -> io::Result<()> {
         let name = db.file_name().and_then(|name| name.to_str()).expect("databases have names of ours");
         let line = format!("{POINTER_MAGIC} {POINTER_VERSION} {name}\n");
-        files::replace_durably(&self.0.join(POINTER), line.as_bytes())
+        let path = self.0.join(POINTER);
+        durable::write_whole(&path, line.as_bytes(), "state-pointer-before-rename").map_err(files::named(&path))
     }
 
     fn read_pointer(&self) -> Result<Option<String>, StateOpenError> {

@@ -146,8 +146,8 @@ impl StateReader {
         self.shared.durable_index()
     }
 
-    /// Sets who is told whenever [`Self::durable_index`] grows; it is told the present one at once. It is called on
-    /// the store's own threads and must be quick.
+    /// Sets who is told whenever [`Self::durable_index`] grows; it is told the present one at once, unless nothing is
+    /// durable. It is called on whatever thread notices and must be quick: the log's `set_durable_state_index`.
     pub fn on_durable(&self, hook: Arc<dyn Fn(u64) + Send + Sync>) {
         self.shared.set_durable_hook(hook);
     }

@@ -38,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
     pub(crate) keys: KeyWatch,
+    /// Index after the last durable entry, so that 0 is none.
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
     durable_hook: Mutex<Option<DurableHook>>,
@@ -80,6 +81,11 @@ pub(crate) fn position_of(record: &AppliedRecord) -> ReadPosition {
     }
 }
 
+/// Index after the last entry applied; 0 where there is none.
+fn index_after(record: &AppliedRecord) -> u64 {
+    record.log_id.map_or(0, |id| id.index + 1)
+}
+
 impl Shared {
     pub(crate) fn new(home: Home, db: Db, snapshot: Option<SnapshotHandle>) -> Result<Self, StateFault> {
         let record = db.applied()?;
@@ -95,11 +101,11 @@ impl Shared {
             db: ArcSwap::from_pointee(db),
             sequence: AtomicU64::new(0),
             position,
-            applied: Mutex::new(record),
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
             keys: KeyWatch::new(),
-            durable: AtomicU64::new(at.index),
+            durable: AtomicU64::new(index_after(&record)),
+            applied: Mutex::new(record),
             durable_hook: Mutex::new(None),
             snapshot: Mutex::new(snapshot),
         })
@@ -198,14 +204,13 @@ impl Shared {
     /// Looks how far the durable state is and tells the hook if it moved.
     pub(crate) fn note_durable(&self) -> Result<u64, StateFault> {
         let hook = self.durable_hook.lock();
-        let index = position_of(&self.db.load_full().durable()?).index;
-        let before = self.durable.load(Ordering::Acquire);
-        assert!(index >= before, "the durable state went back from index {before} to {index}");
-        self.durable.store(index, Ordering::Release);
-        if let Some(hook) = hook.as_ref().filter(|_| index > before) {
-            hook(index);
+        let after = index_after(&self.db.load_full().durable()?);
+        let before = self.durable.swap(after, Ordering::AcqRel);
+        assert!(after >= before, "the durable state went back from before index {before} to before {after}");
+        if let Some(hook) = hook.as_ref().filter(|_| after > before) {
+            hook(after - 1);
         }
-        Ok(index)
+        Ok(after.saturating_sub(1))
     }
 
     /// Makes all that is applied durable.
@@ -215,13 +220,15 @@ impl Shared {
     }
 
     pub(crate) fn durable_index(&self) -> u64 {
-        self.durable.load(Ordering::Acquire)
+        self.durable.load(Ordering::Acquire).saturating_sub(1)
     }
 
-    /// Sets who is told of the durable index; it is told at once.
+    /// Sets who is told of the durable index; it is told at once, unless nothing is durable.
     pub(crate) fn set_durable_hook(&self, hook: DurableHook) {
         let mut place = self.durable_hook.lock();
-        hook(self.durable_index());
+        if let Some(index) = self.durable.load(Ordering::Acquire).checked_sub(1) {
+            hook(index);
+        }
         *place = Some(hook);
     }
 

@@ -1,0 +1,158 @@
+//! The high-water mark: a small file beside the log that says how far the log once reached.
+//!
+//! Owns the file `log.mark` in the data directory and the rule that it never claims more than the log holds. A log
+//! cannot tell by itself that its tail was cut off, or that it was deleted: RocksDB then opens without a word.
+//! The mark can. Never on the path of an append: it trails the log and is written by the housekeeping thread.
+//!
+//! Order, on which everything rests: the mark is raised only after the log was synced up to there, and lowered
+//! (durably) before a truncation is written. So at any crash the log holds at least what the mark claims.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use bincode::{Decode, Encode};
+use parking_lot::Mutex;
+
+use crate::durable::{self, SealError};
+use crate::identity::Identity;
+use crate::raft::wire::{LogIdRecord, VoteRecord};
+
+use std::io;
+
+/// Name of the mark in the data directory.
+pub const MARK_FILE: &str = "log.mark";
+
+/// What the mark claims.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Mark {
+    /// Of the data directory that it belongs to.
+    pub incarnation: u128,
+    /// Whether the log was made completely. Until then there is nothing to lose.
+    pub created: bool,
+    /// The log holds an entry with this id, or has purged past it.
+    pub last: Option<LogIdRecord>,
+    /// The log holds this vote or a later one.
+    pub vote: Option<VoteRecord>,
+}
+
+impl Mark {
+    /// The mark of a log that is about to be made.
+    pub fn unborn(identity: &Identity) -> Self {
+        Self { incarnation: identity.incarnation, created: false, last: None, vote: None }
+    }
+}
+
+/// Reads the mark in `data_dir`, if there is one.
+pub fn read(data_dir: &Path) -> Result<Option<Mark>, SealError> {
+    durable::read_sealed(&data_dir.join(MARK_FILE))
+}
+
+/// Writes the mark durably.
+pub fn write(data_dir: &Path, mark: &Mark) -> io::Result<()> {
+    durable::write_sealed(&data_dir.join(MARK_FILE), mark, "mark-before-rename")
+}
+
+/// The mark of an open log.
+///
+/// Invariant: the file never claims more than `wanted` did at some moment since the last [`MarkKeeper::lower`].
+pub struct MarkKeeper {
+    data_dir: PathBuf,
+    /// What the log holds for sure. Taken for a moment only, never across I/O.
+    wanted: Mutex<Mark>,
+    /// What the file holds. Taken across the write, so that writes keep their order.
+    on_disk: Mutex<OnDisk>,
+}
+
+struct OnDisk {
+    mark: Mark,
+    written_at: Instant,
+}
+
+impl MarkKeeper {
+    /// Takes over the mark that was read or written at open.
+    pub fn new(data_dir: &Path, mark: Mark) -> Self {
+        let on_disk = OnDisk { mark: mark.clone(), written_at: Instant::now() };
+        Self { data_dir: data_dir.to_owned(), wanted: Mutex::new(mark), on_disk: Mutex::new(on_disk) }
+    }
+
+    /// Takes note that the log is synced up to `last`. Cheap; the file follows later.
+    pub fn raise(&self, last: Option<LogIdRecord>) {
+        self.wanted.lock().last = last;
+    }
+
+    /// Makes sure that the file claims nothing after `keep`, before a truncation that keeps just that.
+    pub fn lower(&self, keep: Option<LogIdRecord>) -> io::Result<()> {
+        {
+            let mut wanted = self.wanted.lock();
+            if wanted.last.map(|id| id.index) > keep.map(|id| id.index) {
+                wanted.last = keep;
+            }
+        }
+        self.write()?;
+        fail::fail_point!("log-after-mark-lowered");
+        Ok(())
+    }
+
+    /// Takes note of a synced vote, durably: a vote must not be forgotten in any window.
+    pub fn vote(&self, vote: VoteRecord) -> io::Result<()> {
+        self.wanted.lock().vote = Some(vote);
+        self.write()
+    }
+
+    /// What the log holds for sure.
+    pub fn wanted(&self) -> Mark {
+        self.wanted.lock().clone()
+    }
+
+    /// Whether the file is behind, and when it was last written.
+    pub fn behind(&self) -> (bool, Instant) {
+        let on_disk = self.on_disk.lock();
+        (on_disk.mark != *self.wanted.lock(), on_disk.written_at)
+    }
+
+    /// Brings the file up to date.
+    pub fn write(&self) -> io::Result<()> {
+        let mut on_disk = self.on_disk.lock();
+        // Read under the lock of the file: whoever lowers afterwards also writes afterwards.
+        let wanted = self.wanted();
+        if on_disk.mark == wanted {
+            return Ok(());
+        }
+        write(&self.data_dir, &wanted)?;
+        *on_disk = OnDisk { mark: wanted, written_at: Instant::now() };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(term: u64, index: u64) -> Option<LogIdRecord> {
+        Some(LogIdRecord { term, node: 1, index })
+    }
+
+    fn keeper(dir: &Path) -> MarkKeeper {
+        let mark = Mark { incarnation: 1, created: true, last: None, vote: None };
+        write(dir, &mark).unwrap();
+        MarkKeeper::new(dir, mark)
+    }
+
+    #[test]
+    fn lowering_is_on_disk_at_once_raising_only_when_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let keeper = keeper(dir.path());
+        keeper.raise(id(1, 9));
+        assert_eq!(read(dir.path()).unwrap().unwrap().last, None);
+        assert!(keeper.behind().0);
+        keeper.write().unwrap();
+        assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 9));
+        keeper.lower(id(1, 4)).unwrap();
+        assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 4));
+        assert!(!keeper.behind().0);
+        keeper.lower(id(2, 7)).unwrap();
+        assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 4), "lowering never raises");
+        keeper.lower(None).unwrap();
+        assert_eq!(read(dir.path()).unwrap().unwrap().last, None);
+    }
+}

@@ -1,0 +1,238 @@
+//! The log as openraft sees it: what it promises to readers, in what order, and what is left of it after reopening.
+
+mod log_common;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt;
+use log_common::*;
+use openraft::storage::{RaftLogReader, RaftLogStorage};
+
+#[tokio::test]
+async fn a_new_log_is_empty_and_stays_so_over_a_reopen() {
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let mut store = open(dir.path());
+        assert_eq!(bounds(&mut store).await, (None, None));
+        assert_eq!(vote_term(&mut store).await, None);
+        assert_eq!((content(&mut store).await, store.last_index()), (vec![], 0));
+    }
+}
+
+#[tokio::test]
+async fn appended_entries_are_readable_at_once_and_after_a_reopen() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let ack = submit(&mut store, entries(1, 0..20, 500)).await;
+    assert_eq!(content(&mut store).await, ids(1, 0..20));
+    ack.await.unwrap().unwrap();
+    append(&mut store, entries(2, 20..25, 500)).await;
+    let mut reader = store.get_log_reader().await;
+    let middle: Vec<_> = reader.try_get_log_entries(18..=21).await.unwrap().iter().map(checked_id).collect();
+    assert_eq!(middle, [(1, 18), (1, 19), (2, 20), (2, 21)]);
+    assert!(reader.try_get_log_entries(25..).await.unwrap().is_empty());
+    drop((store, reader));
+
+    let mut store = open(dir.path());
+    assert_eq!(content(&mut store).await, [ids(1, 0..20), ids(2, 20..25)].concat());
+    assert_eq!((bounds(&mut store).await, store.last_index()), ((None, Some(24)), 24));
+}
+
+#[tokio::test]
+async fn limited_reads_are_capped_by_bytes_but_never_empty() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    append(&mut store, entries(1, 0..10, 300 * 1024)).await;
+    append(&mut store, entries(1, 10..11, 3 * 1024 * 1024)).await;
+    let mut reader = store.get_log_reader().await;
+    assert_eq!(reader.limited_get_log_entries(2, 11).await.unwrap().len(), 3);
+    assert_eq!(reader.limited_get_log_entries(10, 11).await.unwrap().len(), 1);
+    assert!(reader.limited_get_log_entries(3, 3).await.unwrap().is_empty());
+    let streamed: Vec<_> = reader.entries_stream(1..11).await.map_ok(|e| checked_id(&e)).try_collect().await.unwrap();
+    assert_eq!(streamed, ids(1, 1..11), "a stream goes on over its chunks");
+}
+
+#[tokio::test]
+async fn what_was_truncated_is_gone_and_its_place_is_taken_by_the_next_term() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    append(&mut store, entries(1, 0..10, 100)).await;
+    store.truncate_after(Some(id(1, 4))).await.unwrap();
+    assert_eq!(content(&mut store).await, ids(1, 0..5));
+    drop(store);
+
+    let mut store = open(dir.path());
+    assert_eq!(content(&mut store).await, ids(1, 0..5), "a truncation is durable when it returns");
+    append(&mut store, entries(3, 5..8, 100)).await;
+    drop(store);
+
+    let mut store = open(dir.path());
+    assert_eq!(content(&mut store).await, [ids(1, 0..5), ids(3, 5..8)].concat());
+    store.truncate_after(None).await.unwrap();
+    assert_eq!(bounds(&mut store).await, (None, None));
+    drop(store);
+
+    let mut store = open(dir.path());
+    assert_eq!(content(&mut store).await, []);
+    append(&mut store, entries(4, 0..2, 100)).await;
+    assert_eq!(content(&mut store).await, ids(4, 0..2));
+}
+
+#[tokio::test]
+async fn a_truncation_behind_unwritten_appends_leaves_only_what_it_should() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    for round in 0..30 {
+        let acks = [
+            submit(&mut store, entries(round + 1, round..round + 50, 2_000)).await,
+            submit(&mut store, entries(round + 1, round + 50..round + 100, 2_000)).await,
+        ];
+        store.truncate_after(Some(id(round + 1, round))).await.unwrap();
+        for ack in acks {
+            ack.await.unwrap().unwrap();
+        }
+    }
+    let expected: Vec<_> = (0..30).map(|round| (round + 1, round)).collect();
+    assert_eq!(content(&mut store).await, expected);
+    drop(store);
+    assert_eq!(content(&mut open(dir.path())).await, expected);
+}
+
+#[tokio::test]
+async fn purged_entries_are_gone_also_beyond_the_end_and_the_log_goes_on_after_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    store.set_durable_state_index(1_000);
+    append(&mut store, entries(1, 0..10, 100)).await;
+    store.purge(id(1, 3)).await.unwrap();
+    assert_eq!((bounds(&mut store).await, content(&mut store).await), ((Some(3), Some(9)), ids(1, 4..10)));
+    store.purge(id(2, 99)).await.unwrap();
+    assert_eq!((bounds(&mut store).await, content(&mut store).await), ((Some(99), Some(99)), vec![]));
+    store.purge(id(1, 50)).await.unwrap();
+    append(&mut store, entries(2, 100..103, 100)).await;
+    drop(store);
+
+    let mut store = open(dir.path());
+    assert_eq!((bounds(&mut store).await, content(&mut store).await), ((Some(99), Some(102)), ids(2, 100..103)));
+    store.truncate_after(Some(id(2, 99))).await.unwrap();
+    drop(store);
+    assert_eq!(bounds(&mut open(dir.path())).await, (Some(99), Some(99)));
+}
+
+#[tokio::test]
+async fn the_last_vote_is_remembered() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    vote(&mut store, 3).await;
+    assert_eq!(vote_term(&mut store).await, Some(3));
+    vote(&mut store, 7).await;
+    drop(store);
+    assert_eq!(vote_term(&mut open(dir.path())).await, Some(7));
+}
+
+#[tokio::test]
+async fn concurrent_appends_share_syncs_and_complete_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let mut acks = Vec::new();
+    for index in 0..2_000 {
+        acks.push(submit(&mut store, vec![entry(1, index, 1_000)]).await);
+    }
+    // Looked at from the newest to the oldest: once one is complete, all that come after it here must be.
+    loop {
+        let mut complete = 0;
+        for ack in acks.iter_mut().rev() {
+            match ack.try_recv() {
+                Ok(result) => {
+                    result.unwrap();
+                    complete += 1;
+                }
+                Err(tokio::sync::oneshot::error::TryRecvError::Closed) => complete += 1,
+                Err(tokio::sync::oneshot::error::TryRecvError::Empty) => {
+                    assert_eq!(complete, 0, "an append completed before an older one");
+                }
+            }
+        }
+        if complete == acks.len() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let stats = store.stats();
+    assert_eq!((stats.entries, stats.fsyncs), (2_000, stats.groups));
+    assert!(stats.groups < 1_000, "{} groups for 2,000 appends", stats.groups);
+    assert_eq!(stats.fsync_buckets.iter().sum::<u64>(), stats.fsyncs);
+    drop(store);
+    assert_eq!(content(&mut open(dir.path())).await, ids(1, 0..2_000));
+}
+
+#[tokio::test]
+async fn a_log_larger_than_memory_is_read_whole_and_its_files_go_with_a_purge() {
+    const ENTRIES: u64 = 1_200;
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    append(&mut store, entries(1, 0..1, 20 * 1024 * 1024)).await;
+    for start in (1..ENTRIES).step_by(10) {
+        submit(&mut store, entries(1, start..(start + 10).min(ENTRIES), 150 * 1024)).await;
+    }
+    vote(&mut store, 1).await;
+    assert!(store.stats().tail_bytes <= 65 * 1024 * 1024, "{} bytes in memory", store.stats().tail_bytes);
+    assert_eq!(content(&mut store).await, ids(1, 0..ENTRIES));
+    let mut reader = store.get_log_reader().await;
+    let streamed: Vec<_> =
+        reader.entries_stream(3..ENTRIES).await.map_ok(|e| checked_id(&e)).try_collect().await.unwrap();
+    assert_eq!(streamed, ids(1, 3..ENTRIES));
+    assert_eq!(reader.limited_get_log_entries(5, ENTRIES).await.unwrap().len(), 6, "capped on disk too");
+
+    let before = table_bytes(dir.path());
+    assert!(before > 100 << 20, "only {before} bytes in table files");
+    store.purge(id(1, ENTRIES - 2)).await.unwrap();
+    append(&mut store, entries(1, ENTRIES..ENTRIES + 1, 10)).await;
+    assert_eq!(content(&mut store).await, ids(1, ENTRIES - 1..ENTRIES + 1));
+    // Nothing says that the state is durable: every file must stay.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert!(table_bytes(dir.path()) >= before);
+    store.set_durable_state_index(ENTRIES);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while table_bytes(dir.path()) > 64 << 20 {
+        assert!(Instant::now() < deadline, "{} bytes are left, {before} before", table_bytes(dir.path()));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    drop((store, reader));
+    assert_eq!(content(&mut open(dir.path())).await, ids(1, ENTRIES - 1..ENTRIES + 1));
+}
+
+fn table_bytes(dir: &Path) -> u64 {
+    let files = std::fs::read_dir(dir.join("log")).unwrap().map(Result::unwrap);
+    let tables = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "sst"));
+    tables.map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum()
+}
+
+#[tokio::test]
+async fn a_closed_log_takes_nothing_more_and_keeps_what_it_took() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let ack = submit(&mut store, entries(1, 0..100, 1_000)).await;
+    let mut clone = store.clone();
+    store.close();
+    ack.await.unwrap().unwrap();
+    assert!(clone.append(entries(1, 100..101, 10), openraft::storage::IOFlushed::noop()).await.is_err());
+    assert!(clone.save_vote(&quorate_store::raft::Vote::new(1, 1)).await.is_err());
+    drop(clone);
+    assert_eq!(content(&mut open(dir.path())).await, ids(1, 0..100));
+}
+
+#[tokio::test]
+async fn a_log_in_use_or_of_another_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    append(&mut store, entries(1, 0..3, 10)).await;
+    let error = try_open(dir.path()).map(drop).unwrap_err();
+    assert!(matches!(error, quorate_store::log::LogOpenError::InUse { .. }), "{error}");
+    drop(store);
+    let other = quorate_store::identity::Identity { incarnation: 5, ..identity() };
+    let error =
+        quorate_store::log::LogStore::open(dir.path(), &other, std::sync::Arc::new(|_| {})).map(drop).unwrap_err();
+    assert!(error.to_string().contains("log.mark"), "{error}");
+}
