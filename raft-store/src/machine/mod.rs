@@ -15,9 +15,9 @@ mod view;
 mod write;
 
 pub use vars::{BucketDigest, Vars};
-pub use view::{Fault, MemoryView, View, Write};
+pub use view::{Fault, MemoryView, Row, View, Write};
 
-use crate::codec;
+use crate::codec::{self, CodecError};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
@@ -175,13 +175,16 @@ pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -
     applier.apply_command(&codec::encode_command(command))
 }
 
-/// Decodes a command; says what is wrong with one that this build cannot read. The text is answered but never stored,
-/// because it may differ between builds.
+/// Decodes a command; says what is wrong with one that this build cannot read.
 fn readable(encoded: &[u8]) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
         return Err(format!("a command of {} bytes; the largest has {}", encoded.len(), limits::COMMAND_BYTES_MAX));
     }
-    let command = codec::decode_command(encoded).map_err(|error| error.to_string())?;
+    let command = codec::decode_command(encoded).map_err(|error| match error {
+        // bincode's words name Rust types as the compiler at hand spells them.
+        CodecError::Malformed(_) => "a command that this build cannot decode".to_owned(),
+        CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
+    })?;
     if !command.request_id.as_ref().is_none_or(requests::is_valid) {
         return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
     }

@@ -8,7 +8,7 @@ use std::collections::btree_map;
 use std::ops::Bound;
 
 use super::vars::Vars;
-use super::view::{Fault, View, Write};
+use super::view::{Fault, Row, View, Write};
 use crate::digest::RowHasher;
 use crate::keyspace::bucket;
 
@@ -136,7 +136,7 @@ impl<'v, V: View> Overlay<'v, V> {
     }
 
     /// Rows of `[start, end)` in ascending order, at most `limit`.
-    pub(super) fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Fault> {
+    pub(super) fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
         assert!(
             !self.dropped.iter().any(|(first, last)| first.as_slice() < end && start < last.as_slice()),
             "a scan of {} to {} over a dropped range",

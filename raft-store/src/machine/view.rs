@@ -36,13 +36,16 @@ impl Fault {
     }
 }
 
+/// Row key and value.
+pub type Row = (Vec<u8>, Vec<u8>);
+
 /// A consistent view of the rows as they were before the apply call.
 pub trait View {
     /// The value of one row.
     fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault>;
 
     /// Rows of `[start, end)` in ascending order, at most `limit`.
-    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Fault>;
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault>;
 }
 
 /// One write to the database. The keys are row keys.
@@ -95,7 +98,7 @@ impl View for MemoryView {
         Ok(self.0.get(row_key).cloned())
     }
 
-    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Fault> {
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
         let range = self.0.range::<[u8], _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
         Ok(range.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
     }

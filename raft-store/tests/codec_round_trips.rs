@@ -1,0 +1,310 @@
+//! Every record and every kind of row key: there and back, in order, and safe on any bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use quorate_store::codec;
+use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
+use quorate_store::keyspace::history::Version;
+use quorate_store::keyspace::meta::AppliedRecord;
+use quorate_store::keyspace::request::KeptReply;
+use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
+use quorate_store::machine::{BucketDigest, Vars};
+use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
+use quorate_store::types::*;
+
+/// Keys of the bytes that escaping has to care for.
+fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
+    vec(prop_oneof![Just(0), Just(1), Just(0xFE), Just(0xFF), any::<u8>()], 1..6)
+}
+
+fn keys() -> impl Strategy<Value = Key> {
+    key_bytes().prop_map(|bytes| Key::new(bytes).unwrap())
+}
+
+fn kinds() -> impl Strategy<Value = ContentKind> {
+    prop_oneof![Just(ContentKind::Json), Just(ContentKind::Bytes)]
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    (kinds(), vec(any::<u8>(), 0..300)).prop_map(|(kind, data)| Value { kind, data })
+}
+
+fn metas() -> impl Strategy<Value = EntryMeta> {
+    (any::<[u64; 3]>(), 1..=u64::MAX, option::of(any::<u64>())).prop_map(|(mut revisions, version, expires_at)| {
+        revisions.sort_unstable();
+        let [create_revision, mod_revision, cas] = revisions;
+        EntryMeta { create_revision, mod_revision, version, cas, expires_at }
+    })
+}
+
+fn entries() -> impl Strategy<Value = Entry> {
+    (metas(), values()).prop_map(|(meta, value)| Entry { meta, value })
+}
+
+fn ids() -> impl Strategy<Value = RequestId> {
+    "[ -~]{1,40}".prop_map(RequestId)
+}
+
+fn commands() -> impl Strategy<Value = Command> {
+    let expect =
+        prop_oneof![Just(Expect::Any), Just(Expect::Absent), Just(Expect::Present), any::<u64>().prop_map(Expect::Cas)];
+    let change = prop_oneof![
+        values().prop_map(Change::Insert),
+        values().prop_map(Change::Upsert),
+        values().prop_map(Change::Replace),
+        vec(any::<u8>(), 0..50).prop_map(Change::Merge),
+        Just(Change::Remove),
+        Just(Change::Touch),
+    ];
+    let expiry = prop_oneof![Just(Expiry::Keep), Just(Expiry::Never), any::<u64>().prop_map(Expiry::After)];
+    let write = (keys(), expect, change, expiry, any::<bool>()).prop_map(|(key, expect, change, expiry, previous)| {
+        Action::Write(WriteOp { key, expect, change, expiry, return_previous: previous })
+    });
+    let expire = any::<u32>().prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit }));
+    let compact = any::<(u64, u32)>()
+        .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
+    (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => expire, 1 => compact])
+        .prop_map(|(request_id, principal, action)| Command { request_id, principal, action })
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    let rejection = prop_oneof![
+        entries().prop_map(|current| Rejection::AlreadyExists { current }),
+        Just(Rejection::NotFound),
+        (any::<u64>(), option::of(entries()))
+            .prop_map(|(expected, current)| Rejection::CasMismatch { expected, current }),
+        entries().prop_map(|current| Rejection::NotADocument { current }),
+        any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
+        Just(Rejection::RequestIdReused),
+        ".{0,20}".prop_map(Rejection::Unsupported),
+    ];
+    let outcome = prop_oneof![
+        (option::of(metas()), option::of(entries()))
+            .prop_map(|(meta, previous)| Outcome::Written(Written { meta, previous })),
+        rejection.prop_map(Outcome::Rejected),
+        any::<(u32, bool)>().prop_map(|(removed, more)| Outcome::Maintained { removed, more }),
+    ];
+    (any::<(u64, u64, u64, bool)>(), outcome).prop_map(|((index, revision, clock, replayed), outcome)| Reply {
+        index,
+        revision,
+        clock,
+        replayed,
+        outcome,
+    })
+}
+
+fn groups() -> impl Strategy<Value = AuditGroup> {
+    use AuditOp::*;
+    let op = prop::sample::select(vec![Insert, Upsert, Replace, Merge, Remove, Touch, Expire, Unknown]);
+    let refusal = prop::sample::select(vec![
+        Refusal::AlreadyExists,
+        Refusal::NotFound,
+        Refusal::CasMismatch,
+        Refusal::NotADocument,
+        Refusal::TooLarge,
+        Refusal::RequestIdReused,
+        Refusal::Unsupported,
+    ]);
+    let superseded = any::<(u64, u128)>().prop_map(|(revision, row_hash)| Superseded { revision, row_hash });
+    let effect = prop_oneof![
+        refusal.prop_map(AuditEffect::Refused),
+        (option::of(superseded), any::<bool>())
+            .prop_map(|(previous, removed)| AuditEffect::Changed { previous, removed }),
+    ];
+    let line = (any::<u64>(), op, option::of(keys()), option::of(ids()), ".{0,10}", effect).prop_map(
+        |(revision, op, key, request_id, principal, effect)| AuditLine {
+            revision,
+            op,
+            key,
+            request_id,
+            principal,
+            effect,
+        },
+    );
+    (any::<[u64; 5]>(), vec(line, 0..5)).prop_map(|([index, clock, wall, first_revision, last_revision], lines)| {
+        AuditGroup { index, clock, wall, first_revision, last_revision, lines }
+    })
+}
+
+fn applied() -> impl Strategy<Value = AppliedRecord> {
+    let bucket = any::<(u64, u128)>().prop_map(|(bucket, digest)| BucketDigest { bucket, digest });
+    let vars = (any::<[u64; 4]>(), any::<u128>(), vec(bucket, 0..3)).prop_map(|(words, lasting_digest, buckets)| {
+        let [revision, oldest_revision, clock, wall] = words;
+        Vars { revision, oldest_revision, clock, wall, lasting_digest, buckets }
+    });
+    let log_id =
+        || option::of(any::<(u64, u64, u64)>().prop_map(|(term, node, index)| LogIdRecord { term, node, index }));
+    let member = any::<(u16, u128)>().prop_map(|(port, incarnation)| {
+        let address = format!("[::1]:{port}");
+        MemberRecord { peer_addr: address.clone(), client_addr: address, incarnation }
+    });
+    let nodes = prop::collection::btree_map(any::<u64>(), member, 0..4);
+    let configs = vec(prop::collection::btree_set(any::<u64>(), 0..4), 0..3);
+    (log_id(), log_id(), configs, nodes, vars).prop_map(
+        |(log_id, set_at, configs, nodes, vars): (_, _, Vec<BTreeSet<u64>>, BTreeMap<_, _>, _)| {
+            let membership = StoredMembershipRecord { log_id: set_at, membership: MembershipRecord { configs, nodes } };
+            AppliedRecord { log_id, membership, vars }
+        },
+    )
+}
+
+/// Calls every decoder; what they say does not matter, only that they return.
+fn decode_everything(bytes: &[u8]) {
+    let _ = codec::decode_command(bytes);
+    let _ = codec::decode_batch(&Bytes::copy_from_slice(bytes));
+    let _ = codec::decode::<KeptReply>(bytes);
+    let _ = codec::decode::<AuditGroup>(bytes);
+    let _ = codec::decode::<AppliedRecord>(bytes);
+    let _ = entry::decode(bytes);
+    let _ = entry::decode_key(bytes);
+    let _ = history::decode(bytes);
+    let _ = history::decode_key(bytes);
+    let _ = audit::decode_key(bytes);
+    let _ = refusals::decode_key(bytes);
+    let _ = request::decode_key(bytes);
+    let _ = deadline::decode_key(bytes);
+    let _ = bucket::of_row(bytes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn commands_and_batches_come_back(
+        commands in vec(commands(), 0..4), clock in any::<u64>(), wall in any::<u64>()
+    ) {
+        let batch = Batch { clock, wall, commands: commands.iter().map(codec::encode_command).collect() };
+        let decoded = codec::decode_batch(&codec::encode_batch(&batch)).unwrap();
+        prop_assert_eq!(&decoded, &batch);
+        for (encoded, command) in decoded.commands.iter().zip(&commands) {
+            let decoded = codec::decode_command(encoded).unwrap();
+            prop_assert_eq!(decoded.fingerprint(), command.fingerprint());
+            prop_assert_eq!(&decoded, command);
+        }
+    }
+
+    #[test]
+    fn one_changed_byte_changes_the_fingerprint(command in commands(), at in any::<prop::sample::Index>(), by in 1..=u8::MAX) {
+        let mut bytes = codec::encode_command(&command).to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= by;
+        if let Ok(other) = codec::decode_command(&bytes) && other != command {
+            prop_assert_ne!(other.fingerprint(), command.fingerprint());
+        }
+    }
+
+    #[test]
+    fn entry_rows_come_back(meta in metas(), value in values()) {
+        let row = entry::encode(&meta, value.kind, &value.data);
+        let entry = Entry { meta, value };
+        prop_assert_eq!(entry::decode(&row).unwrap().to_entry(), entry.clone());
+        prop_assert_eq!(history::decode(&row).unwrap(), Version::Entry(entry::decode(&row).unwrap()));
+        for length in 0..row.len().min(34) {
+            prop_assert!(entry::decode(&row[..length]).is_err(), "cut to {} bytes", length);
+        }
+    }
+
+    #[test]
+    fn kept_replies_come_back_from_both_encoders(fingerprint in any::<u64>(), reply in replies()) {
+        let kept = KeptReply { fingerprint, reply };
+        prop_assert_eq!(codec::encode(&kept), request::encode(fingerprint, &kept.reply));
+        prop_assert_eq!(codec::decode::<KeptReply>(&codec::encode(&kept)).unwrap(), kept);
+    }
+
+    #[test]
+    fn audit_groups_come_back(group in groups()) {
+        prop_assert_eq!(codec::decode::<AuditGroup>(&codec::encode(&group)).unwrap(), group);
+    }
+
+    #[test]
+    fn applied_records_come_back(record in applied()) {
+        prop_assert_eq!(codec::decode::<AppliedRecord>(&codec::encode(&record)).unwrap(), record);
+    }
+
+    #[test]
+    fn row_keys_come_back(key in key_bytes(), first in any::<u64>(), second in any::<u64>(), id in "[ -~]{1,40}") {
+        let (entry_key, request_key) = (entry::row_key(&key), request::row_key(first, &id));
+        let deadline_key = deadline::row_key(first, &key);
+        prop_assert_eq!(entry::decode_key(&entry_key).unwrap(), key.as_slice());
+        prop_assert_eq!(history::decode_key(&history::row_key(&key, first)).unwrap(), (key.clone(), first));
+        prop_assert_eq!(audit::decode_key(&audit::row_key(first, second)).unwrap(), (first, second));
+        prop_assert_eq!(refusals::decode_key(&refusals::row_key(first, second)).unwrap(), (first, second));
+        prop_assert_eq!(request::decode_key(&request_key).unwrap(), (first, id.as_str()));
+        prop_assert_eq!(deadline::decode_key(&deadline_key).unwrap(), (first, key.as_slice()));
+        prop_assert_eq!(bucket::of_row(&request_key), Some(first));
+        prop_assert_eq!(bucket::of_row(&refusals::row_key(first, second)), Some(first));
+        prop_assert_eq!(bucket::of_row(&audit::row_key(first, second)), None);
+    }
+
+    #[test]
+    fn row_keys_sort_as_what_they_stand_for(
+        a in key_bytes(), b in key_bytes(), first in any::<[u64; 2]>(), second in any::<[u64; 2]>()
+    ) {
+        prop_assert_eq!(entry::row_key(&a).cmp(&entry::row_key(&b)), a.cmp(&b));
+        let history = |key: &Vec<u8>, at: usize| history::row_key(key, first[at]);
+        prop_assert_eq!(history(&a, 0).cmp(&history(&b, 1)), (&a, first[0]).cmp(&(&b, first[1])));
+        let pair = |at: usize| (first[at], second[at]);
+        let audit = |at: usize| audit::row_key(first[at], second[at]);
+        let refusal = |at: usize| refusals::row_key(first[at], second[at]);
+        prop_assert_eq!(audit(0).cmp(&audit(1)), pair(0).cmp(&pair(1)));
+        prop_assert_eq!(refusal(0).cmp(&refusal(1)), pair(0).cmp(&pair(1)));
+        let deadline = |key: &Vec<u8>, at: usize| deadline::row_key(first[at], key);
+        prop_assert_eq!(deadline(&a, 0).cmp(&deadline(&b, 1)), (first[0], &a).cmp(&(first[1], &b)));
+    }
+
+    #[test]
+    fn the_bounds_of_a_history_hold_its_rows_and_no_others(
+        a in key_bytes(), b in key_bytes(), revision in any::<u64>(), other in any::<u64>()
+    ) {
+        let (first, last) = history::bounds_up_to(&a, revision);
+        let inside = |row: &Vec<u8>| first <= *row && *row <= last;
+        prop_assert_eq!(inside(&history::row_key(&a, other)), other <= revision);
+        prop_assert!(a == b || !inside(&history::row_key(&b, other)));
+        prop_assert_eq!(history::lower_bound(&a) <= history::row_key(&b, other), a <= b);
+    }
+
+    #[test]
+    fn what_is_due_is_what_lies_in_the_due_range(clock in any::<u64>(), by in any::<i8>(), key in key_bytes()) {
+        let deadline = clock.saturating_add_signed(by.into());
+        let (start, end) = deadline::due_range(clock);
+        let row = deadline::row_key(deadline, &key);
+        prop_assert_eq!(start <= row && row < end, deadline <= clock);
+    }
+
+    #[test]
+    fn no_bytes_make_a_decoder_panic(bytes in vec(any::<u8>(), 0..80), family in prop::sample::select(vec![
+        family::META, family::ENTRY, family::HISTORY, family::AUDIT, family::REFUSALS, family::REQUEST, family::DEADLINE,
+    ])) {
+        decode_everything(&bytes);
+        decode_everything(&[&[codec::FORMAT_VERSION], bytes.as_slice()].concat());
+        decode_everything(&[&[family], bytes.as_slice()].concat());
+    }
+
+    #[test]
+    fn no_flipped_byte_makes_a_decoder_panic(
+        command in commands(), group in groups(), reply in replies(), record in applied(),
+        at in any::<prop::sample::Index>(), by in any::<u8>(),
+    ) {
+        let batch = Batch { clock: 1, wall: 1, commands: vec![codec::encode_command(&command)] };
+        for mut bytes in [
+            codec::encode_command(&command).to_vec(), codec::encode(&group), request::encode(1, &reply),
+            codec::encode(&record), codec::encode_batch(&batch).to_vec(),
+        ] {
+            let at = at.index(bytes.len());
+            bytes[at] ^= by;
+            decode_everything(&bytes);
+            decode_everything(&bytes[..at]);
+        }
+    }
+}
+
+#[test]
+fn a_length_beyond_all_bounds_is_refused_and_not_allocated() {
+    // Version, no id, a principal of 2^62 bytes.
+    let bytes = [&[codec::FORMAT_VERSION, 0, 253][..], &(1_u64 << 62).to_le_bytes()].concat();
+    assert!(matches!(codec::decode_command(&bytes), Err(codec::CodecError::Malformed(_))));
+}

@@ -1,0 +1,195 @@
+//! Golden scripts: what each command answers and which rows it leaves, to the letter.
+//!
+//! `testscripts/machine/*.txt` are blocks of input, `---`, exact output, and a blank line. One block is one batch
+//! in an apply call of its own. Input lines:
+//!
+//! ```text
+//! @CLOCK                    moves the cluster clock
+//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace merge remove touch; a value `b:…` is bytes, `size:N` N bytes
+//!                           OPTION: if=absent|present|CAS  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
+//! expire LIMIT              ExpireDue
+//! compact REVISION GROUPS   Compact
+//! garbage HEX               bytes that are no command
+//! ```
+//!
+//! and, answered after the batch of their block: `dry OP …` (evaluated only), `read KEY REVISION`, `vars`, `rows [FAMILY]`
+//! (first word of the line), `hex` (all rows in raw hex: pins the form on disk).
+//! `QUORATE_BLESS=1` writes the actual output into the scripts.
+
+mod machine_support;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use bytes::Bytes;
+use machine_support::{Store, show};
+use quorate_store::types::{
+    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
+};
+use quorate_store::{codec, machine};
+
+#[test]
+fn every_script_gives_its_exact_output() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testscripts/machine");
+    let mut scripts: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+    scripts.sort();
+    assert!(!scripts.is_empty());
+    for path in scripts {
+        let expected = fs::read_to_string(&path).unwrap();
+        let actual = run(&expected);
+        if std::env::var_os("QUORATE_BLESS").is_some() {
+            fs::write(&path, actual).unwrap();
+        } else {
+            let differs = expected.lines().zip(actual.lines()).position(|(expected, actual)| expected != actual);
+            let line = differs.unwrap_or(expected.lines().count().min(actual.lines().count()));
+            let at = |text: &str| text.lines().nth(line).unwrap_or("the end").to_owned();
+            let (path, number) = (path.display(), line + 1);
+            assert!(expected == actual, "{path}:{number}\n  should be {}\n  but is    {}", at(&expected), at(&actual));
+        }
+    }
+}
+
+/// The script with the outputs as they are.
+fn run(script: &str) -> String {
+    let mut store = Store::default();
+    let mut clock = 0;
+    let mut out = String::new();
+    for block in script.trim_end().split("\n\n") {
+        let input = block.split("\n---").next().unwrap();
+        let lines: Vec<&str> = input.lines().filter(|line| !line.starts_with('#')).collect();
+        writeln!(out, "{input}").unwrap();
+        if !lines.is_empty() {
+            writeln!(out, "---\n{}", run_block(&mut store, &mut clock, &lines).trim_end()).unwrap();
+        }
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn run_block(store: &mut Store, clock: &mut u64, lines: &[&str]) -> String {
+    let mut out = String::new();
+    let (queries, commands): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| is_query(line));
+    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, commands: Vec::new() };
+    for line in commands {
+        if let Some(moved) = line.strip_prefix('@') {
+            *clock = moved.parse().unwrap();
+            (batch.clock, batch.wall) = (*clock, 1_000_000 + *clock);
+        } else if let Some(hex) = line.strip_prefix("garbage ") {
+            batch.commands.push(Bytes::from(unhex(hex)));
+        } else {
+            batch.commands.push(codec::encode_command(&command(line)));
+        }
+    }
+    if lines.iter().any(|line| !is_query(line)) {
+        let (replies, changed) = store.apply(&[batch]).unwrap();
+        store.check();
+        replies.concat().iter().for_each(|reply| writeln!(out, "{}", show::reply(reply)).unwrap());
+        if !changed.is_empty() {
+            let changed: Vec<_> = changed.iter().map(|(key, revision)| format!("{key}@{revision}")).collect();
+            writeln!(out, "changed {}", changed.join(" ")).unwrap();
+        }
+    }
+    queries.iter().for_each(|line| out.push_str(&query(store, line)));
+    if out.is_empty() { "ok".into() } else { out }
+}
+
+fn is_query(line: &str) -> bool {
+    ["dry", "read", "vars", "rows", "hex"].contains(&line.split(' ').next().unwrap())
+}
+
+fn query(store: &Store, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words[0] {
+        "dry" => {
+            let command = command(line.strip_prefix("dry ").unwrap());
+            let reply = machine::evaluate(&store.view, &store.vars, store.index, &command).unwrap();
+            format!("dry {}\n", show::reply(&reply))
+        }
+        "read" => {
+            let entry = store.read_at(&unescape(words[1]), words[2].parse().unwrap());
+            format!(
+                "{} at {}: {}\n",
+                words[1],
+                words[2],
+                entry.map_or("missing".into(), |entry| show::show_entry(&entry))
+            )
+        }
+        "vars" => format!("{:?}\n", store.vars),
+        "rows" => {
+            let shown = store.view.0.iter().map(|(key, row)| show::row(key, row) + "\n");
+            shown.filter(|row| words.get(1).is_none_or(|family| row.starts_with(family))).collect()
+        }
+        "hex" => store.view.0.iter().map(|(key, row)| format!("{} = {}\n", hex(key), hex(row))).collect(),
+        other => panic!("{other}"),
+    }
+}
+
+fn command(line: &str) -> Command {
+    let mut words = line.split(' ').peekable();
+    let op = words.next().unwrap();
+    let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
+    let plain = |what| Command { request_id: None, principal: String::new(), action: Action::Maintain(what) };
+    match op {
+        "expire" => return plain(Maintenance::ExpireDue { limit: number(words.next()) as u32 }),
+        "compact" => {
+            let revision = number(words.next());
+            return plain(Maintenance::Compact { revision, groups_max: number(words.next()) as u32 });
+        }
+        _ => {}
+    }
+    let key = Key::new(unescape(words.next().unwrap())).unwrap();
+    let change = match op {
+        "insert" => Change::Insert(value(words.next().unwrap())),
+        "upsert" => Change::Upsert(value(words.next().unwrap())),
+        "replace" => Change::Replace(value(words.next().unwrap())),
+        "merge" => Change::Merge(value(words.next().unwrap()).data),
+        "remove" => Change::Remove,
+        "touch" => Change::Touch,
+        other => panic!("{other} in {line}"),
+    };
+    let keeps = matches!(change, Change::Merge(_) | Change::Touch);
+    let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
+    let mut op = WriteOp { key, expect: Expect::Any, change, expiry, return_previous: false };
+    let (mut request_id, mut principal) = (None, String::new());
+    for option in words {
+        match option.split_once('=').unwrap_or((option, "")) {
+            ("if", "absent") => op.expect = Expect::Absent,
+            ("if", "present") => op.expect = Expect::Present,
+            ("if", cas) => op.expect = Expect::Cas(cas.parse().unwrap()),
+            ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
+            ("keep", _) => op.expiry = Expiry::Keep,
+            ("never", _) => op.expiry = Expiry::Never,
+            ("prev", _) => op.return_previous = true,
+            ("id", id) => request_id = Some(RequestId(id.into())),
+            ("by", name) => principal = name.into(),
+            other => panic!("{other:?} in {line}"),
+        }
+    }
+    Command { request_id, principal, action: Action::Write(op) }
+}
+
+fn value(word: &str) -> Value {
+    if let Some(size) = word.strip_prefix("size:") {
+        return Value { kind: ContentKind::Bytes, data: vec![b'x'; size.parse().unwrap()] };
+    }
+    match word.strip_prefix("b:") {
+        Some(bytes) => Value { kind: ContentKind::Bytes, data: bytes.into() },
+        None => Value { kind: ContentKind::Json, data: word.into() },
+    }
+}
+
+/// `\0` is a zero byte.
+fn unescape(word: &str) -> Vec<u8> {
+    word.replace("\\0", "\0").into_bytes()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+}

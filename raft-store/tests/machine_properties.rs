@@ -1,0 +1,276 @@
+//! What must hold of the machine under any sequence of commands, against a model that is too simple to be wrong.
+//!
+//! The seed of a failure is printed by proptest; `PROPTEST_CASES` sets how many are tried.
+
+mod machine_support;
+
+use bytes::Bytes;
+use machine_support::model::Model;
+use machine_support::{Store, batch};
+use proptest::prelude::*;
+use quorate_store::machine::{self, Vars};
+use quorate_store::types::{
+    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply, RequestId, Value,
+    WriteOp,
+};
+use quorate_store::{codec, limits};
+
+const KEYS: [&[u8]; 4] = [b"a", b"a\0", b"a\0\x01", b"b"];
+
+fn values() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value { kind: ContentKind::Bytes, data: b"{}".to_vec() }),
+        "\\{\"[abc]\":[0-9]\\}".prop_map(|text| Value { kind: ContentKind::Json, data: text.into() }),
+        "[0-9]".prop_map(|text| Value { kind: ContentKind::Json, data: text.into() }),
+    ]
+}
+
+fn changes() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        2 => values().prop_map(Change::Insert),
+        3 => values().prop_map(Change::Upsert),
+        2 => values().prop_map(Change::Replace),
+        2 => prop_oneof!["\\{\"[abc]\":([0-9]|null|\\{\"[ab]\":(null|1)\\})\\}", "[0-9]"]
+            .prop_map(|patch| Change::Merge(patch.into())),
+        2 => Just(Change::Remove),
+        1 => Just(Change::Touch),
+    ]
+}
+
+fn writes() -> impl Strategy<Value = WriteOp> {
+    let expect = prop_oneof![
+        4 => Just(Expect::Any),
+        1 => Just(Expect::Absent),
+        1 => Just(Expect::Present),
+        2 => (1..30u64).prop_map(Expect::Cas),
+    ];
+    let expiry = prop_oneof![
+        2 => Just(Expiry::Keep),
+        2 => Just(Expiry::Never),
+        3 => prop_oneof![0..20u64, Just(limits::REQUEST_BUCKET_MS), Just(limits::TTL_MS_MAX + 1)]
+            .prop_map(Expiry::After),
+    ];
+    (0..KEYS.len(), expect, changes(), expiry, any::<bool>()).prop_map(|(key, expect, change, expiry, previous)| {
+        WriteOp { key: Key::new(KEYS[key]).unwrap(), expect, change, expiry, return_previous: previous }
+    })
+}
+
+fn commands() -> impl Strategy<Value = Command> {
+    let action = prop_oneof![
+        12 => writes().prop_map(Action::Write),
+        1 => (0..4u32).prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit })),
+        1 => (0..40u64, 0..4u32)
+            .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max })),
+    ];
+    (action, prop::option::weighted(0.4, 0..4u8), 0..8u8).prop_map(|(action, id, who)| {
+        let request_id = id.filter(|_| matches!(action, Action::Write(_))).map(|id| RequestId(format!("r{id}")));
+        Command { request_id, principal: if who == 0 { "ann".into() } else { String::new() }, action }
+    })
+}
+
+/// Batches with retries: a command of a batch is now and then one that came before.
+fn histories() -> impl Strategy<Value = Vec<(u64, Vec<Command>)>> {
+    let step = prop_oneof![
+        6 => Just(0),
+        6 => 1..10u64,
+        1 => Just(limits::REQUEST_BUCKET_MS - 1),
+        1 => Just(3 * limits::REQUEST_BUCKET_MS),
+    ];
+    let command = (commands(), prop::option::weighted(0.15, any::<prop::sample::Index>()));
+    prop::collection::vec((step, prop::collection::vec(command, 0..5)), 1..25).prop_map(|steps| {
+        let mut clock = 0;
+        let mut sent: Vec<Command> = Vec::new();
+        let mut batches = Vec::new();
+        for (step, commands) in steps {
+            clock += step;
+            let mut batch = Vec::new();
+            for (fresh, again) in commands {
+                let command = again.filter(|_| !sent.is_empty()).map_or(fresh, |again| again.get(&sent).clone());
+                sent.push(command.clone());
+                batch.push(command);
+            }
+            batches.push((clock, batch));
+        }
+        batches
+    })
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Replies, every readable revision of every key, the digest and all invariants of the rows.
+    #[test]
+    fn the_machine_agrees_with_the_model_at_every_step(history in histories()) {
+        let (mut store, mut model) = (Store::default(), Model::default());
+        for (clock, commands) in history {
+            let (replies, changed) = store.apply(&[batch(clock, &commands)]).unwrap();
+            prop_assert_eq!(&replies[0], &model.apply(store.index, clock, &commands));
+            prop_assert_eq!(changed, model.take_changed());
+            let revisions = (store.vars.oldest_revision, store.vars.revision);
+            prop_assert_eq!(revisions, (model.oldest_revision(), model.revision));
+            store.check();
+            for key in KEYS {
+                for revision in store.vars.oldest_revision..=store.vars.revision {
+                    let read = store.read_at(key, revision);
+                    prop_assert_eq!(read, model.read_at(key, revision), "{:?} at {}", key, revision);
+                }
+            }
+        }
+    }
+
+    /// Replaying a log from any applied position gives the same bytes, however openraft cuts it into apply calls.
+    #[test]
+    fn one_apply_call_equals_two_cut_anywhere(history in histories()) {
+        let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
+        let mut whole = Store::default();
+        let (replies, changed) = whole.apply(&batches).unwrap();
+        whole.check();
+        for cut in 0..=batches.len() {
+            let mut parts = Store::default();
+            let mut first = parts.apply(&batches[..cut]).unwrap();
+            parts.check();
+            let second = parts.apply(&batches[cut..]).unwrap();
+            first.0.extend(second.0);
+            first.1.extend(second.1);
+            prop_assert_eq!(&first, &(replies.clone(), changed.clone()), "cut at {}", cut);
+            prop_assert_eq!(&parts, &whole, "cut at {}", cut);
+        }
+    }
+
+    #[test]
+    fn a_dry_run_answers_what_the_command_then_answers(history in histories(), command in commands()) {
+        let mut store = Store::default();
+        let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
+        store.apply(&batches).unwrap();
+        let dry = machine::evaluate(&store.view, &store.vars, store.index + 1, &command).unwrap();
+        let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
+        prop_assert_eq!(&dry, &replies[0][0]);
+    }
+
+    /// Bytes from nowhere as commands: refused, on every node alike, and without an effect on the rest.
+    #[test]
+    fn any_bytes_as_a_command_are_survived(
+        garbage in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..5),
+        command in commands(),
+        flip in any::<(prop::sample::Index, u8)>(),
+    ) {
+        let mut flipped = codec::encode_command(&command).to_vec();
+        let at = flip.0.index(flipped.len());
+        flipped[at] ^= flip.1;
+        let versioned = garbage.iter().map(|bytes| [&[codec::FORMAT_VERSION], bytes.as_slice()].concat());
+        let commands: Vec<_> = garbage.iter().cloned().chain(versioned).chain([flipped]).map(Bytes::from).collect();
+        let mut store = Store::default();
+        let (replies, _) = store.apply(&[Batch { clock: 1, wall: 1, commands: commands.clone() }]).unwrap();
+        prop_assert_eq!(replies[0].len(), commands.len());
+        store.check();
+    }
+
+    /// Damage is a fault or goes unnoticed; it is never a panic.
+    #[test]
+    fn damaged_rows_are_survived(
+        history in histories(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        revision in prop::option::of(any::<u64>()),
+        more in prop::collection::vec(commands(), 1..10),
+    ) {
+        let mut store = Store::default();
+        let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
+        store.apply(&batches).unwrap();
+        let clock = store.vars.clock;
+        for (row, at, change) in damage {
+            let Some(key) = store.view.0.keys().nth(row.index(store.view.0.len().max(1))).cloned() else { break };
+            match store.view.0.get_mut(&key).filter(|row| !row.is_empty() && change != 0) {
+                Some(row) => { let at = at.index(row.len()); row[at] ^= change; }
+                None => { store.view.0.remove(&key); }
+            }
+        }
+        store.vars.revision = revision.unwrap_or(store.vars.revision);
+        let _fault_or_not = store.apply(&[batch(clock + 20, &more)]);
+    }
+}
+
+#[test]
+fn an_expired_entry_at_the_end_of_the_revisions_is_a_fault() {
+    let mut store = Store { vars: Vars { revision: u64::MAX, ..Vars::default() }, ..Store::default() };
+    let command = write(b"a", Change::Remove);
+    assert!(matches!(store.apply(&[batch(1, &[command])]), Err(machine::Fault::Invariant(_))));
+}
+
+#[test]
+fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
+    let mut store = Store::default();
+    let entries: Vec<Command> = (0..limits::MAINTENANCE_ROWS_MAX + 1)
+        .map(|number| {
+            let mut command = write(&number.to_be_bytes(), Change::Touch);
+            if let Action::Write(op) = &mut command.action {
+                op.change = Change::Insert(Value { kind: ContentKind::Json, data: b"1".to_vec() });
+                op.expiry = Expiry::After(1);
+            }
+            command
+        })
+        .collect();
+    store.apply(&[batch(1, &entries)]).unwrap();
+    let expire = maintain(Maintenance::ExpireDue { limit: u32::MAX });
+    let (replies, _) = store.apply(&[batch(2, &[expire.clone(), expire.clone(), expire])]).unwrap();
+    let removed = limits::MAINTENANCE_ROWS_MAX as u32;
+    let outcomes: Vec<_> = replies.concat().into_iter().map(|reply: Reply| reply.outcome).collect();
+    let step = |removed, more| Outcome::Maintained { removed, more };
+    assert_eq!(outcomes, [step(removed, true), step(1, false), step(0, false)]);
+    store.check();
+
+    // Three groups of many lines: each step stops after the group in which it reached the bound.
+    let compact = maintain(Maintenance::Compact { revision: u64::MAX, groups_max: u32::MAX });
+    let mut dropped = Vec::new();
+    for _ in 0..3 {
+        let (replies, _) = store.apply(&[batch(3, std::slice::from_ref(&compact))]).unwrap();
+        dropped.push(replies[0][0].outcome.clone());
+        store.check();
+    }
+    assert_eq!(dropped, [step(2, false), step(0, false), step(0, false)]);
+    assert!(store.view.0.is_empty(), "{:?}", store.view.0.keys().next());
+}
+
+fn write(key: &[u8], change: Change) -> Command {
+    let key = Key::new(key).unwrap();
+    let op = WriteOp { key, expect: Expect::Any, change, expiry: Expiry::Never, return_previous: false };
+    Command { request_id: None, principal: String::new(), action: Action::Write(op) }
+}
+
+fn maintain(what: Maintenance) -> Command {
+    Command { request_id: None, principal: String::new(), action: Action::Maintain(what) }
+}
+
+/// Not a test: says what a put costs. Run with `--run-ignored only --no-capture`.
+#[test]
+#[ignore = "a measurement"]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn measure_a_put_of_256_bytes_with_a_request_id() {
+    for keys in [1_000_u64, 100_000] {
+        let mut store = Store::default();
+        let (mut nanos, mut puts) = (0, 0_u32);
+        for round in 0..400_u64 {
+            let put = |number: u64| {
+                let key = format!("orders/{:012}", (round * 64 + number).wrapping_mul(0x9E37_79B9) % keys);
+                let data = vec![b'x'; 256];
+                let mut put = write(key.as_bytes(), Change::Upsert(Value { kind: ContentKind::Json, data }));
+                put.request_id = Some(RequestId(format!("01890a5d-ac96-774b-bcce-{round:06}{number:06}")));
+                put
+            };
+            let puts_of_batch: Vec<Command> = (0..64).map(put).collect();
+            let batch = batch(round, &puts_of_batch);
+            let mut applier = machine::Applier::new(&store.view, store.vars.clone());
+            let start = std::time::Instant::now();
+            let replies = applier.apply_batch(round + 1, &batch).unwrap();
+            let applied = applier.finish();
+            nanos += start.elapsed().as_nanos();
+            puts += replies.len() as u32;
+            store.view.write(applied.writes);
+            store.vars = applied.vars;
+        }
+        println!("{keys} keys: {} ns per put, {} rows", nanos / u128::from(puts), store.view.0.len());
+    }
+}

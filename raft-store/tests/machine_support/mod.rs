@@ -1,0 +1,135 @@
+//! What the machine's tests share: a store in memory that checks itself after each apply, and text forms of rows.
+//!
+//! Never decides what is right beyond the invariants that the key space documents.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+pub mod model;
+pub mod show;
+
+use std::collections::BTreeSet;
+
+use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
+use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
+use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Write};
+use quorate_store::types::{Batch, Command, Entry, Key, Reply, Revision};
+use quorate_store::{codec, digest};
+
+/// Replies of each batch, and changes of keys.
+pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);
+
+/// A whole node's state in memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Store {
+    pub view: MemoryView,
+    pub vars: Vars,
+    pub index: u64,
+}
+
+impl Store {
+    /// Applies batches in one apply call; replies and changes.
+    pub fn apply(&mut self, batches: &[Batch]) -> Result<Answers, Fault> {
+        let mut applier = Applier::new(&self.view, self.vars.clone());
+        let mut replies = Vec::new();
+        for batch in batches {
+            self.index += 1;
+            replies.push(applier.apply_batch(self.index, batch)?);
+        }
+        let Applied { writes, vars, changed } = applier.finish();
+        assert_ordered(&writes);
+        self.view.write(writes);
+        self.vars = vars;
+        Ok((replies, changed))
+    }
+
+    pub fn rows(&self, family: u8) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.view.scan(&[family], &[family + 1], usize::MAX).unwrap()
+    }
+
+    /// The entry of a key at a revision, expiry aside.
+    pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
+        let current = self.view.get(&entry::row_key(key)).unwrap();
+        history::read_at::<Fault>(key, revision, current.as_deref(), |first, last| {
+            let mut rows = self.view.0.range(first.to_vec()..=last.to_vec());
+            Ok(rows.next_back().map(|(_, row)| row.clone()))
+        })
+        .unwrap()
+    }
+
+    /// Every invariant of the key space, from the rows alone.
+    pub fn check(&self) {
+        let vars = &self.vars;
+        assert_eq!(vars.digest(), digest::of_rows(&self.view.0), "the incremental digest differs from the real one");
+        assert!(1 <= vars.oldest_revision && vars.oldest_revision <= vars.revision, "{vars:?}");
+        self.check_deadlines();
+        let superseded = self.check_audit();
+        let history: BTreeSet<_> = self.rows(family::HISTORY).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
+        self.check_buckets();
+    }
+
+    fn check_deadlines(&self) {
+        let decoded = self.rows(family::ENTRY);
+        let expected: BTreeSet<_> = decoded
+            .iter()
+            .filter_map(|(row_key, row)| {
+                let row = entry::decode(row).unwrap();
+                assert!(row.meta.mod_revision <= self.vars.revision);
+                row.meta.expires_at.map(|at| deadline::row_key(at, entry::decode_key(row_key).unwrap()))
+            })
+            .collect();
+        let deadlines: BTreeSet<_> = self.rows(family::DEADLINE).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(deadlines, expected, "deadline rows on the left, deadlines of entries on the right");
+    }
+
+    /// Checks that the groups carry each revision once, in order; gives the history rows that they account for.
+    fn check_audit(&self) -> BTreeSet<Vec<u8>> {
+        let mut history_rows = BTreeSet::new();
+        let mut next = None;
+        for (row_key, row) in self.rows(family::AUDIT) {
+            let group: AuditGroup = codec::decode(&row).unwrap();
+            assert_eq!(audit::decode_key(&row_key).unwrap(), (group.last_revision, group.index));
+            assert!(group.last_revision > self.vars.oldest_revision);
+            let mut revision = group.first_revision;
+            assert_eq!(next.unwrap_or(revision), revision, "a gap between audit groups");
+            for line in &group.lines {
+                let AuditEffect::Changed { previous, removed } = line.effect else { continue };
+                assert_eq!(line.revision, revision, "{group:?}");
+                revision += 1;
+                let key = line.key.as_ref().unwrap().as_bytes();
+                history_rows.extend(previous.map(|previous| history::row_key(key, previous.revision)));
+                history_rows.extend(removed.then(|| history::row_key(key, line.revision)));
+            }
+            assert_eq!(revision, group.last_revision + 1, "{group:?}");
+            next = Some(revision);
+        }
+        assert_eq!(next.unwrap_or(self.vars.revision + 1), self.vars.revision + 1, "changes without an audit line");
+        history_rows
+    }
+
+    fn check_buckets(&self) {
+        let mut found = BTreeSet::new();
+        found.extend(self.rows(family::REQUEST).iter().map(|(key, _)| request::decode_key(key).unwrap().0));
+        found.extend(self.rows(family::REFUSALS).iter().map(|(key, _)| refusals::decode_key(key).unwrap().0));
+        let known: BTreeSet<_> = self.vars.buckets.iter().map(|part| part.bucket).collect();
+        assert_eq!(found, known, "buckets with rows on the left, buckets of the digest on the right");
+        let oldest = bucket::oldest_live(self.vars.clock);
+        assert!(known.iter().all(|bucket| *bucket >= oldest), "{known:?} at clock {}", self.vars.clock);
+    }
+}
+
+/// One write for each row, in key order, ranges first.
+fn assert_ordered(writes: &[Write]) {
+    let rows = writes.iter().skip_while(|write| matches!(write, Write::DeleteRange { .. }));
+    let keys: Vec<_> = rows
+        .map(|write| match write {
+            Write::Put { key, .. } | Write::Delete { key } => key,
+            Write::DeleteRange { .. } => panic!("a range after a row in {writes:?}"),
+        })
+        .collect();
+    assert!(keys.is_sorted_by(|a, b| a < b), "{writes:?}");
+}
+
+pub fn batch(clock: u64, commands: &[Command]) -> Batch {
+    let commands = commands.iter().map(codec::encode_command).collect();
+    Batch { clock, wall: 1_000_000 + clock, commands }
+}

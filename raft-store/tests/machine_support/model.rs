@@ -1,0 +1,216 @@
+//! What the machine should do, written for the eye: every version of every key in a list, requests in another.
+//!
+//! Shares no code with the machine but the vocabulary.
+
+use std::collections::BTreeMap;
+
+use quorate_store::limits;
+use quorate_store::types::*;
+use serde_json::Value as Json;
+
+#[derive(Debug)]
+pub struct Model {
+    pub revision: Revision,
+    clock: u64,
+    /// Versions of each key with the revision they came at; `None` is a removal.
+    versions: BTreeMap<Vec<u8>, Vec<(Revision, Option<Entry>)>>,
+    /// Bucket, command, reply.
+    requests: Vec<(u64, Command, Reply)>,
+    changed: Vec<(Key, Revision)>,
+    compaction: Compaction,
+}
+
+/// Ends of the batches that changed something, and up to which one was compacted.
+#[derive(Debug, Default)]
+struct Compaction {
+    batch_ends: Vec<Revision>,
+    oldest: Revision,
+    dropped: usize,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        let compaction = Compaction { oldest: 1, ..Compaction::default() };
+        let (versions, requests, changed) = Default::default();
+        Self { revision: 1, clock: 0, versions, requests, changed, compaction }
+    }
+}
+
+impl Model {
+    pub fn apply(&mut self, index: u64, clock: u64, commands: &[Command]) -> Vec<Reply> {
+        self.clock = self.clock.max(clock);
+        let before = self.revision;
+        let replies = commands.iter().map(|command| self.command(index, before, command)).collect();
+        if self.revision > before {
+            self.compaction.batch_ends.push(self.revision);
+        }
+        replies
+    }
+
+    pub fn take_changed(&mut self) -> Vec<(Key, Revision)> {
+        std::mem::take(&mut self.changed)
+    }
+
+    pub fn oldest_revision(&self) -> Revision {
+        self.compaction.oldest
+    }
+
+    pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
+        let versions = self.versions.get(key)?;
+        versions.iter().rev().find(|(at, _)| *at <= revision)?.1.clone()
+    }
+
+    fn command(&mut self, index: u64, batch_start: Revision, command: &Command) -> Reply {
+        let bucket = self.clock / limits::REQUEST_BUCKET_MS;
+        if let Some(id) = &command.request_id {
+            let kept = self.requests.iter().rev().find(|(_, kept, _)| kept.request_id.as_ref() == Some(id));
+            if let Some((kept_in, kept, reply)) = kept
+                && kept_in + 1 >= bucket
+            {
+                if kept == command {
+                    return Reply { replayed: true, ..reply.clone() };
+                }
+                return self.reply(index, Outcome::Rejected(Rejection::RequestIdReused));
+            }
+        }
+        let outcome = match &command.action {
+            Action::Write(op) => match self.write(op) {
+                Ok(written) => Outcome::Written(written),
+                Err(rejection) => Outcome::Rejected(rejection),
+            },
+            Action::Maintain(Maintenance::ExpireDue { limit }) => self.expire(*limit as usize),
+            Action::Maintain(Maintenance::Compact { revision, groups_max }) => {
+                self.compact((*revision).min(batch_start), *groups_max as usize)
+            }
+        };
+        let reply = self.reply(index, outcome);
+        if command.request_id.is_some() {
+            self.requests.push((bucket, command.clone(), reply.clone()));
+        }
+        reply
+    }
+
+    fn reply(&self, index: u64, outcome: Outcome) -> Reply {
+        Reply { index, revision: self.revision, clock: self.clock, replayed: false, outcome }
+    }
+
+    fn push(&mut self, key: &Key, entry: impl FnOnce(Revision) -> Option<Entry>) {
+        self.revision += 1;
+        let entry = entry(self.revision);
+        self.versions.entry(key.as_bytes().to_vec()).or_default().push((self.revision, entry));
+        self.changed.push((key.clone(), self.revision));
+    }
+
+    fn write(&mut self, op: &WriteOp) -> Result<Written, Rejection> {
+        if let Expiry::After(ms) = op.expiry
+            && ms > limits::TTL_MS_MAX
+        {
+            let longest = limits::TTL_MS_MAX;
+            return Err(Rejection::Unsupported(format!("a TTL of {ms} ms; the longest is {longest} ms")));
+        }
+        let stored = self.read_at(op.key.as_bytes(), self.revision);
+        let expired = stored.as_ref().is_some_and(|entry| entry.is_expired_at(self.clock));
+        let current = stored.filter(|_| !expired);
+        let value = changed_value(op, current.as_ref())?;
+        if expired {
+            self.push(&op.key, |_| None);
+        }
+        let expires_at = match op.expiry {
+            Expiry::Keep => current.as_ref().and_then(|entry| entry.meta.expires_at),
+            Expiry::Never => None,
+            Expiry::After(ms) => Some(self.clock + ms),
+        };
+        let old = current.as_ref().map(|entry| entry.meta);
+        self.push(&op.key, |revision| {
+            let create_revision = old.map_or(revision, |meta| meta.create_revision);
+            let version = old.map_or(1, |meta| meta.version + 1);
+            let meta = EntryMeta { create_revision, mod_revision: revision, version, cas: revision, expires_at };
+            value.map(|value| Entry { meta, value })
+        });
+        let after = self.read_at(op.key.as_bytes(), self.revision);
+        Ok(Written { meta: after.map(|entry| entry.meta), previous: current.filter(|_| op.return_previous) })
+    }
+
+    fn expire(&mut self, limit: usize) -> Outcome {
+        let mut due: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (key, versions) in &self.versions {
+            if let Some((_, Some(entry))) = versions.last()
+                && entry.is_expired_at(self.clock)
+            {
+                due.push((entry.meta.expires_at.unwrap(), key.clone()));
+            }
+        }
+        due.sort();
+        for (_, key) in due.iter().take(limit) {
+            self.push(&Key::new(key.as_slice()).unwrap(), |_| None);
+        }
+        Outcome::Maintained { removed: due.len().min(limit) as u32, more: due.len() > limit }
+    }
+
+    fn compact(&mut self, target: Revision, groups_max: usize) -> Outcome {
+        let Compaction { batch_ends, oldest, dropped } = &mut self.compaction;
+        if target <= *oldest {
+            return Outcome::Maintained { removed: 0, more: false };
+        }
+        let due = batch_ends[*dropped..].iter().filter(|end| **end <= target).count();
+        let removed = due.min(groups_max);
+        *dropped += removed;
+        let last_dropped = batch_ends[..*dropped].last().copied().unwrap_or(1);
+        *oldest = if removed == due { target } else { last_dropped.max(*oldest) };
+        Outcome::Maintained { removed: removed as u32, more: due > removed }
+    }
+}
+
+/// The value after the write; `None` for a removal.
+fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Rejection> {
+    use Change::*;
+    match (current, op.expect, &op.change) {
+        (None, Expect::Cas(expected), Insert(_) | Upsert(_)) => Err(Rejection::CasMismatch { expected, current: None }),
+        (None, Expect::Any | Expect::Absent, Insert(value) | Upsert(value)) => Ok(Some(value.clone())),
+        (None, _, _) => Err(Rejection::NotFound),
+        (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: entry.clone() }),
+        (Some(entry), Expect::Cas(expected), _) if expected != entry.meta.cas => {
+            Err(Rejection::CasMismatch { expected, current: Some(entry.clone()) })
+        }
+        (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: entry.clone() }),
+        (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
+        (Some(entry), _, Touch) => Ok(Some(entry.value.clone())),
+        (Some(_), _, Remove) => Ok(None),
+        (Some(entry), _, Merge(patch)) => {
+            let text = |json: Json| Value { kind: ContentKind::Json, data: json.to_string().into() };
+            let document: Option<Json> = serde_json::from_slice(&entry.value.data).ok();
+            match document.filter(|json| json.is_object() && entry.value.kind == ContentKind::Json) {
+                None => Err(Rejection::NotADocument { current: entry.clone() }),
+                Some(mut document) => {
+                    let patch: Json = serde_json::from_slice(patch).unwrap();
+                    if !patch.is_object() {
+                        let reason = "the merge patch is not a JSON object, or too deep";
+                        return Err(Rejection::Unsupported(reason.into()));
+                    }
+                    merge(&mut document, patch);
+                    Ok(Some(text(document)))
+                }
+            }
+        }
+    }
+}
+
+/// RFC 7396, section 2, as it is written there.
+fn merge(target: &mut Json, patch: Json) {
+    let Json::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = Json::Object(serde_json::Map::new());
+    }
+    let members = target.as_object_mut().unwrap();
+    for (name, value) in patch {
+        if value.is_null() {
+            members.remove(&name);
+        } else {
+            merge(members.entry(name).or_insert(Json::Null), value);
+        }
+    }
+    members.sort_keys();
+}

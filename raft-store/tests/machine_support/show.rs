@@ -1,0 +1,129 @@
+//! Replies and rows as text, one line each, nothing left out.
+
+use std::fmt::Write as _;
+
+use quorate_store::codec;
+use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
+use quorate_store::keyspace::history::Version;
+use quorate_store::keyspace::request::KeptReply;
+use quorate_store::keyspace::{deadline, entry, family, history, refusals, request};
+use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Reply};
+
+pub fn reply(reply: &Reply) -> String {
+    let replayed = if reply.replayed { " replayed" } else { "" };
+    format!("#{} r{} c{}{replayed} {}", reply.index, reply.revision, reply.clock, outcome(&reply.outcome))
+}
+
+fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Written(written) => {
+            let mut text = match &written.meta {
+                Some(after) => format!("written {}", meta(after)),
+                None => "removed".into(),
+            };
+            if let Some(previous) = &written.previous {
+                write!(text, ", was {}", show_entry(previous)).unwrap();
+            }
+            text
+        }
+        Outcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+        Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
+    }
+}
+
+fn rejection(rejection: &Rejection) -> String {
+    let at = |current: &Entry| show_entry(current);
+    match rejection {
+        Rejection::AlreadyExists { current } => format!("already exists, is {}", at(current)),
+        Rejection::NotFound => "not found".into(),
+        Rejection::CasMismatch { expected, current } => {
+            format!("cas {expected} expected, is {}", current.as_ref().map_or("missing".into(), at))
+        }
+        Rejection::NotADocument { current } => format!("not a document, is {}", at(current)),
+        Rejection::TooLarge { limit, actual } => format!("too large, {actual} of {limit}"),
+        Rejection::RequestIdReused => "request id reused".into(),
+        Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
+    }
+}
+
+fn meta(meta: &EntryMeta) -> String {
+    let EntryMeta { create_revision, mod_revision, version, cas, expires_at } = meta;
+    let expiry = expires_at.map_or(String::new(), |at| format!(" until={at}"));
+    format!("create={create_revision} mod={mod_revision} v={version} cas={cas}{expiry}")
+}
+
+pub fn show_entry(entry: &Entry) -> String {
+    let kind = match entry.value.kind {
+        ContentKind::Json => "",
+        ContentKind::Bytes => "b:",
+    };
+    let data = &entry.value.data;
+    let shown = data[..data.len().min(80)].escape_ascii().to_string().replace("\\\"", "\"");
+    let cut = if data.len() > 80 { format!("...({} bytes)", data.len()) } else { String::new() };
+    format!("{} {kind}{shown}{cut}", meta(&entry.meta))
+}
+
+/// Any row.
+pub fn row(row_key: &[u8], value: &[u8]) -> String {
+    match row_key[0] {
+        family::ENTRY => {
+            let key = entry::decode_key(row_key).unwrap();
+            format!("entry {} = {}", key.escape_ascii(), show_entry(&entry::decode(value).unwrap().to_entry()))
+        }
+        family::HISTORY => {
+            let (key, revision) = history::decode_key(row_key).unwrap();
+            let version = match history::decode(value).unwrap() {
+                Version::Entry(row) => show_entry(&row.to_entry()),
+                Version::Tombstone => "tombstone".into(),
+            };
+            format!("history {}@{revision} = {version}", key.escape_ascii())
+        }
+        family::AUDIT => {
+            let (revision, index) = audit::decode_key(row_key).unwrap();
+            format!("audit r{revision} #{index} = {}", group(value))
+        }
+        family::REFUSALS => {
+            let (bucket, index) = refusals::decode_key(row_key).unwrap();
+            format!("refusals b{bucket} #{index} = {}", group(value))
+        }
+        family::REQUEST => {
+            let (bucket, id) = request::decode_key(row_key).unwrap();
+            let kept: KeptReply = codec::decode(value).unwrap();
+            format!("request b{bucket} {id} = {:016x} {}", kept.fingerprint, reply(&kept.reply))
+        }
+        family::DEADLINE => {
+            let (at, key) = deadline::decode_key(row_key).unwrap();
+            assert!(value.is_empty());
+            format!("deadline {at} {}", key.escape_ascii())
+        }
+        other => panic!("family {other:#04x}"),
+    }
+}
+
+fn group(value: &[u8]) -> String {
+    let group: AuditGroup = codec::decode(value).unwrap();
+    let AuditGroup { index, clock, wall, first_revision, last_revision, lines } = group;
+    let mut text = format!("#{index} c{clock} w{wall} r{first_revision}..={last_revision}");
+    for line in lines {
+        let key = line.key.map_or("?".into(), |key| key.to_string());
+        write!(text, "\n  r{} {:?} {key}", line.revision, line.op).unwrap();
+        if let Some(id) = line.request_id {
+            write!(text, " id={}", id.0).unwrap();
+        }
+        if !line.principal.is_empty() {
+            write!(text, " by={}", line.principal).unwrap();
+        }
+        match line.effect {
+            AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
+            AuditEffect::Changed { previous, removed } => {
+                if let Some(previous) = previous {
+                    write!(text, " over={} {:032x}", previous.revision, previous.row_hash).unwrap();
+                }
+                if removed {
+                    text.push_str(" removed");
+                }
+            }
+        }
+    }
+    text
+}
