@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::types::Reply;
 
 pub mod log_storage;
+pub mod state_machine;
 pub mod wire;
 
 openraft::declare_raft_types!(

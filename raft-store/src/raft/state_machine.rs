@@ -1,0 +1,189 @@
+//! openraft's state machine and snapshot builder over the state store.
+//!
+//! Owns the translation of types and the grouping of entries. Never decides what a command means, and never answers
+//! before what it answers for is written and visible.
+
+use std::io;
+use std::sync::Arc;
+
+use futures::{FutureExt, Stream, TryStreamExt};
+use openraft::EntryPayload;
+use openraft::storage::{ApplyResponder, EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
+
+use super::wire::SnapshotMetaRecord;
+use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::limits;
+use crate::state::snapshot::SnapshotHandle;
+use crate::state::{
+    Committer, Keeper, Shared, StateFault, StateOptions, StateReader, build_snapshot, free_bytes, install_snapshot,
+};
+
+/// Most entries of one group.
+const GROUP_ENTRIES_MAX: usize = 64;
+
+/// A group is closed once it holds this many bytes of commands: bounds the time that a worker thread of the runtime
+/// spends on it, and how long reads wait for it.
+const GROUP_BYTES_MAX: usize = limits::BATCH_BYTES_SOFT_MAX;
+
+/// Snapshots of a node wait for one of so many turns.
+const TURNS: u64 = 4;
+
+/// A snapshot as openraft passes it round.
+type Snapshot = openraft::alias::SnapshotOf<TypeConfig, SnapshotHandle>;
+
+/// The replicated state as openraft sees it. There is one for each [`StateReader`] family; dropping it stops the
+/// store's background work, and the database closes with the last reader.
+pub struct StateMachine {
+    shared: Arc<Shared>,
+    committer: Committer,
+    options: StateOptions,
+    _keeper: Keeper,
+}
+
+impl StateMachine {
+    pub(crate) fn new(shared: Arc<Shared>, keeper: Keeper, options: StateOptions) -> Self {
+        let committer = Committer::new(Arc::clone(&shared));
+        Self { shared, committer, options, _keeper: keeper }
+    }
+
+    /// A handle for reads.
+    pub fn reader(&self) -> StateReader {
+        StateReader { shared: Arc::clone(&self.shared) }
+    }
+
+    /// See [`StateReader::durable_index`].
+    pub fn durable_index(&self) -> u64 {
+        self.shared.durable_index()
+    }
+
+    /// Applies a group and answers.
+    fn apply_group(&mut self, group: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
+        let answers = self.committer.apply(group.iter().map(|(entry, _)| entry))?;
+        assert_eq!(answers.len(), group.len(), "one answer for each entry");
+        let responders: Vec<Option<ApplyResponder<TypeConfig>>> = group.into_iter().map(|(_, to)| to).collect();
+        for (responder, answer) in responders.into_iter().zip(answers) {
+            if let Some(responder) = responder {
+                responder.send(answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a snapshot that openraft's policy asks for shall be built now. The policy asks each node at about the same
+    /// indexes; the turns keep the nodes from all flushing and reading their tables at once.
+    fn is_my_turn(&self) -> bool {
+        let wanted = self.options.snapshot_entries_min;
+        let last = self.shared.current_snapshot().map_or(0, |snapshot| snapshot.manifest().index());
+        let since = self.committer.index().saturating_sub(last);
+        let turn = (self.committer.index() / (wanted / TURNS).max(1)) % TURNS;
+        let is_my_turn =
+            wanted == 0 || since >= 2 * wanted || (since >= wanted / 2 && turn == self.options.node_id % TURNS);
+        is_my_turn && self.has_room()
+    }
+
+    /// A failed build stops the node, so it is not tried where it would fail.
+    fn has_room(&self) -> bool {
+        match free_bytes(self.shared.state_dir()) {
+            Ok(free) if free < self.options.snapshot_free_bytes_min => {
+                tracing::warn!(free, "no snapshot: the disk is nearly full");
+                false
+            }
+            Ok(_) => true,
+            Err(error) => {
+                tracing::warn!(%error, "no snapshot: the free space is not known");
+                false
+            }
+        }
+    }
+}
+
+/// The next entries that are there without waiting, at least one; empty at the end of the stream.
+async fn gather<S>(entries: &mut S) -> io::Result<Vec<EntryResponder<TypeConfig>>>
+where
+    S: Stream<Item = io::Result<EntryResponder<TypeConfig>>> + Unpin,
+{
+    let mut group = Vec::new();
+    let mut bytes = 0;
+    let mut next = entries.try_next().await?;
+    while let Some((entry, responder)) = next.take() {
+        bytes += payload_bytes(&entry);
+        group.push((entry, responder));
+        if group.len() < GROUP_ENTRIES_MAX && bytes < GROUP_BYTES_MAX {
+            next = entries.try_next().now_or_never().transpose()?.flatten();
+        }
+    }
+    Ok(group)
+}
+
+fn payload_bytes(entry: &LogEntry) -> usize {
+    match &entry.payload {
+        EntryPayload::Normal(batch) => batch.0.len(),
+        EntryPayload::Blank | EntryPayload::Membership(_) => 0,
+    }
+}
+
+impl RaftStateMachine<TypeConfig> for StateMachine {
+    type SnapshotData = SnapshotHandle;
+    type SnapshotBuilder = SnapshotBuilder;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
+        let record = self.committer.reload()?;
+        let membership = record.membership.clone().try_into().map_err(StateFault::from)?;
+        Ok((record.log_id.map(Into::into), membership))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
+    where
+        S: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + openraft::OptionalSend,
+    {
+        loop {
+            let group = gather(&mut entries).await?;
+            if group.is_empty() {
+                return Ok(());
+            }
+            self.apply_group(group)?;
+        }
+    }
+
+    async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
+        (force || self.is_my_turn()).then(|| SnapshotBuilder { shared: Arc::clone(&self.shared) })
+    }
+
+    async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
+        SnapshotBuilder { shared: Arc::clone(&self.shared) }
+    }
+
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotHandle) -> Result<(), io::Error> {
+        let shared = Arc::clone(&self.shared);
+        let meta = SnapshotMetaRecord::from(meta);
+        tokio::task::spawn_blocking(move || install_snapshot(&shared, &meta, &snapshot))
+            .await
+            .map_err(io::Error::other)??;
+        self.committer.reload()?;
+        Ok(())
+    }
+
+    async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
+        self.shared.current_snapshot().map(into_snapshot).transpose()
+    }
+}
+
+/// Builds snapshots of the state as it is when [`RaftSnapshotBuilder::build_snapshot`] runs, beside the apply path.
+pub struct SnapshotBuilder {
+    shared: Arc<Shared>,
+}
+
+impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
+    type SnapshotData = SnapshotHandle;
+
+    async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
+        let shared = Arc::clone(&self.shared);
+        let built = tokio::task::spawn_blocking(move || build_snapshot(&shared)).await.map_err(io::Error::other)??;
+        into_snapshot(built)
+    }
+}
+
+fn into_snapshot(handle: SnapshotHandle) -> io::Result<Snapshot> {
+    let meta = handle.manifest().meta.clone().try_into().map_err(StateFault::from)?;
+    Ok(Snapshot { meta, snapshot: handle })
+}

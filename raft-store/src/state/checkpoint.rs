@@ -1,0 +1,96 @@
+//! Building a snapshot of this node's own state.
+//!
+//! Owns the steps from RocksDB checkpoint to current snapshot. Never stops the apply path: a checkpoint is atomic by
+//! itself, since the applied row is in the same database and the same write batch as what it speaks of. So what the
+//! snapshot covers is read from the checkpoint, never from memory, and applies may go on meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::db::Db;
+use super::files;
+use super::home::UNFINISHED_PREFIX;
+use super::shared::Shared;
+use super::snapshot::{
+    SnapshotFile, SnapshotHandle, SnapshotManifest, is_snapshot_file, is_table_file, write_manifest,
+};
+use super::types::StateFault;
+use crate::raft::wire::SnapshotMetaRecord;
+
+/// Numbers unfinished snapshots of this process.
+static BUILDS: AtomicU64 = AtomicU64::new(0);
+
+/// Builds a snapshot and makes it the current one. Blocks for as long as it takes to flush the memtables and to read
+/// the table files that no earlier snapshot held.
+pub(crate) fn build(shared: &Shared) -> Result<SnapshotHandle, StateFault> {
+    let db = shared.db_owned();
+    // The checkpoint flushes, too, and RocksDB keeps no files back while it does: what it finds to flush is little.
+    db.flush()?;
+    let name = format!("{UNFINISHED_PREFIX}{}", BUILDS.fetch_add(1, Ordering::Relaxed));
+    let unfinished = shared.home.snapshots().join(name);
+    files::remove_tree(&unfinished)?;
+    rocksdb::checkpoint::Checkpoint::new(&db.rocks)?.create_checkpoint(&unfinished)?;
+    shared.note_durable()?;
+    let built = complete(shared, &db, &unfinished);
+    if built.is_err() {
+        files::remove_tree(&unfinished)?;
+    }
+    built
+}
+
+/// Makes a checkpoint a snapshot: manifest, fsync, name.
+fn complete(shared: &Shared, db: &Arc<Db>, unfinished: &Path) -> Result<SnapshotHandle, StateFault> {
+    let applied = Db::peek_applied(unfinished)?;
+    let meta = SnapshotMetaRecord { last_log_id: applied.log_id, last_membership: applied.membership };
+    let files = list(db, unfinished)?;
+    let manifest = SnapshotManifest { meta, files };
+    manifest.check()?;
+    write_manifest(unfinished, &manifest)?;
+    files::sync_dir(unfinished)?;
+    fail::fail_point!("snapshot-before-rename");
+    let dir: PathBuf = shared.home.snapshots().join(manifest.dir_name());
+    if dir.exists() {
+        // Only the current one can have the name: it covers the same entries, so this one is not needed.
+        files::remove_tree(unfinished)?;
+        return shared
+            .current_snapshot()
+            .filter(|current| current.dir() == dir)
+            .ok_or_else(|| StateFault(format!("{}: in the way of a snapshot", dir.display())));
+    }
+    fs::rename(unfinished, &dir).map_err(files::named(&dir))?;
+    files::sync_dir(files::parent(&dir))?;
+    let handle = SnapshotHandle::new(dir, manifest);
+    shared.adopt_snapshot(&handle);
+    Ok(handle)
+}
+
+/// Removes what is no part of a snapshot, syncs the small files, and lists the rest with checksums. Those of table files
+/// are remembered, so that each is read once in its life.
+fn list(db: &Db, dir: &Path) -> Result<Vec<SnapshotFile>, StateFault> {
+    let known = db.checksums.lock().clone();
+    let mut seen = BTreeMap::new();
+    let mut listed = Vec::new();
+    for name in files::names_in(dir)? {
+        let path = dir.join(&name);
+        if !is_snapshot_file(&name) {
+            fs::remove_file(&path).map_err(files::named(&path))?;
+            continue;
+        }
+        let bytes = fs::metadata(&path).map_err(files::named(&path))?.len();
+        let checksum = match known.get(&(name.clone(), bytes)) {
+            Some(checksum) => *checksum,
+            None => files::checksum(&path)?.1,
+        };
+        if is_table_file(&name) {
+            seen.insert((name.clone(), bytes), checksum);
+        } else {
+            files::sync_file(&path)?;
+        }
+        listed.push(SnapshotFile { name, bytes, checksum });
+    }
+    *db.checksums.lock() = seen;
+    Ok(listed)
+}

@@ -1,0 +1,268 @@
+//! One state database: a RocksDB with a single column family and no WAL.
+//!
+//! Owns RocksDB's options, the atomic write of a group, and what is durable. Knows nothing of snapshots or readers.
+//!
+//! Durability. With the WAL off, a row is durable once the memtable that holds it was flushed to a table file and
+//! that file is in RocksDB's MANIFEST, which RocksDB fsyncs. A read of the persisted tier leaves all memtables out, so
+//! the applied row read in that way is the one that a crash right now would leave us with: rows and applied row
+//! move together, because they are in one write batch and a memtable is flushed whole.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, FlushOptions, LogLevel, Options, ReadOptions, ReadTier,
+    WriteBatch, WriteOptions,
+};
+
+use super::types::StateFault;
+use crate::codec;
+use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use crate::machine::{Applied, Fault, Vars, View, Write};
+use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
+
+/// One memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
+const WRITE_BUFFER_BYTES: usize = 32 << 20;
+
+/// Memtables at a time: one taking writes, the others being flushed.
+const WRITE_BUFFERS_MAX: i32 = 3;
+
+/// Blocks, filters and indexes of table files in memory.
+const BLOCK_CACHE_BYTES: usize = 64 << 20;
+
+/// Table files kept open.
+const OPEN_FILES_MAX: i32 = 512;
+
+/// An open database. It is closed, with a last flush, when dropped.
+pub(crate) struct Db {
+    pub(crate) rocks: DB,
+    pub(crate) dir: PathBuf,
+    cache: Cache,
+    write_options: WriteOptions,
+    /// Checksums of table files, which never change, by name and length.
+    pub(crate) checksums: Mutex<BTreeMap<(String, u64), u64>>,
+}
+
+impl Db {
+    /// Creates an empty database and closes it again.
+    pub(crate) fn create(dir: &Path) -> Result<(), StateFault> {
+        let mut options = options(&Cache::new_lru_cache(BLOCK_CACHE_BYTES));
+        options.create_if_missing(true);
+        options.set_error_if_exists(true);
+        drop(DB::open(&options, dir)?);
+        Ok(())
+    }
+
+    /// Opens a database that exists.
+    pub(crate) fn open(dir: &Path) -> Result<Self, StateFault> {
+        let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
+        let rocks = DB::open(&options(&cache), dir)?;
+        let mut write_options = WriteOptions::default();
+        write_options.disable_wal(true);
+        let checksums = Mutex::default();
+        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, checksums })
+    }
+
+    /// The applied row of a database that nobody has open, without changing it.
+    pub(crate) fn peek_applied(dir: &Path) -> Result<AppliedRecord, StateFault> {
+        let options = options(&Cache::new_lru_cache(1 << 20));
+        let rocks = DB::open_for_read_only(&options, dir, false)?;
+        decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())
+    }
+
+    /// The applied row as reads see it.
+    pub(crate) fn applied(&self) -> Result<AppliedRecord, StateFault> {
+        decode_applied(self.rocks.get_pinned(APPLIED_KEY)?.as_deref())
+    }
+
+    /// The applied row that would survive a crash.
+    pub(crate) fn durable(&self) -> Result<AppliedRecord, StateFault> {
+        let mut options = ReadOptions::default();
+        options.set_read_tier(ReadTier::Persisted);
+        decode_applied(self.rocks.get_pinned_opt(APPLIED_KEY, &options)?.as_deref())
+    }
+
+    /// Writes the rows of a group and the applied row, all or nothing.
+    pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
+        let batch = write_batch(&applied.writes, record);
+        if self.is_stalled()? && is_on_worker_of_many() {
+            return tokio::task::block_in_place(|| Ok(self.rocks.write_opt(batch, &self.write_options)?));
+        }
+        Ok(self.rocks.write_opt(batch, &self.write_options)?)
+    }
+
+    /// Makes everything written so far durable.
+    pub(crate) fn flush(&self) -> Result<(), StateFault> {
+        let mut options = FlushOptions::default();
+        options.set_wait(true);
+        Ok(self.rocks.flush_opt(&options)?)
+    }
+
+    /// Reads every row and compares the digest with the one in the applied row, if the database is not larger than
+    /// `bytes_max`. Gives the reason where they differ.
+    pub(crate) fn verify(&self, bytes_max: u64) -> Result<(), StateFault> {
+        let record = self.applied()?;
+        if self.number("rocksdb.live-sst-files-size")? > bytes_max {
+            return Ok(());
+        }
+        let mut options = ReadOptions::default();
+        options.fill_cache(false);
+        let mut rows = self.rocks.raw_iterator_opt(options);
+        let mut hasher = crate::digest::RowHasher::default();
+        let mut digest = 0u128;
+        rows.seek_to_first();
+        while let Some((key, value)) = rows.item() {
+            if crate::digest::covers(key) {
+                digest = digest.wrapping_add(hasher.hash(key, value));
+            }
+            rows.next();
+        }
+        rows.status()?;
+        let expected = record.vars.digest();
+        if digest != expected {
+            return Err(StateFault(format!("the rows have digest {digest:032x}, not {expected:032x}")));
+        }
+        Ok(())
+    }
+
+    /// One of RocksDB's numbers; 0 where it has none.
+    pub(crate) fn number(&self, property: &str) -> Result<u64, StateFault> {
+        Ok(self.rocks.property_int_value(property)?.unwrap_or(0))
+    }
+
+    /// Bytes of blocks in memory.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        self.cache.get_usage() as u64
+    }
+
+    /// Whether a write would have to wait for flushes or compactions.
+    fn is_stalled(&self) -> Result<bool, StateFault> {
+        Ok(self.number("rocksdb.is-write-stopped")? != 0 || self.number("rocksdb.actual-delayed-write-rate")? != 0)
+    }
+}
+
+/// Key and value of a row.
+pub(crate) type Row = (Vec<u8>, Vec<u8>);
+
+/// The rows as of now. Consistent for the one task that writes them.
+pub(crate) struct LatestView<'d>(pub(crate) &'d DB);
+
+impl View for LatestView<'_> {
+    fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        self.0.get(row_key).map_err(read_fault)
+    }
+
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        scan(self.0.raw_iterator_opt(range_options(start, end)), start, limit)
+    }
+}
+
+/// Up to `limit` rows from `start` on of an iterator that knows its end.
+pub(crate) fn scan<D: rocksdb::DBAccess>(
+    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
+    start: &[u8],
+    limit: usize,
+) -> Result<Vec<Row>, Fault> {
+    let mut found = Vec::new();
+    rows.seek(start);
+    while found.len() < limit {
+        let Some((key, value)) = rows.item() else { break };
+        found.push((key.to_vec(), value.to_vec()));
+        rows.next();
+    }
+    rows.status().map_err(read_fault)?;
+    Ok(found)
+}
+
+/// Read options for rows of `[start, end)`.
+pub(crate) fn range_options(start: &[u8], end: &[u8]) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_iterate_lower_bound(start);
+    options.set_iterate_upper_bound(end);
+    options
+}
+
+/// A failed read, in the machine's words.
+pub(crate) fn read_fault(error: rocksdb::Error) -> Fault {
+    Fault::Read(error.into_string())
+}
+
+/// Decodes an applied row; no row is an empty store.
+pub(crate) fn decode_applied(row: Option<&[u8]>) -> Result<AppliedRecord, StateFault> {
+    match row {
+        Some(row) => codec::decode(row).map_err(|error| StateFault(format!("the applied row is damaged: {error}"))),
+        None => Ok(empty_record()),
+    }
+}
+
+/// The applied row of a store that has applied nothing.
+fn empty_record() -> AppliedRecord {
+    let membership = MembershipRecord { configs: Vec::new(), nodes: BTreeMap::new() };
+    let membership = StoredMembershipRecord { log_id: None, membership };
+    AppliedRecord { log_id: None, membership, vars: Vars::default() }
+}
+
+fn write_batch(writes: &[Write], record: &AppliedRecord) -> WriteBatch {
+    let applied_row = codec::encode(record);
+    let bytes: usize = writes.iter().map(write_bytes).sum();
+    let mut batch = WriteBatch::with_capacity_bytes(64 + bytes + applied_row.len());
+    for write in writes {
+        match write {
+            Write::Put { key, value } => batch.put(key, value),
+            Write::Delete { key } => batch.delete(key),
+            Write::DeleteRange { start, end } => batch.delete_range(start, end),
+        }
+    }
+    batch.put(APPLIED_KEY, applied_row);
+    batch
+}
+
+/// About what a write takes in a batch.
+fn write_bytes(write: &Write) -> usize {
+    match write {
+        Write::Put { key, value } => 12 + key.len() + value.len(),
+        Write::Delete { key } => 8 + key.len(),
+        Write::DeleteRange { start, end } => 12 + start.len() + end.len(),
+    }
+}
+
+/// Whether this is a runtime whose worker threads can be told that one of them is about to block.
+fn is_on_worker_of_many() -> bool {
+    tokio::runtime::Handle::try_current()
+        .is_ok_and(|handle| handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread)
+}
+
+/// RocksDB for small rows, many point reads that find nothing (request ids, new keys), one writer.
+fn options(cache: &Cache) -> Options {
+    let mut options = Options::default();
+    // One column family needs no atomic flush; should a second ever be added, forgetting this would corrupt.
+    options.set_atomic_flush(true);
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES);
+    options.set_max_write_buffer_number(WRITE_BUFFERS_MAX);
+    options.set_memtable_prefix_bloom_ratio(0.1);
+    options.set_memtable_whole_key_filtering(true);
+    options.set_allow_concurrent_memtable_write(false);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_max_background_jobs(2);
+    options.set_bytes_per_sync(1 << 20);
+    options.set_max_open_files(OPEN_FILES_MAX);
+    options.set_keep_log_file_num(2);
+    options.set_max_log_file_size(1 << 20);
+    options.set_log_level(LogLevel::Warn);
+    options.set_block_based_table_factory(&table_options(cache));
+    options
+}
+
+fn table_options(cache: &Cache) -> BlockBasedOptions {
+    let mut options = BlockBasedOptions::default();
+    options.set_block_cache(cache);
+    options.set_block_size(8 << 10);
+    options.set_bloom_filter(10.0, false);
+    options.set_optimize_filters_for_memory(true);
+    // Counted in the cache, so that memory stays within it however large the state grows.
+    options.set_cache_index_and_filter_blocks(true);
+    options.set_cache_index_and_filter_blocks_with_high_priority(true);
+    options.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    options
+}

@@ -1,0 +1,120 @@
+//! Installing a snapshot in place of the live state.
+//!
+//! Owns the order of the steps, each of which leaves the old or the new state after a crash: build a database beside
+//! the live one, open and check it, switch the pointer file, switch the readers, keep the snapshot as the current one,
+//! drop the old database. The snapshot's own files are never opened for writing: tables are shared by hard link, which
+//! is safe since they never change, and the rest is copied.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::db::Db;
+use super::files;
+use super::home::UNFINISHED_PREFIX;
+use super::shared::Shared;
+use super::snapshot::{SnapshotHandle, is_table_file, write_manifest};
+use super::types::StateFault;
+use crate::raft::wire::SnapshotMetaRecord;
+
+/// How often the old database is tried to be closed while somebody still reads from it.
+const CLOSE_POLL: Duration = Duration::from_millis(10);
+
+/// Installs a snapshot, durably. Blocks for milliseconds: the files are in place already. An error before the pointer
+/// was switched leaves the old state; the node stops either way.
+pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
+    if snapshot.manifest().meta != *meta {
+        let found = &snapshot.manifest().meta;
+        return Err(StateFault(format!("the snapshot covers {found:?}, openraft expects {meta:?}")));
+    }
+    let applied = shared.applied().log_id;
+    if applied > meta.last_log_id {
+        return Err(StateFault(format!("the snapshot covers {:?}, the state is at {applied:?}", meta.last_log_id)));
+    }
+    let old = shared.db_owned();
+    let dir = shared.home.next_db(&old.dir);
+    files::remove_tree(&dir)?;
+    link_files(snapshot, &dir)?;
+    let fresh = Db::open(&dir)?;
+    let applied = fresh.applied()?;
+    if (applied.log_id, &applied.membership) != (meta.last_log_id, &meta.last_membership) {
+        return Err(StateFault(format!(
+            "the snapshot's manifest says {meta:?}, its state is at {:?} with {:?}",
+            applied.log_id, applied.membership
+        )));
+    }
+    remember_checksums(&fresh, snapshot);
+    files::sync_dir(&dir)?;
+    files::sync_dir(shared.state_dir())?;
+    fail::fail_point!("install-before-pointer");
+    shared.home.point_to(&dir)?;
+    fail::fail_point!("install-after-pointer");
+    drop(old);
+    let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
+    shared.keys.wake_all();
+    shared.note_durable()?;
+    keep(shared, snapshot)?;
+    close_when_unused(old)
+}
+
+/// Gives the database directory all files of the snapshot.
+fn link_files(snapshot: &SnapshotHandle, dir: &Path) -> Result<(), StateFault> {
+    fs::create_dir(dir).map_err(files::named(dir))?;
+    for file in &snapshot.manifest().files {
+        let (from, to) = (snapshot.dir().join(&file.name), dir.join(&file.name));
+        if is_table_file(&file.name) {
+            files::link_or_copy(&from, &to)?;
+        } else {
+            files::copy_durably(&from, &to)?;
+        }
+    }
+    Ok(files::sync_dir(dir)?)
+}
+
+/// The tables have known checksums already.
+fn remember_checksums(fresh: &Db, snapshot: &SnapshotHandle) {
+    let tables = snapshot.manifest().files.iter().filter(|file| is_table_file(&file.name));
+    *fresh.checksums.lock() = tables.map(|file| ((file.name.clone(), file.bytes), file.checksum)).collect();
+}
+
+/// Makes the snapshot the current one under the store's own snapshot directory, for peers and for the next start.
+fn keep(shared: &Shared, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
+    let dir = shared.home.snapshots().join(snapshot.manifest().dir_name());
+    if snapshot.dir() == dir {
+        shared.adopt_snapshot(snapshot);
+        return Ok(());
+    }
+    let unfinished = shared.home.snapshots().join(format!("{UNFINISHED_PREFIX}installed"));
+    files::remove_tree(&unfinished)?;
+    link_files(snapshot, &unfinished)?;
+    write_manifest(&unfinished, snapshot.manifest())?;
+    files::sync_dir(&unfinished)?;
+    // Left by an earlier installation of the same snapshot, if it is there at all.
+    files::remove_tree(&dir)?;
+    fs::rename(&unfinished, &dir).map_err(files::named(&dir))?;
+    files::sync_dir(files::parent(&dir))?;
+    shared.adopt_snapshot(&SnapshotHandle::new(dir, snapshot.manifest().clone()));
+    Ok(())
+}
+
+/// Closes the old database and removes its files once the last reader is done with it, on a thread of its own, since
+/// closing flushes. A crash before that leaves it to the next start.
+fn close_when_unused(mut old: Arc<Db>) -> Result<(), StateFault> {
+    let close = move || {
+        let db = loop {
+            match Arc::try_unwrap(old) {
+                Ok(db) => break db,
+                Err(shared) => old = shared,
+            }
+            std::thread::sleep(CLOSE_POLL);
+        };
+        let dir = db.dir.clone();
+        drop(db);
+        if let Err(error) = files::remove_tree(&dir) {
+            tracing::warn!(%error, "the former state could not be removed; the next start tries again");
+        }
+    };
+    std::thread::Builder::new().name("state-close".into()).spawn(close)?;
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Reads beside the state machine.
+//!
+//! Owns the handle that everything else in the node reads the state through. Never writes, and never waits for the
+//! state machine: see [`super::shared`] for how a read gets its exact position.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::listing;
+use super::retention;
+use super::shared::{Shared, position_of};
+use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
+use crate::codec;
+use crate::keyspace::request::KeptReply;
+use crate::keyspace::{bucket, entry, family, family_range, history, request};
+use crate::machine;
+use crate::types::{ClusterMillis, Command, Key, Reply, RequestId, Revision};
+
+/// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
+/// across the installation of a snapshot.
+///
+/// Point reads take microseconds and may be called on a runtime's worker. [`Self::list`], [`Self::count`],
+/// [`Self::get_at`] on cold data and [`Self::flush`] may take long: call them where blocking is allowed.
+#[derive(Clone)]
+pub struct StateReader {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl StateReader {
+    /// Reads one key as of now.
+    pub fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+        self.shared.read_row(&entry::row_key(key.as_bytes()), |at, row| {
+            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
+            let entry = row.filter(|row| !row.is_expired_at(at.clock)).map(|row| row.to_entry());
+            Ok(KeyRead { at, entry })
+        })
+    }
+
+    /// Reads one key as it was at `revision`.
+    pub fn get_at(&self, key: &Key, revision: Revision) -> Result<PastRead, StateFault> {
+        self.shared.with_moment(|moment| {
+            if revision < moment.at.oldest_revision {
+                return Ok(PastRead::Compacted(moment.at));
+            }
+            if revision > moment.at.revision {
+                return Ok(PastRead::Future(moment.at));
+            }
+            let current = moment.snapshot.get_pinned(entry::row_key(key.as_bytes()))?;
+            let entry = history::read_at::<StateFault>(key.as_bytes(), revision, current.as_deref(), |_, _| {
+                let (start, end) = family_range(family::HISTORY);
+                listing::newest_between(&mut moment.rows(&start, &end), key.as_bytes(), revision)
+            })?;
+            Ok(PastRead::Found(KeyRead { at: ReadPosition { revision, ..moment.at }, entry }))
+        })
+    }
+
+    /// Lists a range. Takes time in proportion to what it walks over: expired entries that are not buried yet, and in
+    /// the past every key of the range that has history.
+    pub fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
+        self.shared.with_moment(|moment| listing::list(moment, query))
+    }
+
+    /// Counts the live entries of `[start, end)` at `revision`, by scanning. `limit`, `bytes_max` etc. do not apply.
+    /// Where the revision cannot be read, the position is the current one and the count 0.
+    pub fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+        self.shared.with_moment(|moment| listing::count(moment, query))
+    }
+
+    /// The kept answer of a request id.
+    pub fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
+        self.shared.with_moment(|moment| {
+            let live = bucket::oldest_live(moment.at.clock)..=bucket::at(moment.at.clock);
+            for bucket in live.rev() {
+                if let Some(row) = moment.snapshot.get_pinned(request::row_key(bucket, &id.0))? {
+                    let kept: KeptReply = codec::decode(&row)?;
+                    return Ok((moment.at, Some(kept.reply)));
+                }
+            }
+            Ok((moment.at, None))
+        })
+    }
+
+    /// Evaluates a command against the state as of now and throws the writes away.
+    pub fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        self.shared.with_moment(|moment| Ok(machine::evaluate(moment, &moment.record.vars, moment.at.index, command)?))
+    }
+
+    /// The applied position with membership and digest.
+    pub fn applied(&self) -> AppliedState {
+        let record = self.shared.applied();
+        AppliedState {
+            log_id: record.log_id,
+            at: position_of(&record),
+            wall: record.vars.wall,
+            digest: record.vars.digest(),
+            membership: record.membership,
+        }
+    }
+
+    /// Current position; cheaper than [`Self::applied`].
+    pub fn position(&self) -> ReadPosition {
+        self.shared.position()
+    }
+
+    /// Waits until `index` is applied here and visible to reads. Returns at once where it is.
+    pub async fn wait_applied(&self, index: u64) {
+        self.shared.applied_mark.wait(index).await;
+    }
+
+    /// Waits until `revision` is reached here.
+    pub async fn wait_revision(&self, revision: Revision) {
+        self.shared.revision_mark.wait(revision).await;
+    }
+
+    /// Waits for a change of `key` after `seen` (a `mod_revision`, or the revision of a read that found nothing), for
+    /// at most `wait`; then the caller reads again. Spurious returns are allowed, missed changes are not.
+    ///
+    /// An entry that expires is a change once the leader's expiry has buried it.
+    pub async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
+        let ticket = self.shared.keys.register(key);
+        let notified = ticket.notified();
+        match self.has_changed_since(key, seen) {
+            // At the end of the time the caller reads again, as after a change.
+            Ok(false) => drop(tokio::time::timeout(wait, notified).await),
+            Ok(true) => {}
+            // The caller's own read will report it.
+            Err(fault) => tracing::warn!(%fault, "a key could not be checked for changes"),
+        }
+    }
+
+    /// The first pending deadline, if any: the leader proposes expiry when it is due.
+    pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
+        self.shared.with_moment(retention::first_deadline)
+    }
+
+    /// Up to which revision history can be compacted under the retention rule: keep what is younger than `keep_ms` of
+    /// cluster clock and the last `keep_revisions`, whichever keeps more. `None` when there is nothing to do.
+    pub fn compactable_to(&self, keep_ms: u64, keep_revisions: u64) -> Result<Option<Revision>, StateFault> {
+        self.shared.with_moment(|moment| retention::compactable_to(moment, keep_ms, keep_revisions))
+    }
+
+    /// The applied index that would survive a crash of the machine; 0 also while nothing would. The log must keep
+    /// every entry after it.
+    pub fn durable_index(&self) -> u64 {
+        self.shared.durable_index()
+    }
+
+    /// Sets who is told whenever [`Self::durable_index`] grows; it is told the present one at once, unless nothing is
+    /// durable. It is called on whatever thread notices and must be quick: the log's `set_durable_state_index`.
+    pub fn on_durable(&self, hook: Arc<dyn Fn(u64) + Send + Sync>) {
+        self.shared.set_durable_hook(hook);
+    }
+
+    /// Makes all that is applied durable; gives the durable index. For a graceful stop. Blocks.
+    pub fn flush(&self) -> Result<u64, StateFault> {
+        self.shared.flush()
+    }
+
+    /// The directory that [`super::snapshot::SnapshotReceiver::begin`] takes.
+    pub fn state_dir(&self) -> &Path {
+        self.shared.state_dir()
+    }
+
+    /// Numbers for metrics.
+    pub fn stats(&self) -> Result<StateStats, StateFault> {
+        let db = self.shared.db_owned();
+        let snapshot = self.shared.current_snapshot();
+        Ok(StateStats {
+            applied_index: self.position().index,
+            durable_index: self.durable_index(),
+            rows_estimate: db.number("rocksdb.estimate-num-keys")?,
+            memtable_bytes: db.number("rocksdb.cur-size-all-mem-tables")?,
+            table_bytes: db.number("rocksdb.live-sst-files-size")?,
+            block_cache_bytes: db.cache_bytes(),
+            compaction_debt_bytes: db.number("rocksdb.estimate-pending-compaction-bytes")?,
+            snapshot_index: snapshot.as_ref().map(|snapshot| snapshot.manifest().index()),
+            snapshot_bytes: snapshot.map_or(0, |snapshot| snapshot.manifest().total_bytes()),
+            watched_keys: self.shared.keys.len() as u64,
+        })
+    }
+
+    /// Whether `key` changed after `seen`; also `true` where that is no longer known. The newest version of a key is its
+    /// current entry or, once removed, its tombstone.
+    fn has_changed_since(&self, key: &Key, seen: Revision) -> Result<bool, StateFault> {
+        let (at, newest) = self.shared.read_row(&entry::row_key(key.as_bytes()), |at, row| {
+            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
+            Ok((at, row.map(|row| row.meta.mod_revision)))
+        })?;
+        if let Some(newest) = newest {
+            return Ok(newest > seen);
+        }
+        if at.oldest_revision > seen {
+            return Ok(true);
+        }
+        self.shared.with_moment(|moment| {
+            let (after, _) = history::bounds_up_to(key.as_bytes(), 0);
+            let (_, last) = history::bounds_up_to(key.as_bytes(), Revision::MAX);
+            let mut rows = moment.rows(&after, &family_range(family::HISTORY).1);
+            rows.seek_for_prev(last);
+            rows.status()?;
+            let newest = rows.key().map(history::decode_key).transpose()?;
+            Ok(newest.is_some_and(|(_, revision)| revision > seen))
+        })
+    }
+}
+
+fn damaged(key: &Key, error: &codec::CodecError) -> StateFault {
+    StateFault(format!("the entry of key {key} is damaged: {error}"))
+}

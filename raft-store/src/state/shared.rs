@@ -1,0 +1,279 @@
+//! What the state machine, its readers and the background thread share.
+//!
+//! Owns the publication of each applied group: readers see all of it or nothing. Knows nothing of what a row means.
+//!
+//! A counter stands around each change of the state: odd while it happens. A reader that finds the same even number
+//! before and after its one RocksDB read knows that the published position is exactly that of what it read, without a
+//! lock. A reader that does not takes a RocksDB snapshot and reads the position from the applied row in it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use arc_swap::{ArcSwap, Guard};
+use parking_lot::Mutex;
+use rocksdb::{DBPinnableSlice, ReadOptions, Snapshot};
+
+use super::db::{self, Db};
+use super::home::Home;
+use super::snapshot::SnapshotHandle;
+use super::types::{ReadPosition, StateFault};
+use super::watchers::{KeyWatch, Watermark};
+use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use crate::machine::{Fault, View};
+use crate::types::{Key, Revision};
+
+/// How often a point read tries without a lock before it takes a RocksDB snapshot.
+const READ_TRIES: usize = 4;
+
+type DurableHook = Arc<dyn Fn(u64) + Send + Sync>;
+
+pub(crate) struct Shared {
+    pub(crate) home: Home,
+    db: ArcSwap<Db>,
+    /// Even while the state stands still.
+    sequence: AtomicU64,
+    position: PublishedPosition,
+    applied: Mutex<AppliedRecord>,
+    pub(crate) applied_mark: Watermark,
+    pub(crate) revision_mark: Watermark,
+    pub(crate) keys: KeyWatch,
+    /// Index after the last durable entry, so that 0 is none.
+    durable: AtomicU64,
+    /// Held while a new durable index is told, so that the hook hears them in order.
+    durable_hook: Mutex<Option<DurableHook>>,
+    snapshot: Mutex<Option<SnapshotHandle>>,
+}
+
+/// A [`ReadPosition`] that is only meaningful between two equal even sequence numbers.
+struct PublishedPosition {
+    index: AtomicU64,
+    revision: AtomicU64,
+    clock: AtomicU64,
+    oldest_revision: AtomicU64,
+}
+
+impl PublishedPosition {
+    fn load(&self) -> ReadPosition {
+        ReadPosition {
+            index: self.index.load(Ordering::Relaxed),
+            revision: self.revision.load(Ordering::Relaxed),
+            clock: self.clock.load(Ordering::Relaxed),
+            oldest_revision: self.oldest_revision.load(Ordering::Relaxed),
+        }
+    }
+
+    fn store(&self, at: ReadPosition) {
+        self.index.store(at.index, Ordering::Relaxed);
+        self.revision.store(at.revision, Ordering::Relaxed);
+        self.clock.store(at.clock, Ordering::Relaxed);
+        self.oldest_revision.store(at.oldest_revision, Ordering::Relaxed);
+    }
+}
+
+/// The position an applied row speaks of.
+pub(crate) fn position_of(record: &AppliedRecord) -> ReadPosition {
+    ReadPosition {
+        index: record.log_id.map_or(0, |id| id.index),
+        revision: record.vars.revision,
+        clock: record.vars.clock,
+        oldest_revision: record.vars.oldest_revision,
+    }
+}
+
+/// Index after the last entry applied; 0 where there is none.
+fn index_after(record: &AppliedRecord) -> u64 {
+    record.log_id.map_or(0, |id| id.index + 1)
+}
+
+impl Shared {
+    pub(crate) fn new(home: Home, db: Db, snapshot: Option<SnapshotHandle>) -> Result<Self, StateFault> {
+        let record = db.applied()?;
+        let at = position_of(&record);
+        let position = PublishedPosition {
+            index: AtomicU64::new(at.index),
+            revision: AtomicU64::new(at.revision),
+            clock: AtomicU64::new(at.clock),
+            oldest_revision: AtomicU64::new(at.oldest_revision),
+        };
+        Ok(Self {
+            home,
+            db: ArcSwap::from_pointee(db),
+            sequence: AtomicU64::new(0),
+            position,
+            applied_mark: Watermark::new(at.index),
+            revision_mark: Watermark::new(at.revision),
+            keys: KeyWatch::new(),
+            durable: AtomicU64::new(index_after(&record)),
+            applied: Mutex::new(record),
+            durable_hook: Mutex::new(None),
+            snapshot: Mutex::new(snapshot),
+        })
+    }
+
+    /// The live database, for a short while.
+    pub(crate) fn db(&self) -> Guard<Arc<Db>> {
+        self.db.load()
+    }
+
+    /// The live database, for long work.
+    pub(crate) fn db_owned(&self) -> Arc<Db> {
+        self.db.load_full()
+    }
+
+    /// The applied row as published last.
+    pub(crate) fn applied(&self) -> AppliedRecord {
+        self.applied.lock().clone()
+    }
+
+    /// The position published last.
+    pub(crate) fn position(&self) -> ReadPosition {
+        position_of(&self.applied.lock())
+    }
+
+    /// Carries out a change of the state and publishes its position; then wakes who waits for it, but for the keys.
+    /// There must be one caller at a time. After an error the counter stays odd: what the database holds is what the
+    /// applied row in it says, and readers go by that.
+    pub(crate) fn publish<T>(
+        &self,
+        record: &AppliedRecord,
+        change: impl FnOnce() -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        let before = self.sequence.load(Ordering::Relaxed);
+        if before % 2 == 1 {
+            return Err(StateFault("an earlier change of the state failed".into()));
+        }
+        self.sequence.store(before + 1, Ordering::Relaxed);
+        // A reader that sees anything of the change also sees the odd number.
+        fence(Ordering::SeqCst);
+        let changed = change()?;
+        let at = position_of(record);
+        self.position.store(at);
+        self.applied.lock().clone_from(record);
+        self.sequence.store(before + 2, Ordering::Release);
+        self.applied_mark.reach(at.index);
+        self.revision_mark.reach(at.revision);
+        Ok(changed)
+    }
+
+    /// Puts another database in place of the live one; gives the old one. Only within [`Self::publish`].
+    pub(crate) fn swap_db(&self, fresh: Db) -> Arc<Db> {
+        self.db.swap(Arc::new(fresh))
+    }
+
+    /// Wakes who waits for these keys.
+    pub(crate) fn wake_keys(&self, changed: &[(Key, Revision)]) {
+        self.keys.wake(changed);
+    }
+
+    /// Reads one row together with the exact position of the state it belongs to.
+    pub(crate) fn read_row<T>(
+        &self,
+        row_key: &[u8],
+        read: impl Fn(ReadPosition, Option<&[u8]>) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        for _ in 0..READ_TRIES {
+            let before = self.sequence.load(Ordering::Acquire);
+            if before % 2 == 1 {
+                std::hint::spin_loop();
+                continue;
+            }
+            let db = self.db.load();
+            let at = self.position.load();
+            let row: Option<DBPinnableSlice<'_>> = db.rocks.get_pinned(row_key)?;
+            fence(Ordering::Acquire);
+            if self.sequence.load(Ordering::Relaxed) == before {
+                return read(at, row.as_deref());
+            }
+        }
+        self.with_moment(|moment| read(moment.at, moment.snapshot.get_pinned(row_key)?.as_deref()))
+    }
+
+    /// Reads any number of rows of one state.
+    pub(crate) fn with_moment<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>,
+    ) -> Result<T, StateFault> {
+        let db = self.db.load_full();
+        let snapshot = db.rocks.snapshot();
+        let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY)?.as_deref())?;
+        let at = position_of(&record);
+        read(&Moment { snapshot, record, at })
+    }
+
+    /// Looks how far the durable state is and tells the hook if it moved.
+    pub(crate) fn note_durable(&self) -> Result<u64, StateFault> {
+        let hook = self.durable_hook.lock();
+        let after = index_after(&self.db.load_full().durable()?);
+        let before = self.durable.swap(after, Ordering::AcqRel);
+        assert!(after >= before, "the durable state went back from before index {before} to before {after}");
+        if let Some(hook) = hook.as_ref().filter(|_| after > before) {
+            hook(after - 1);
+        }
+        Ok(after.saturating_sub(1))
+    }
+
+    /// Makes all that is applied durable.
+    pub(crate) fn flush(&self) -> Result<u64, StateFault> {
+        self.db.load_full().flush()?;
+        self.note_durable()
+    }
+
+    pub(crate) fn durable_index(&self) -> u64 {
+        self.durable.load(Ordering::Acquire).saturating_sub(1)
+    }
+
+    /// Sets who is told of the durable index; it is told at once, unless nothing is durable.
+    pub(crate) fn set_durable_hook(&self, hook: DurableHook) {
+        let mut place = self.durable_hook.lock();
+        if let Some(index) = self.durable.load(Ordering::Acquire).checked_sub(1) {
+            hook(index);
+        }
+        *place = Some(hook);
+    }
+
+    pub(crate) fn current_snapshot(&self) -> Option<SnapshotHandle> {
+        self.snapshot.lock().clone()
+    }
+
+    /// Makes a complete snapshot the current one, unless the current one covers more.
+    pub(crate) fn adopt_snapshot(&self, fresh: &SnapshotHandle) {
+        let mut current = self.snapshot.lock();
+        if current.as_ref().is_some_and(|old| old.manifest().meta.last_log_id > fresh.manifest().meta.last_log_id) {
+            return;
+        }
+        fresh.keep();
+        if let Some(old) = current.replace(fresh.clone()).filter(|old| old.dir() != fresh.dir()) {
+            old.supersede();
+        }
+    }
+
+    pub(crate) fn state_dir(&self) -> &Path {
+        &self.home.0
+    }
+}
+
+/// The state at one position, whatever is applied meanwhile.
+pub(crate) struct Moment<'d> {
+    pub(crate) snapshot: Snapshot<'d>,
+    pub(crate) record: AppliedRecord,
+    pub(crate) at: ReadPosition,
+}
+
+impl Moment<'_> {
+    /// An iterator over the rows of `[start, end)`.
+    pub(crate) fn rows(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
+        let options: ReadOptions = db::range_options(start, end);
+        self.snapshot.raw_iterator_opt(options)
+    }
+}
+
+impl View for Moment<'_> {
+    fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        self.snapshot.get(row_key).map_err(db::read_fault)
+    }
+
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
+        db::scan(self.rows(start, end), start, limit)
+    }
+}

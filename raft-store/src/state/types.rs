@@ -1,0 +1,216 @@
+//! What the state store is asked and what it answers.
+//!
+//! Owns the public vocabulary of reads, faults, options and numbers for the operator. Never touches the disk.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::machine::Fault;
+use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
+use crate::types::{ClusterMillis, Entry, Key, Revision};
+
+/// A fault of this node's own disk or state: damage, I/O. Never something a client caused. The node must stop.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("state store: {0}")]
+pub struct StateFault(pub String);
+
+impl From<Fault> for StateFault {
+    fn from(fault: Fault) -> Self {
+        Self(fault.to_string())
+    }
+}
+
+impl From<rocksdb::Error> for StateFault {
+    fn from(error: rocksdb::Error) -> Self {
+        Self(error.into_string())
+    }
+}
+
+impl From<io::Error> for StateFault {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<crate::codec::CodecError> for StateFault {
+    fn from(error: crate::codec::CodecError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<StateFault> for io::Error {
+    fn from(fault: StateFault) -> Self {
+        io::Error::other(fault)
+    }
+}
+
+/// Why the state did not open. The node must not start; the text names the file or directory.
+#[derive(Debug, thiserror::Error)]
+pub enum StateOpenError {
+    /// The file system refused something.
+    #[error("state storage at {path}: {source}")]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What is there is not what this store wrote.
+    #[error("state storage damaged: {path}: {reason}")]
+    Damaged {
+        /// File or directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// How to open the state store.
+#[derive(Debug, Clone)]
+pub struct StateOptions {
+    /// This node; decides when its turn is to build a snapshot, so that nodes do not all build at once.
+    pub node_id: u64,
+    /// Applied entries between two snapshots. Ask for one (openraft's snapshot policy) four times as often: the store
+    /// declines unless it is this node's turn. 0 grants every wish.
+    pub snapshot_entries_min: u64,
+    /// How long applied entries may stay out of the durable state: bounds the replay after a crash.
+    pub flush_every: Duration,
+    /// How often the store looks whether RocksDB flushed by itself, and tells [`super::StateReader::on_durable`].
+    pub durable_poll: Duration,
+    /// A state of at most this many bytes is read whole at open and compared with its digest. Damage in a larger one
+    /// is found where it is read.
+    pub verify_bytes_max: u64,
+    /// Free disk below which a snapshot that is not forced is not built.
+    pub snapshot_free_bytes_min: u64,
+}
+
+impl StateOptions {
+    /// The options of a production node.
+    pub fn new(node_id: u64) -> Self {
+        Self {
+            node_id,
+            snapshot_entries_min: 40_000,
+            flush_every: Duration::from_secs(30),
+            durable_poll: Duration::from_secs(1),
+            verify_bytes_max: 256 << 20,
+            snapshot_free_bytes_min: 256 << 20,
+        }
+    }
+}
+
+/// Where a read was evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadPosition {
+    /// Last applied log index; 0 also while nothing was applied.
+    pub index: u64,
+    /// Revision there.
+    pub revision: Revision,
+    /// Cluster clock there.
+    pub clock: ClusterMillis,
+    /// Oldest revision that can still be read; reads below it are compacted.
+    pub oldest_revision: Revision,
+}
+
+/// The answer to a read of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRead {
+    /// Where it was evaluated. For a read in the past, `at.revision` is the revision asked for.
+    pub at: ReadPosition,
+    /// The entry, unless missing or expired at that position. Expiry is not judged for a read in the past: there an
+    /// entry counts until something superseded or removed it, so that the answer is always the same.
+    pub entry: Option<Entry>,
+}
+
+/// The answer to a read in the past.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PastRead {
+    /// The entry as it was, if there was one.
+    Found(KeyRead),
+    /// The revision is below `at.oldest_revision`.
+    Compacted(ReadPosition),
+    /// The revision is above `at.revision`.
+    Future(ReadPosition),
+}
+
+/// What to list.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    /// First key, inclusive; empty for the very first.
+    pub start: Vec<u8>,
+    /// End key, exclusive; `None` for no end.
+    pub end: Option<Vec<u8>>,
+    /// At this revision; `None` for the current one.
+    pub revision: Option<Revision>,
+    /// Most entries returned.
+    pub limit: usize,
+    /// Stop before more than this many bytes of keys and values are gathered (at least one entry is returned).
+    pub bytes_max: usize,
+    /// Leave the values out (empty `data`).
+    pub keys_only: bool,
+    /// From the end backwards.
+    pub reverse: bool,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone)]
+pub struct ListPage {
+    /// Where it was evaluated; `at.revision` is the revision asked for, where one was.
+    pub at: ReadPosition,
+    /// Keys and entries in the order asked for.
+    pub entries: Vec<(Key, Entry)>,
+    /// Whether the range holds more after the last entry.
+    pub more: bool,
+}
+
+/// The answer to a listing.
+#[derive(Debug, Clone)]
+pub enum ListRead {
+    /// A page.
+    Page(ListPage),
+    /// The revision is below `at.oldest_revision`.
+    Compacted(ReadPosition),
+    /// The revision is above `at.revision`.
+    Future(ReadPosition),
+}
+
+/// Everything known of the applied position, for status, metrics and peers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppliedState {
+    /// Last applied entry.
+    pub log_id: Option<LogIdRecord>,
+    /// Membership in force there.
+    pub membership: StoredMembershipRecord,
+    /// Revision, clock, oldest revision there.
+    pub at: ReadPosition,
+    /// Wall clock there.
+    pub wall: u64,
+    /// Digest of all replicated state there.
+    pub digest: u128,
+}
+
+/// Numbers for metrics. Sizes are RocksDB's own and approximate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateStats {
+    /// Last applied log index.
+    pub applied_index: u64,
+    /// Applied index that would survive a crash.
+    pub durable_index: u64,
+    /// Rows of all kinds.
+    pub rows_estimate: u64,
+    /// Bytes of all memtables.
+    pub memtable_bytes: u64,
+    /// Bytes of the live table files.
+    pub table_bytes: u64,
+    /// Bytes of blocks in memory.
+    pub block_cache_bytes: u64,
+    /// Bytes that compaction has to rewrite to catch up.
+    pub compaction_debt_bytes: u64,
+    /// Index of the current snapshot, if there is one.
+    pub snapshot_index: Option<u64>,
+    /// Bytes of the current snapshot; most of them are shared with the live files.
+    pub snapshot_bytes: u64,
+    /// Keys somebody waits on.
+    pub watched_keys: u64,
+}
