@@ -1,7 +1,7 @@
 //! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
 
 use bincode::{Decode, Encode};
-use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
+use quorate_store::raft::wire::{LogIdRecord, MembershipRecord, MemberRecord};
 use quorate_store::types::Reply;
 
 /// A question from one node to another.
