@@ -28,6 +28,8 @@ fn the_defaults_are_those_of_the_help() {
     assert_eq!((config.election_min, config.election_max), (Duration::from_millis(250), Duration::from_millis(400)));
     assert_eq!(config.body_bytes_max, limits::BODY_BYTES_MAX_DEFAULT);
     let help = <Args as clap::CommandFactory>::command().render_long_help().to_string();
+    // The help is wrapped to the width of a terminal.
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for default in ["127.0.0.1:7100", "2162688", "900000", "4096", "67108864", "268435456", "100000", "20000"] {
         assert!(help.contains(&format!("[default: {default}")), "{default} is not in\n{help}");
     }
@@ -59,7 +61,11 @@ fn each_bad_setting_is_named_with_a_remedy() {
         (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,x=b:2"], "join", "not a node id"),
         (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,2=0.0.0.0:2"], "join", "wildcard"),
         (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,2=b"], "join", "no port"),
-        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1", "--peer-advertise", "b:1"], "peer_advertise", "leave one"),
+        (
+            &["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1", "--peer-advertise", "b:1"],
+            "peer_advertise",
+            "leave one",
+        ),
         (&["--dev", "--data-dir", "/d"], "data_dir", "leave out either"),
         (&["--dev", "--join", "1=a:1"], "join", "leave out either"),
         (&["--dev", "--client-listen", "localhost"], "client_listen", "127.0.0.1:7100"),
@@ -114,7 +120,9 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 fn an_unknown_or_unreadable_file_setting_is_refused_by_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("node.toml");
-    for (text, named) in [("hartbeat_ms = 1\n", "hartbeat_ms"), ("node_id = \"one\"\n", "node_id"), ("node_id 1", "node_id 1")] {
+    for (text, named) in
+        [("hartbeat_ms = 1\n", "hartbeat_ms"), ("node_id = \"one\"\n", "node_id"), ("node_id 1", "node_id 1")]
+    {
         std::fs::write(&path, text).expect("written");
         let error = parse(&["--config", path.to_str().expect("UTF-8")]).expect_err(text).to_string();
         assert!(error.contains(named) && error.contains("node.toml"), "{error}");

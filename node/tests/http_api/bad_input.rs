@@ -99,8 +99,20 @@ fn cases() -> Vec<Case<'static>> {
             "1",
             bad("header:If-Match"),
         ),
-        case("cas as If-None-Match", ("PUT", "/v1/kv/k"), &[JSON, ("If-None-Match", "\"1\"")], "1", bad("header:If-None-Match")),
-        case("delete what must not exist", ("DELETE", "/v1/kv/k"), &[("If-None-Match", "*")], "", bad("header:If-None-Match")),
+        case(
+            "cas as If-None-Match",
+            ("PUT", "/v1/kv/k"),
+            &[JSON, ("If-None-Match", "\"1\"")],
+            "1",
+            bad("header:If-None-Match"),
+        ),
+        case(
+            "delete what must not exist",
+            ("DELETE", "/v1/kv/k"),
+            &[("If-None-Match", "*")],
+            "",
+            bad("header:If-None-Match"),
+        ),
         case("delete with a body", ("DELETE", "/v1/kv/k"), &[JSON], "{}", bad("header:Content-Length")),
         case("300 levels", ("PUT", "/v1/kv/k"), &[JSON], deep.clone(), bad(DEEP.as_str())),
         case("duplicate keys", ("PUT", "/v1/kv/k"), &[JSON], r#"{"a":{"b":1,"b":2}}"#, bad("/a/b")),
@@ -114,10 +126,34 @@ fn cases() -> Vec<Case<'static>> {
         case("ttl is no number", ("PUT", "/v1/kv/k?ttl_ms=-1"), &[JSON], "1", bad("query:ttl_ms")),
         case("ttl of ages", ("PUT", "/v1/kv/k?ttl_ms=18446744073709551615"), &[JSON], "1", bad("query:ttl_ms")),
         case("switch is neither", ("PUT", "/v1/kv/k?dry_run=yes"), &[JSON], "1", bad("query:dry_run")),
-        case("empty idempotency key", ("DELETE", "/v1/kv/k"), &[("Idempotency-Key", "")], "", bad("header:Idempotency-Key")),
-        case("idempotency key with spaces", ("DELETE", "/v1/kv/k"), &[("Idempotency-Key", "a b")], "", bad("header:Idempotency-Key")),
-        case("timeout is no number", ("DELETE", "/v1/kv/k"), &[("Request-Timeout", "1s")], "", bad("header:Request-Timeout")),
-        case("timeout of nothing", ("DELETE", "/v1/kv/k"), &[("Request-Timeout", "0")], "", bad("header:Request-Timeout")),
+        case(
+            "empty idempotency key",
+            ("DELETE", "/v1/kv/k"),
+            &[("Idempotency-Key", "")],
+            "",
+            bad("header:Idempotency-Key"),
+        ),
+        case(
+            "idempotency key with spaces",
+            ("DELETE", "/v1/kv/k"),
+            &[("Idempotency-Key", "a b")],
+            "",
+            bad("header:Idempotency-Key"),
+        ),
+        case(
+            "timeout is no number",
+            ("DELETE", "/v1/kv/k"),
+            &[("Request-Timeout", "1s")],
+            "",
+            bad("header:Request-Timeout"),
+        ),
+        case(
+            "timeout of nothing",
+            ("DELETE", "/v1/kv/k"),
+            &[("Request-Timeout", "0")],
+            "",
+            bad("header:Request-Timeout"),
+        ),
         case("future revision", ("GET", "/v1/kv/k?revision=99"), &[], "", bad("query:revision")),
         case("negative revision", ("GET", "/v1/kv/k?revision=-1"), &[], "", bad("query:revision")),
         case("no such consistency", ("GET", "/v1/kv/k?consistency=strong"), &[], "", bad("query:consistency")),
@@ -194,6 +230,22 @@ async fn bad_input_is_told_by_field_and_nothing_is_written() {
 }
 
 #[tokio::test]
+async fn a_web_page_cannot_write_without_asking() {
+    let server = Server::start().await;
+    let origin = ("Origin", "https://elsewhere.example");
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let body = br#"{"op":"upsert","key":"k","value":1}"#;
+    for headers in [vec![origin, form], vec![origin], vec![origin, ("Content-Type", "text/plain")]] {
+        let response = server.ask("POST", "/v1/ops", &headers, body).await;
+        assert_eq!(response.problem().code, ErrorCode::UnsupportedMediaType, "{headers:?}");
+    }
+    assert_eq!(server.ask("POST", "/v1/cluster/transfer-leader", &[origin], b"").await.status, 415);
+    assert_eq!(server.ask("OPTIONS", "/v1/ops", &[origin], b"").await.header("access-control-allow-origin"), None);
+    assert_eq!(server.backend.commands(), []);
+    assert_eq!(server.ask("POST", "/v1/ops", &[origin, JSON], body).await.status, 200);
+}
+
+#[tokio::test]
 async fn the_largest_key_and_the_largest_values_are_taken() {
     let server = Server::start().await;
     // Each byte percent-encoded: the longest path there can be.
@@ -211,7 +263,9 @@ async fn the_largest_key_and_the_largest_values_are_taken() {
 #[tokio::test]
 async fn strange_keys_come_back_as_they_were_and_reach_no_header() {
     let server = Server::start().await;
-    for path in ["a%00b", "a%0d%0aX-Evil:%201", "..", "../..%2Fetc%2Fpasswd", "a//b", "%E2%80%AE", "a%22b", "with?", "%"] {
+    for path in
+        ["a%00b", "a%0d%0aX-Evil:%201", "..", "../..%2Fetc%2Fpasswd", "a//b", "%E2%80%AE", "a%22b", "with?", "%"]
+    {
         let path = path.replace('?', "%3F").replace("%\u{0}", "%25");
         let path = if path == "%" { "%25".to_owned() } else { path };
         let written = server.put_json(&format!("/v1/kv/{path}"), "1").await;

@@ -16,7 +16,8 @@ async fn the_openapi_document_has_every_route_method_and_error() {
         Route::ALL.into_iter().filter(|route| *route != Route::Unknown).map(Route::template).collect();
     assert_eq!(listed, routes);
     for route in Route::ALL.into_iter().filter(|route| *route != Route::Unknown) {
-        let methods: BTreeSet<_> = route.allow().split(", ").filter(|method| *method != "HEAD").map(str::to_lowercase).collect();
+        let methods: BTreeSet<_> =
+            route.allow().split(", ").filter(|method| *method != "HEAD").map(str::to_lowercase).collect();
         let item = paths[route.template()].as_object().expect("a path item");
         assert_eq!(item.keys().cloned().collect::<BTreeSet<_>>(), methods, "{route:?}");
         for (method, operation) in item {

@@ -100,7 +100,7 @@ async fn headers_and_parameters_become_the_right_command() {
     let server = Server::start().await;
     let value = || Value { kind: ContentKind::Json, data: b"1".to_vec() };
     let never = Expiry::Never;
-    let rows: [(&str, &str, Option<(&str, &str)>, Change, Expect, Expiry); 10] = [
+    let rows = [
         ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, never),
         ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Upsert(value()), Expect::Any, Expiry::After(9)),
         ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Upsert(value()), Expect::Any, never),
@@ -108,7 +108,14 @@ async fn headers_and_parameters_become_the_right_command() {
         ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Any, never),
         ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), never),
         ("PATCH", "/v1/kv/k", None, Change::Merge(b"{\"a\":1}".to_vec()), Expect::Any, Expiry::Keep),
-        ("PATCH", "/v1/kv/k?ttl_ms=0", Some(("If-Match", "*")), Change::Merge(b"{\"a\":1}".to_vec()), Expect::Present, never),
+        (
+            "PATCH",
+            "/v1/kv/k?ttl_ms=0",
+            Some(("If-Match", "*")),
+            Change::Merge(b"{\"a\":1}".to_vec()),
+            Expect::Present,
+            never,
+        ),
         ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::Any, Expiry::Keep),
         ("DELETE", "/v1/kv/k?prev", Some(("If-Match", "\"7\"")), Change::Remove, Expect::Cas(7), Expiry::Keep),
     ];
@@ -143,7 +150,12 @@ async fn ops_become_the_right_command() {
             Expect::Cas(7),
             Expiry::After(5),
         ),
-        (r#"{"op":"update","key":"k","patch":{"a":2}}"#, Change::Merge(br#"{"a":2}"#.to_vec()), Expect::Any, Expiry::Keep),
+        (
+            r#"{"op":"update","key":"k","patch":{"a":2}}"#,
+            Change::Merge(br#"{"a":2}"#.to_vec()),
+            Expect::Any,
+            Expiry::Keep,
+        ),
         (r#"{"op":"touch","key":"k","ttl_ms":0}"#, Change::Touch, Expect::Any, Expiry::Never),
         (r#"{"op":"remove","key":"k","cas":"7"}"#, Change::Remove, Expect::Cas(7), Expiry::Keep),
     ];

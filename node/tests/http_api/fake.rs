@@ -89,13 +89,15 @@ impl Fake {
     /// Puts an entry there without a command.
     pub fn seed(&self, key: &str, value: Value) -> u64 {
         let key = Key::new(key).expect("a key");
-        self.with(|state| state.apply(&WriteOp {
-            key,
-            expect: Expect::Any,
-            change: Change::Upsert(value),
-            expiry: Expiry::Never,
-            return_previous: false,
-        }));
+        self.with(|state| {
+            state.apply(&WriteOp {
+                key,
+                expect: Expect::Any,
+                change: Change::Upsert(value),
+                expiry: Expiry::Never,
+                return_previous: false,
+            })
+        });
         self.changed.notify_waiters();
         self.with(|state| state.revision)
     }
