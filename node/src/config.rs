@@ -6,6 +6,8 @@
 mod args;
 mod check;
 mod data_dir;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -66,6 +66,12 @@ pub const H2_PING_SECONDS: u64 = 20;
 /// is cut.
 pub const BODY_RATE_MIN_DEFAULT: u64 = 16 * 1024;
 
+/// How long, and for how many bytes, we go on reading from a peer after an answer that ends the connection early. A socket
+/// closed with unread bytes is reset, and the reset may overtake the answer.
+pub const LINGER_MS: u64 = 1_000;
+/// See [`LINGER_MS`].
+pub const LINGER_BYTES: usize = 4 * 1024 * 1024;
+
 /// What a client is told in `Retry-After`: elections take well under a second.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 

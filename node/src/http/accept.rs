@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -172,6 +173,9 @@ macro_rules! handler {
             let (api, busy) = (Arc::clone(&api), Busy::new(Arc::clone(&pulse)));
             async move {
                 let answer = api.handle(request).await;
+                if answer.as_ref().is_ok_and(|response| response.headers().contains_key(header::CONNECTION)) {
+                    busy.pulse().linger();
+                }
                 drop(busy);
                 answer
             }
@@ -202,6 +206,7 @@ macro_rules! drive {
                         Verdict::Idle => break ConnectionEnd::Idle,
                         Verdict::SlowHead => break ConnectionEnd::SlowHead,
                         Verdict::Stalled => break ConnectionEnd::Stalled,
+                        Verdict::Lingered => break ConnectionEnd::Closed,
                     }
                 }
             }

@@ -1,13 +1,13 @@
 //! Header names, pre-built values, and the reading of request headers.
 //!
-//! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id`, `If-Match`, `If-None-Match`, `Accept` and
-//! `Content-Type`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
+//! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id`, `Accept` and `Content-Type`; those of `If-Match`
+//! and `If-None-Match` are in `conditions`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, Method, header};
 use quorate_client::api::{Applied, ErrorCode};
 
 use super::error::Failure;
@@ -46,7 +46,7 @@ pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+j
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The one value of a header; `None` without it. Given twice, or not ASCII, it is an error.
-fn single<'a>(head: &'a Parts, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
+pub fn single<'a>(head: &'a Parts, name: &HeaderName) -> Result<Option<&'a str>, Failure> {
     let mut values = head.headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -55,7 +55,8 @@ fn single<'a>(head: &'a Parts, name: &HeaderName) -> Result<Option<&'a str>, Fai
     value.to_str().map(Some).map_err(|_| fault(name, "not visible ASCII"))
 }
 
-fn fault(name: &HeaderName, detail: impl Into<String>) -> Failure {
+/// A fault in a header.
+pub fn fault(name: &HeaderName, detail: impl Into<String>) -> Failure {
     Failure::invalid(pointer(name), detail)
 }
 
@@ -125,69 +126,6 @@ pub fn decimal(text: &str) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// What a write demands of the entry as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Condition {
-    /// Nothing.
-    None,
-    /// `If-None-Match: *`
-    Absent,
-    /// `If-Match: *`
-    Present,
-    /// `If-Match: "cas"`
-    Cas(u64),
-}
-
-/// The condition of a write.
-pub fn condition(head: &Parts) -> Result<Condition, Failure> {
-    match (single(head, &header::IF_MATCH)?, single(head, &header::IF_NONE_MATCH)?) {
-        (None, None) => Ok(Condition::None),
-        (Some(_), Some(_)) => {
-            Err(fault(&header::IF_MATCH, "If-Match and If-None-Match cannot be given together; choose one"))
-        }
-        (Some("*"), None) => Ok(Condition::Present),
-        (Some(text), None) => Ok(Condition::Cas(etag(&header::IF_MATCH, text)?)),
-        (None, Some("*")) => Ok(Condition::Absent),
-        (None, Some(_)) => Err(fault(&header::IF_NONE_MATCH, "on a write it can only be *, for `must not exist`")),
-    }
-}
-
-/// What the caller of a read already has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    /// Any version of the entry (`*`).
-    Any,
-    /// The entry with this token; 0 stands for `no entry`.
-    Cas(u64),
-}
-
-/// The condition of a read.
-pub fn known(head: &Parts) -> Result<Option<Known>, Failure> {
-    if head.headers.contains_key(header::IF_MATCH) {
-        return Err(fault(&header::IF_MATCH, "is for writes; a read takes If-None-Match"));
-    }
-    match single(head, &header::IF_NONE_MATCH)? {
-        None => Ok(None),
-        Some("*") => Ok(Some(Known::Any)),
-        Some(text) => Ok(Some(Known::Cas(etag(&header::IF_NONE_MATCH, text)?))),
-    }
-}
-
-/// The token in an entity tag.
-fn etag(name: &HeaderName, text: &str) -> Result<u64, Failure> {
-    if text.starts_with("W/") {
-        return Err(fault(name, "weak tags are not supported; give the tag of an answer's ETag as it is"));
-    }
-    if text.contains(',') {
-        return Err(fault(name, "lists are not supported; give one tag"));
-    }
-    let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let Some(inner) = inner else {
-        return Err(fault(name, "a tag stands in double quotes, like \"42\" (in a shell: '\"42\"')"));
-    };
-    decimal(inner).ok_or_else(|| fault(name, "the cas in the tag is not a decimal number"))
-}
-
 /// A token as an entity tag.
 pub fn etag_value(cas: u64) -> HeaderValue {
     let mut text = Vec::with_capacity(22);
@@ -249,6 +187,20 @@ fn media_type(text: &str) -> &str {
     KNOWN.into_iter().find(|known| known.eq_ignore_ascii_case(essence)).unwrap_or(essence)
 }
 
+/// Keeps web pages from writing. A browser sends a `POST` with a simple content type, or none, to any address without
+/// asking first, and this API may stand on the loopback of someone who browses. All other writes, and JSON, it asks for
+/// with an `OPTIONS` that is never granted.
+pub fn refuse_browser_post(head: &Parts) -> Result<(), Failure> {
+    if head.method != Method::POST || !head.headers.contains_key(header::ORIGIN) {
+        return Ok(());
+    }
+    let essence = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(media_type);
+    if essence == Some("application/json") {
+        return Ok(());
+    }
+    Err(unsupported("a request from a web page (it has an `Origin`) must say `Content-Type: application/json`"))
+}
+
 /// Refuses a content type.
 pub fn unsupported(detail: impl Into<String>) -> Failure {
     Failure::new(ErrorCode::UnsupportedMediaType, Applied::No, detail).at("header:Content-Type", "not supported here")
@@ -269,21 +221,6 @@ mod tests {
             request = request.header(*name, *value);
         }
         request.body(()).expect("test headers are valid").into_parts().0
-    }
-
-    #[test]
-    fn a_condition_is_a_quoted_decimal_or_a_star() {
-        assert_eq!(condition(&head(&[])).ok(), Some(Condition::None));
-        assert_eq!(condition(&head(&[("if-match", "*")])).ok(), Some(Condition::Present));
-        assert_eq!(condition(&head(&[("if-none-match", "*")])).ok(), Some(Condition::Absent));
-        assert_eq!(condition(&head(&[("if-match", "\"42\"")])).ok(), Some(Condition::Cas(42)));
-        for bad in
-            ["42", "\"\"", "\"x\"", "W/\"42\"", "\"1\", \"2\"", "\"-1\"", "\"007\"", "\"18446744073709551616\"", "\""]
-        {
-            assert!(condition(&head(&[("if-match", bad)])).is_err(), "{bad}");
-        }
-        assert!(condition(&head(&[("if-none-match", "\"42\"")])).is_err());
-        assert!(condition(&head(&[("if-match", "*"), ("if-none-match", "*")])).is_err());
     }
 
     #[test]

@@ -10,10 +10,10 @@ use quorate_store::types::Revision;
 
 use super::ask::Ask;
 use super::cursor::Cursor;
-use super::error::{Effect, Failure};
+use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
-use super::{Answer, Backend, Outcome, headers, key, kv, ok, render};
+use super::{Answer, Backend, Outcome, headers, key, ok, read, render};
 use crate::app::Consistency;
 use crate::limits;
 
@@ -45,11 +45,7 @@ const PARAMETERS: &str =
     ))]
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let wish = ListWish::of(ask.head.uri.query())?;
-    ask.api
-        .backend
-        .read_barrier(wish.consistency, ask.deadline)
-        .await
-        .map_err(|error| Failure::from_app(error, Effect::Read))?;
+    read::barrier(ask, wish.consistency).await?;
     if wish.count_only { count(ask, wish.query).await } else { page(ask, wish.query).await }
 }
 
@@ -72,7 +68,7 @@ impl ListWish {
         if count_only && (range.from_cursor || keys_only) {
             query.faults.add("query:count_only", "counts a whole range; leave out cursor and keys_only");
         }
-        let consistency = kv::consistency(&mut query);
+        let consistency = read::consistency(&mut query);
         query.finish(PARAMETERS)?;
         let query = ListQuery {
             start: range.start,

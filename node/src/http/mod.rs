@@ -12,6 +12,7 @@ mod ask;
 mod backend;
 mod body;
 mod cluster;
+mod conditions;
 mod convert;
 mod cursor;
 mod error;
@@ -26,6 +27,7 @@ mod openapi;
 mod ops;
 mod paths;
 mod pulse;
+mod read;
 mod render;
 mod requests;
 mod write;
@@ -112,7 +114,10 @@ impl<B: Backend> Api<B> {
         let request_id = ask.request_id;
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
         let response = self.finish(&head, response, request_id);
-        self.metrics.observe_request(route, response.status(), started.elapsed());
+        let took = started.elapsed();
+        self.metrics.observe_request(route, response.status(), took);
+        // The route, not the path: keys belong to their owners, not into logs.
+        tracing::debug!(method = %head.method, route = route.template(), status = response.status().as_u16(), ?took);
         Ok(response)
     }
 
@@ -163,6 +168,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
         ask.claim_request_id()?;
     }
     if access.takes_body {
+        headers::refuse_browser_post(ask.head)?;
         body::check_declared(ask)?;
     } else if !body.is_end_stream() {
         return Err(Failure::invalid("header:Content-Length", format!("{method} takes no body here")));
@@ -196,7 +202,8 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
 fn refuse_route<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Failure {
     let head = ask.head;
     if route == Route::Unknown {
-        let detail = format!("there is nothing at `{}`; GET /openapi.json lists what there is", head.uri.path());
+        let path: String = head.uri.path().chars().take(80).flat_map(char::escape_default).collect();
+        let detail = format!("there is nothing at `{path}`; GET /openapi.json lists what there is");
         return Failure::new(ErrorCode::NotFound, Applied::No, detail).at("path:", "no such path");
     }
     let detail = format!("{} is not a method of {}; it takes {}", head.method, route.template(), route.allow());

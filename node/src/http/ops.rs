@@ -14,14 +14,13 @@ use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
-use super::error::{Effect, Failure};
+use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind, decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
-use super::{Backend, Outcome, body, headers, json, kv, ok, render, write};
-use crate::app::Consistency;
+use super::{Backend, Outcome, body, headers, json, kv, read, write};
 
 /// Executes one operation.
 ///
@@ -47,7 +46,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let wish = OpWish::read(kv::json_of(kind, &body)?)?;
     claim_request_id(ask, wish.request_id)?;
     match wish.action {
-        OpAction::Get => get(ask, wish.key).await,
+        OpAction::Get => read::read_plain(ask, wish.key).await,
         OpAction::Write { expect, change, expiry } => {
             let op = WriteOp { key: wish.key.key, expect, change, expiry, return_previous: wish.prev };
             write::submit(ask, &wish.key.text, op, wish.dry_run).await
@@ -63,20 +62,6 @@ fn claim_request_id<B: Backend>(ask: &mut Ask<'_, B>, given: Option<String>) -> 
     }
     ask.request_id = given;
     Ok(())
-}
-
-async fn get<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
-    let backend = &ask.api.backend;
-    backend
-        .read_barrier(Consistency::Linearizable, ask.deadline)
-        .await
-        .map_err(|error| Failure::from_app(error, Effect::Read))?;
-    let read = backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
-    let Some(entry) = read.entry else { return Err(Failure::no_entry(&key.text, read.at)) };
-    let mut response = ok(headers::JSON, render::read(&key.text, &entry, read.at));
-    response.headers_mut().insert(http::header::ETAG, headers::etag_value(entry.meta.cas));
-    response.headers_mut().insert(headers::REVISION, read.at.revision.into());
-    Ok(response)
 }
 
 /// A checked operation.

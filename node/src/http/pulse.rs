@@ -7,12 +7,14 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use crate::limits;
 
 /// Stands for `not at the moment` in the marks below.
 const NEVER: u64 = 0;
@@ -29,6 +31,10 @@ pub struct Pulse {
     head_since: AtomicU64,
     /// Since when the peer takes nothing of what we want to send.
     stalled_since: AtomicU64,
+    /// Whether the rest of a request is to be swallowed before the connection is closed.
+    lingers: AtomicBool,
+    /// Since when that happens.
+    lingering_since: AtomicU64,
 }
 
 /// Why a connection should end.
@@ -42,6 +48,8 @@ pub enum Verdict {
     SlowHead,
     /// An answer that is not read.
     Stalled,
+    /// The rest of a refused request still comes; the peer had time to read the answer.
+    Lingered,
 }
 
 /// How long each state may last.
@@ -64,6 +72,8 @@ impl Pulse {
             idle_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
+            lingers: AtomicBool::new(false),
+            lingering_since: AtomicU64::new(NEVER),
         };
         pulse.idle_since.store(pulse.now(), Ordering::Relaxed);
         Arc::new(pulse)
@@ -86,6 +96,11 @@ impl Pulse {
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// The connection ends with the answer under way, although the request may not have come whole.
+    pub fn linger(&self) {
+        self.lingers.store(true, Ordering::Relaxed);
+    }
+
     fn bytes_came(&self) {
         if self.busy.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == NEVER {
             self.head_since.store(self.now(), Ordering::Relaxed);
@@ -105,6 +120,9 @@ impl Pulse {
     pub fn verdict(&self, patience: &Patience) -> Verdict {
         if self.lasted(&self.stalled_since, patience.stall) {
             return Verdict::Stalled;
+        }
+        if self.lasted(&self.lingering_since, Duration::from_millis(limits::LINGER_MS)) {
+            return Verdict::Lingered;
         }
         if self.busy.load(Ordering::Relaxed) > 0 {
             return Verdict::Fine;
@@ -130,6 +148,11 @@ impl Busy {
         pulse.request_began();
         Self(pulse)
     }
+
+    /// Of the connection.
+    pub fn pulse(&self) -> &Pulse {
+        &self.0
+    }
 }
 
 impl Drop for Busy {
@@ -142,12 +165,28 @@ impl Drop for Busy {
 pub struct Watched {
     stream: TcpStream,
     pulse: Arc<Pulse>,
+    /// Bytes swallowed since the answer.
+    swallowed: usize,
 }
 
 impl Watched {
     /// Wraps a stream.
     pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse }
+        Self { stream, pulse, swallowed: 0 }
+    }
+
+    /// Reads and forgets until the peer ends, or has sent more than anyone should.
+    fn poll_swallow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = [0u8; 4_096];
+        while self.swallowed < limits::LINGER_BYTES {
+            let mut buf = ReadBuf::new(&mut scratch);
+            let outcome = std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buf));
+            if outcome.is_err() || buf.filled().is_empty() {
+                break;
+            }
+            self.swallowed += buf.filled().len();
+        }
+        Poll::Ready(())
     }
 }
 
@@ -188,6 +227,13 @@ impl AsyncWrite for Watched {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+        if self.pulse.lingers.load(Ordering::Relaxed) {
+            let now = self.pulse.now();
+            // Only the first of several polls sets the mark.
+            let _first = self.pulse.lingering_since.compare_exchange(NEVER, now, Ordering::Relaxed, Ordering::Relaxed);
+            std::task::ready!(self.poll_swallow(cx));
+        }
+        Poll::Ready(Ok(()))
     }
 }

@@ -5,10 +5,10 @@ use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 
 use super::ask::Ask;
-use super::error::{Effect, Failure, rejection_code};
+use super::error::{Failure, rejection_code};
 use super::extract::Query;
 use super::openapi::Common;
-use super::{Backend, Outcome, headers, key, ok_json};
+use super::{Backend, Outcome, headers, key, ok_json, read};
 use crate::app::Consistency;
 use quorate_client::api::{Applied, ErrorCode};
 
@@ -33,10 +33,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         return Err(Failure::invalid("path:id", why));
     }
     let backend = &ask.api.backend;
-    backend
-        .read_barrier(Consistency::Linearizable, ask.deadline)
-        .await
-        .map_err(|error| Failure::from_app(error, Effect::Read))?;
+    read::barrier(ask, Consistency::Linearizable).await?;
     let id = RequestId(id.into_owned());
     let (at, reply) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(reply) = reply else { return Err(unknown(at)) };

@@ -7,7 +7,7 @@ use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId
 
 use super::ask::Ask;
 use super::error::{Effect, Failure};
-use super::{Answer, Backend, headers, ok, render};
+use super::{Answer, Backend, headers, ok, read, render};
 use crate::app::Consistency;
 
 /// Submits a write, or only evaluates it, and answers.
@@ -38,10 +38,7 @@ async fn propose<B: Backend>(ask: &mut Ask<'_, B>, op: WriteOp) -> Result<Reply,
 /// A dry run is a linearizable read of what the write would do. It has no request id: nothing is kept of it.
 async fn evaluate<B: Backend>(ask: &mut Ask<'_, B>, op: WriteOp) -> Result<Reply, Failure> {
     let backend = &ask.api.backend;
-    backend
-        .read_barrier(Consistency::Linearizable, ask.deadline)
-        .await
-        .map_err(|error| Failure::from_app(error, Effect::Read))?;
+    read::barrier(ask, Consistency::Linearizable).await?;
     let command = Command { request_id: None, principal: String::new(), action: Action::Write(op) };
     backend.dry_run(&command).map_err(|fault| Failure::from_fault(&fault))
 }

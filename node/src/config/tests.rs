@@ -1,0 +1,132 @@
+//! The configuration as an operator meets it.
+
+use clap::Parser;
+
+use super::*;
+
+fn parse(arguments: &[&str]) -> Result<Config, ConfigError> {
+    let arguments = std::iter::once("quorate-node").chain(arguments.iter().copied());
+    Config::try_from(Args::try_parse_from(arguments).expect("the arguments themselves are well formed"))
+}
+
+const GOOD: [&str; 6] =
+    ["--node-id", "1", "--data-dir", "/d", "--join", "1=127.0.0.1:7201,2=127.0.0.1:7202,3=127.0.0.1:7203"];
+
+fn with(more: &[&str]) -> Result<Config, ConfigError> {
+    parse(&[&GOOD[..], more].concat())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_help() {
+    let config = with(&[]).expect("good");
+    assert_eq!(config.client_listen.to_string(), "127.0.0.1:7100");
+    assert_eq!(config.client_advertise, "127.0.0.1:7100");
+    assert_eq!(config.peer_listen.to_string(), "127.0.0.1:7200");
+    assert_eq!(config.peer_advertise, "127.0.0.1:7201", "the address that the others use");
+    assert_eq!(config.join.len(), 3);
+    assert_eq!(config.heartbeat, Duration::from_millis(60));
+    assert_eq!((config.election_min, config.election_max), (Duration::from_millis(250), Duration::from_millis(400)));
+    assert_eq!(config.body_bytes_max, limits::BODY_BYTES_MAX_DEFAULT);
+    let help = <Args as clap::CommandFactory>::command().render_long_help().to_string();
+    // The help is wrapped to the width of a terminal.
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for default in ["127.0.0.1:7100", "2162688", "900000", "4096", "67108864", "268435456", "100000", "20000"] {
+        assert!(help.contains(&format!("[default: {default}")), "{default} is not in\n{help}");
+    }
+}
+
+#[test]
+fn a_throw_away_node_needs_nothing_else() {
+    let config = parse(&["--dev"]).expect("good");
+    assert_eq!((config.node_id, &config.data_dir, config.dev), (1, &DataDir::Temporary, true));
+    assert_eq!(config.join.get(&1).map(String::as_str), Some("127.0.0.1:7200"));
+    let opened = config.data_dir.open().expect("a temporary directory");
+    let path = opened.path().to_owned();
+    assert!(path.is_dir());
+    drop(opened);
+    assert!(!path.exists(), "removed at exit");
+}
+
+#[test]
+fn each_bad_setting_is_named_with_a_remedy() {
+    let rows: &[(&[&str], &str, &str)] = &[
+        (&["--data-dir", "/d", "--join", "1=a:1"], "node_id", "say --node-id"),
+        (&["--node-id", "0", "--data-dir", "/d", "--join", "1=a:1"], "node_id", "from 1"),
+        (&["--node-id", "1", "--join", "1=a:1"], "data_dir", "say --data-dir"),
+        (&["--node-id", "1", "--data-dir", "/d"], "join", "say --join"),
+        (&["--node-id", "4", "--data-dir", "/d", "--join", "1=a:1"], "join", "add 4=HOST:PORT"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,1=b:1"], "join", "listed twice"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,2=a:1"], "join", "the same address"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,b:2"], "join", "ID=HOST:PORT"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,x=b:2"], "join", "not a node id"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,2=0.0.0.0:2"], "join", "wildcard"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,2=b"], "join", "no port"),
+        (
+            &["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1", "--peer-advertise", "b:1"],
+            "peer_advertise",
+            "leave one",
+        ),
+        (&["--dev", "--data-dir", "/d"], "data_dir", "leave out either"),
+        (&["--dev", "--join", "1=a:1"], "join", "leave out either"),
+        (&["--dev", "--client-listen", "localhost"], "client_listen", "127.0.0.1:7100"),
+        (&["--dev", "--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1"], "client_listen", "--insecure"),
+        (&["--dev", "--peer-listen", "10.0.0.1:7200"], "peer_listen", "--insecure"),
+        (&["--dev", "--insecure", "--client-listen", "0.0.0.0:7100"], "client_advertise", "wildcard"),
+        (&["--dev", "--client-listen", "127.0.0.1:0"], "client_advertise", "port 0"),
+        (&["--dev", "--client-advertise", "[::]:1"], "client_advertise", "wildcard"),
+        (&["--dev", "--client-advertise", "::1:1"], "client_advertise", "brackets"),
+        (&["--dev", "--heartbeat-ms", "100"], "election_min_ms", "at least 300"),
+        (&["--dev", "--heartbeat-ms", "0"], "heartbeat_ms", "from 5"),
+        (&["--dev", "--election-max-ms", "250"], "election_max_ms", "raise it"),
+        (&["--dev", "--request-timeout-ms", "70000"], "request_timeout_ms", "raise the maximum"),
+        (&["--dev", "--body-bytes-max", "1"], "body_bytes_max", "from 1024"),
+        (&["--dev", "--connections-max", "0"], "connections_max", "from 1"),
+        (&["--dev", "--snapshot-every-entries", "0"], "snapshot_every_entries", "from 1"),
+        (&["--dev", "--log", "a=b=c"], "log", "write it like"),
+    ];
+    for (arguments, field, remedy) in rows {
+        let error = parse(arguments).expect_err(&format!("{arguments:?}"));
+        let ConfigError::Faults(faults) = &error else { panic!("{arguments:?}: {error}") };
+        let named = faults.iter().any(|fault| fault.field == *field && fault.detail.contains(remedy));
+        assert!(named, "{arguments:?} should say `{remedy}` of {field}, and says {error}");
+    }
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let error = parse(&["--heartbeat-ms", "0", "--client-listen", "x"]).expect_err("five faults").to_string();
+    for field in ["node_id", "data_dir", "join", "heartbeat_ms", "client_listen"] {
+        assert!(error.contains(&format!("\n  {field}: ")), "{field} is missing in {error}");
+    }
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("node.toml");
+    let text = "node_id = 2\ndata_dir = \"/from/file\"\njoin = \"2=h:1\"\nheartbeat_ms = 70\ninsecure = true\n\
+                client_listen = \"0.0.0.0:7100\"\nclient_advertise = \"h:7100\"\nlog_format = \"json\"\n";
+    std::fs::write(&path, text).expect("written");
+    let path = path.to_str().expect("UTF-8");
+    let config = parse(&["--config", path, "--heartbeat-ms", "80"]).expect("good");
+    assert_eq!((config.node_id, config.heartbeat), (2, Duration::from_millis(80)));
+    assert_eq!(config.data_dir, DataDir::Given("/from/file".into()));
+    assert_eq!(config.log_format, LogFormat::Json);
+    let refused = parse(&["--config", path, "--insecure=false"]).expect_err("beyond loopback");
+    assert!(refused.to_string().contains("client_listen"), "{refused}");
+}
+
+#[test]
+fn an_unknown_or_unreadable_file_setting_is_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("node.toml");
+    for (text, named) in
+        [("hartbeat_ms = 1\n", "hartbeat_ms"), ("node_id = \"one\"\n", "node_id"), ("node_id 1", "node_id 1")]
+    {
+        std::fs::write(&path, text).expect("written");
+        let error = parse(&["--config", path.to_str().expect("UTF-8")]).expect_err(text).to_string();
+        assert!(error.contains(named) && error.contains("node.toml"), "{error}");
+    }
+    let error = parse(&["--config", "/no/such/file.toml"]).expect_err("missing").to_string();
+    assert!(error.contains("/no/such/file.toml"), "{error}");
+}

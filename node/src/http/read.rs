@@ -1,0 +1,204 @@
+//! Reading one entry: how fresh, how old, how long to wait, and in which form to show it.
+//!
+//! Owns the query parameters of reads. Used by `kv` and, for freshness, by `list`.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use quorate_store::state::{KeyRead, PastRead};
+use quorate_store::types::{ContentKind, Entry, Key, Revision};
+
+use super::ask::Ask;
+use super::conditions::{self, Known};
+use super::error::{Effect, Failure};
+use super::extract::Query;
+use super::key::NamedKey;
+use super::{Backend, Outcome, convert, headers, ok, render};
+use crate::app::Consistency;
+use crate::limits;
+
+/// Reads as the request wants it.
+pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
+    let wish = ReadWish::of(ask)?;
+    barrier(ask, wish.consistency).await?;
+    let read = match wish.revision {
+        Some(revision) => read_past(ask, &key.key, revision)?,
+        None => read_now(ask, &key.key, &wish).await?,
+    };
+    answer_read(ask, &key.text, read, &wish)
+}
+
+/// Reads without any wishes: what an operation in JSON does.
+pub async fn read_plain<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
+    let wish = ReadWish::default();
+    barrier(ask, wish.consistency).await?;
+    let read = read_now(ask, &key.key, &wish).await?;
+    answer_read(ask, &key.text, read, &wish)
+}
+
+/// Waits until reads are as fresh as asked for.
+pub async fn barrier<B: Backend>(ask: &Ask<'_, B>, consistency: Consistency) -> Result<(), Failure> {
+    let passed = ask.api.backend.read_barrier(consistency, ask.deadline).await;
+    passed.map_err(|error| Failure::from_app(error, Effect::Read))
+}
+
+/// What a reader wants.
+#[derive(Default)]
+struct ReadWish {
+    raw: bool,
+    consistency: Consistency,
+    revision: Option<Revision>,
+    wait: Option<Duration>,
+    known: Option<Known>,
+}
+
+impl ReadWish {
+    fn of<B: Backend>(ask: &Ask<'_, B>) -> Result<Self, Failure> {
+        let (raw, known) = (headers::wants_bytes(ask.head), conditions::known(ask.head)?);
+        let wish = Self { raw, known, ..Self::default() };
+        match ask.head.uri.query() {
+            None => Ok(wish),
+            Some(text) => wish.with_query(Query::parse(Some(text))),
+        }
+    }
+
+    fn with_query(mut self, mut query: Query<'_>) -> Result<Self, Failure> {
+        self.raw |= query.flag("raw");
+        self.consistency = consistency(&mut query);
+        self.revision = query.number("revision");
+        self.wait = wait(&mut query);
+        if let Some(cas) = query.number("if_none_match") {
+            if self.known.is_some_and(|known| known != Known::Cas(cas)) {
+                query.faults.add("query:if_none_match", "differs from the header If-None-Match");
+            }
+            self.known = Some(Known::Cas(cas));
+        }
+        if self.wait.is_some() && self.known.is_none() {
+            let why = "needs if_none_match: the cas that you have, or 0 if you found no entry";
+            query.faults.add("query:wait_ms", why);
+        }
+        if self.wait.is_some() && self.revision.is_some() {
+            query.faults.add("query:revision", "the past does not change; leave out revision or wait_ms");
+        }
+        query.finish("raw, consistency, min_revision, revision, wait_ms, if_none_match")?;
+        Ok(self)
+    }
+}
+
+/// `consistency` and `min_revision`; used by listings too.
+pub fn consistency(query: &mut Query<'_>) -> Consistency {
+    let wanted = query.text("consistency");
+    let min_revision = query.number("min_revision");
+    match (wanted.as_deref(), min_revision) {
+        (None, None) => Consistency::Linearizable,
+        (None | Some("local"), Some(revision)) => Consistency::AtLeast(revision),
+        (Some("linearizable"), None) => Consistency::Linearizable,
+        (Some("local"), None) => Consistency::Local,
+        (Some("linearizable"), Some(_)) => {
+            query.faults.add("query:min_revision", "a linearizable read needs none; leave out one of the two");
+            Consistency::Linearizable
+        }
+        (Some(_), _) => {
+            query.faults.add("query:consistency", "neither `linearizable` nor `local`");
+            Consistency::Linearizable
+        }
+    }
+}
+
+fn wait(query: &mut Query<'_>) -> Option<Duration> {
+    let millis = query.number("wait_ms")?;
+    if millis > limits::WAIT_MS_MAX {
+        query.faults.add("query:wait_ms", format!("more than the limit of {}", limits::WAIT_MS_MAX));
+    }
+    Some(Duration::from_millis(millis))
+}
+
+fn read_past<B: Backend>(ask: &Ask<'_, B>, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
+    match ask.api.backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
+        PastRead::Found(read) => Ok(read),
+        PastRead::Compacted(at) => Err(Failure::compacted(revision, at)),
+        PastRead::Future(at) => Err(Failure::future(revision, at)),
+    }
+}
+
+/// Reads, and with `wait_ms` reads again until there is something new.
+///
+/// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
+async fn read_now<B: Backend>(ask: &Ask<'_, B>, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
+    let backend = &ask.api.backend;
+    let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
+    let Some(wait) = wish.wait else { return Ok(read) };
+    let until = Instant::now() + wait;
+    while is_known(wish.known, read.entry.as_ref()) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        let seen = read.entry.as_ref().map_or(read.at.revision, |entry| entry.meta.mod_revision);
+        backend.wait_key_change(key, seen, left).await;
+        read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
+    }
+    Ok(read)
+}
+
+/// Whether the caller knows this state already.
+fn is_known(known: Option<Known>, entry: Option<&Entry>) -> bool {
+    match (known, entry) {
+        (Some(Known::Any), Some(_)) | (Some(Known::Cas(0)), None) => true,
+        (Some(Known::Cas(cas)), Some(entry)) => entry.meta.cas == cas,
+        _ => false,
+    }
+}
+
+fn answer_read<B: Backend>(ask: &Ask<'_, B>, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
+    let KeyRead { at, entry } = read;
+    let mut response = match entry {
+        _ if is_known(wish.known, entry.as_ref()) => {
+            let mut response = ok(headers::JSON, Bytes::new());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().remove(header::CONTENT_TYPE);
+            if let Some(entry) = entry {
+                response.headers_mut().insert(header::ETAG, headers::etag_value(entry.meta.cas));
+            }
+            response
+        }
+        None => return Err(Failure::no_entry(key, at)),
+        Some(entry) if wish.raw => raw(entry, at.clock),
+        Some(entry) => {
+            let mut response = ok(headers::JSON, render::read(key, &entry, at));
+            response.headers_mut().insert(header::ETAG, headers::etag_value(entry.meta.cas));
+            response
+        }
+    };
+    let fields = response.headers_mut();
+    fields.insert(headers::REVISION, at.revision.into());
+    if wish.raw {
+        fields.insert(headers::INDEX, at.index.into());
+    }
+    if wish.consistency == Consistency::Local {
+        let age = ask.api.backend.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
+        fields.insert(headers::STALENESS_MS, age);
+    }
+    Ok(response)
+}
+
+/// The bare value, and what is known of it in headers.
+fn raw(entry: Entry, clock: u64) -> super::Answer {
+    let content_type = match entry.value.kind {
+        ContentKind::Json => headers::JSON,
+        ContentKind::Bytes => headers::BYTES,
+    };
+    let mut response = ok(content_type, entry.value.data);
+    let fields = response.headers_mut();
+    fields.insert(header::ETAG, headers::etag_value(entry.meta.cas));
+    fields.insert(headers::CREATE_REVISION, entry.meta.create_revision.into());
+    fields.insert(headers::MOD_REVISION, entry.meta.mod_revision.into());
+    fields.insert(headers::VERSION, entry.meta.version.into());
+    if let Some(left) = convert::ttl_ms(entry.meta.expires_at, clock) {
+        fields.insert(headers::TTL_MS, left.into());
+    }
+    // A value is whatever its writer made it; no browser should guess at it.
+    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

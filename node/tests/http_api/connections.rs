@@ -1,0 +1,283 @@
+//! Connections that do not behave: silent, slow, too many, smuggling; and the end of the server.
+
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use quorate_client::api::{Applied, ErrorCode};
+use tokio::net::TcpStream;
+
+use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+async fn impatient() -> Server {
+    let mut api = api_settings();
+    api.body_timeout = SHORT;
+    let mut serve = serve_settings();
+    serve.header_timeout = SHORT;
+    Server::start_with(api, serve).await
+}
+
+/// Sends the bytes and waits for the server to close the connection.
+async fn closes(server: &Server, bytes: &[u8]) -> Vec<u8> {
+    let started = Instant::now();
+    let mut raw = server.connect().await;
+    raw.send(bytes).await;
+    let answer = raw.closed().await;
+    assert!(started.elapsed() >= SHORT, "closed too early: {:?}", started.elapsed());
+    assert!(started.elapsed() < PATIENCE, "not closed at the deadline");
+    answer
+}
+
+#[tokio::test]
+async fn silent_and_half_sent_heads_are_closed_at_the_deadline() {
+    let server = impatient().await;
+    assert_eq!(closes(&server, b"").await, b"", "silent");
+    assert_eq!(closes(&server, b"PRI * HT").await, b"", "half a preface");
+    assert_eq!(closes(&server, b"G").await, b"", "one byte");
+    assert_eq!(closes(&server, b"PUT /v1/kv/k HTTP/1.1\r\nHost: t\r\nContent-Le").await, b"", "half a head");
+}
+
+#[tokio::test]
+async fn a_second_head_that_comes_half_is_closed_and_an_idle_connection_is_not() {
+    let server = impatient().await;
+    let mut raw = server.connect().await;
+    raw.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(raw.response(false).await.status, 200);
+    // Well beyond the header timeout: only bytes of a head start its clock.
+    tokio::time::sleep(SHORT * 4).await;
+    raw.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(raw.response(false).await.status, 200, "an idle connection stays open");
+    raw.send(b"GET /li").await;
+    assert_eq!(raw.closed().await, b"");
+}
+
+#[tokio::test]
+async fn half_a_body_is_answered_and_closed_at_the_deadline() {
+    let server = impatient().await;
+    let started = Instant::now();
+    let mut raw = server.connect().await;
+    raw.send_request("PUT", "/v1/kv/k", &[("Content-Type", "application/json"), ("Content-Length", "100")], b"{\"a\"")
+        .await;
+    let problem = raw.response(false).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::Timeout, Applied::No));
+    assert!(started.elapsed() >= SHORT);
+    assert_eq!(raw.closed().await, b"");
+    assert_eq!(server.backend.commands(), []);
+}
+
+#[tokio::test]
+async fn a_body_that_comes_slowly_but_fast_enough_is_taken() {
+    let server = impatient().await;
+    let mut raw = server.connect().await;
+    let head =
+        "PUT /v1/kv/k HTTP/1.1\r\nHost: t\r\nContent-Type: application/octet-stream\r\nContent-Length: 40960\r\n\r\n";
+    raw.send(head.as_bytes()).await;
+    for _ in 0..10 {
+        // 4 KiB each 50 ms is 80 KiB a second: longer in all than the timeout, but above the minimum rate.
+        raw.send(&[1u8; 4_096]).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(raw.response(false).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_at_its_own_deadline() {
+    let mut settings = serve_settings();
+    settings.idle_timeout = SHORT;
+    let server = Server::start_with(api_settings(), settings).await;
+    let mut raw = server.connect().await;
+    raw.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(raw.response(false).await.status, 200);
+    assert_eq!(raw.closed().await, b"");
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_cut() {
+    let mut settings = serve_settings();
+    settings.write_stall_timeout = SHORT;
+    let server = Server::start_with(api_settings(), settings).await;
+    let value = vec![7u8; 1_536 * 1024];
+    server.ask("PUT", "/v1/kv/big", &[("Content-Type", "application/octet-stream")], &value).await;
+    let mut raw = server.connect().await;
+    // More answers than the socket buffers of both sides hold.
+    for _ in 0..40 {
+        raw.send_request("GET", "/v1/kv/big?raw", &[], b"").await;
+    }
+    let until = Instant::now() + PATIENCE;
+    while !server.get("/metrics").await.text().contains("reason=\"stalled\"} 1") {
+        assert!(Instant::now() < until, "the stalled connection was not cut");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_declared_too_long_is_refused_before_it_comes() {
+    let server = Server::start().await;
+    for length in ["3145728", "9223372036854775807"] {
+        let mut raw = server.connect().await;
+        raw.send_request("PUT", "/v1/kv/k", &[("Content-Type", "application/json"), ("Content-Length", length)], b"")
+            .await;
+        assert_eq!(raw.response(false).await.problem().code, ErrorCode::TooLarge, "{length}");
+        assert_eq!(raw.closed().await, b"");
+    }
+    // Without a declared length the limit counts while reading.
+    let mut raw = server.connect().await;
+    raw.send(
+        b"PUT /v1/kv/k HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    )
+    .await;
+    let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
+    for _ in 0..25 {
+        raw.send(&chunk).await;
+    }
+    assert_eq!(raw.response(false).await.problem().code, ErrorCode::TooLarge);
+    assert_eq!(server.backend.commands(), []);
+}
+
+#[tokio::test]
+async fn nothing_can_be_smuggled_behind_a_body() {
+    let server = Server::start().await;
+    let second = "DELETE /v1/kv/smuggled HTTP/1.1\r\nHost: t\r\n\r\n";
+    let head = "PUT /v1/kv/k HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n";
+    let attacks = [
+        // One reader goes by the length, the other by the chunks: answered, and the connection ends there.
+        format!("{head}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n1\r\n0\r\n\r\n{second}"),
+        format!("{head}Transfer-Encoding: chunked\r\nContent-Length: 6\r\n\r\n1\r\n1\r\n0\r\n\r\n{second}"),
+        format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n1{second}"),
+        format!("{head}Content-Length: +1\r\n\r\n1{second}"),
+        format!("{head}Transfer-Encoding: chunked, identity\r\n\r\n1\r\n1\r\n0\r\n\r\n{second}"),
+        format!("{head}Transfer-Encoding : chunked\r\n\r\n1\r\n1\r\n0\r\n\r\n{second}"),
+        format!("{head}Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n1\r\n0\r\n\r\n{second}"),
+        format!("{head}Content-Length: 1\r\n folded: x\r\n\r\n1{second}"),
+    ];
+    for attack in attacks {
+        let mut raw = server.connect().await;
+        raw.send(attack.as_bytes()).await;
+        let answer = String::from_utf8_lossy(&raw.closed().await).into_owned();
+        assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{attack}\n→ {answer}");
+        for command in server.backend.commands() {
+            assert!(!format!("{command:?}").contains("smuggled"), "{attack}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let server = Server::start().await;
+    let mut raw = server.connect().await;
+    for path in ["/livez", "/v1/kv/none", "/version"] {
+        raw.send_request("GET", path, &[], b"").await;
+    }
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(raw.response(false).await.status);
+    }
+    assert_eq!(statuses, [200, 404, 200]);
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_and_closed_and_room_is_made_again() {
+    let mut settings = serve_settings();
+    settings.connections_max = 2;
+    let server = Server::start_with(api_settings(), settings).await;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut raw = server.connect().await;
+        raw.send_request("GET", "/livez", &[], b"").await;
+        assert_eq!(raw.response(false).await.status, 200);
+        open.push(raw);
+    }
+    let refused = server.connect().await.response(false).await;
+    assert_eq!((refused.status, refused.header("connection")), (503, Some("close")));
+    assert_eq!(refused.json()["code"], "too_many_requests");
+    open.clear();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut raw = server.connect().await;
+        raw.send_request("GET", "/livez", &[], b"").await;
+        if raw.try_response(false).await.is_some_and(|response| response.status == 200) {
+            break;
+        }
+        assert!(Instant::now() < until, "closed connections still count");
+    }
+}
+
+#[tokio::test]
+async fn http2_is_served_on_the_same_port() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "1").await;
+    let stream = TcpStream::connect(server.addr).await.expect("the server listens");
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2 by prior knowledge");
+    tokio::spawn(connection);
+    for (method, path, status) in [("GET", "/v1/kv/k", 200), ("HEAD", "/v1/kv/k", 200), ("GET", "/v1/kv/none", 404)] {
+        let request = http::Request::builder().method(method).uri(format!("http://t{path}"));
+        let request = request.body(Empty::<bytes::Bytes>::new()).expect("a request");
+        let response = sender.send_request(request).await.expect("an answer");
+        assert_eq!(response.status(), status);
+        assert!(response.headers().contains_key("quorate-term"));
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        assert_eq!(body.is_empty(), method == "HEAD");
+    }
+}
+
+#[tokio::test]
+async fn stopping_lets_open_requests_end_and_closes_idle_connections() {
+    let server = Server::start().await;
+    let mut idle = server.connect().await;
+    idle.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(idle.response(false).await.status, 200);
+    let mut busy = server.connect().await;
+    busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
+    let until = Instant::now() + PATIENCE;
+    // One of /livez, one of the long poll.
+    while server.backend.barriers().len() < 2 {
+        assert!(Instant::now() < until, "the long poll did not begin");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.stop.cancel();
+    assert_eq!(idle.closed().await, b"");
+    assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
+    tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
+    assert!(TcpStream::connect(server.addr).await.is_err(), "the port is free");
+}
+
+#[tokio::test]
+async fn draining_does_not_wait_longer_than_it_may() {
+    let mut settings = serve_settings();
+    settings.drain_timeout = SHORT;
+    let server = Server::start_with(api_settings(), settings).await;
+    let mut busy = server.connect().await;
+    busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=60000", &[], b"").await;
+    while server.backend.barriers().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.stop.cancel();
+    tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
+    assert_eq!(busy.closed().await, b"");
+}
+
+#[tokio::test]
+async fn more_requests_at_once_than_allowed_are_told_429_and_health_still_answers() {
+    let mut api = api_settings();
+    api.requests_in_flight_max = 1;
+    let server = Server::start_with(api, serve_settings()).await;
+    let mut busy = server.connect().await;
+    busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=60000", &[], b"").await;
+    while server.backend.barriers().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let response = server.put_json("/v1/kv/k", "1").await;
+    assert_eq!(response.problem().code, ErrorCode::TooManyRequests);
+    assert_eq!(response.header("retry-after"), Some("1"));
+    assert_eq!(server.backend.commands(), []);
+    assert_eq!(server.get("/livez").await.status, 200);
+    drop(busy);
+    let until = Instant::now() + PATIENCE;
+    while server.put_json("/v1/kv/k", "1").await.status != 200 {
+        assert!(Instant::now() < until, "the place of a caller that left is not free");
+    }
+}

@@ -1,0 +1,69 @@
+//! The documents about the API itself: OpenAPI, metrics, version.
+
+use std::collections::BTreeSet;
+
+use quorate_node::http::Route;
+
+use crate::raw::Server;
+
+#[tokio::test]
+async fn the_openapi_document_has_every_route_method_and_error() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.json();
+    let paths = document["paths"].as_object().expect("paths");
+    let listed: BTreeSet<_> = paths.keys().map(String::as_str).collect();
+    let routes: BTreeSet<_> =
+        Route::ALL.into_iter().filter(|route| *route != Route::Unknown).map(Route::template).collect();
+    assert_eq!(listed, routes);
+    for route in Route::ALL.into_iter().filter(|route| *route != Route::Unknown) {
+        let methods: BTreeSet<_> =
+            route.allow().split(", ").filter(|method| *method != "HEAD").map(str::to_lowercase).collect();
+        let item = paths[route.template()].as_object().expect("a path item");
+        assert_eq!(item.keys().cloned().collect::<BTreeSet<_>>(), methods, "{route:?}");
+        for (method, operation) in item {
+            let responses = operation["responses"].as_object().expect("responses");
+            assert!(responses.contains_key("200"), "{method} {route:?}");
+            assert!(operation["summary"].is_string(), "{method} {route:?} is not described");
+            if route.is_data() {
+                let error = &responses["400"]["content"]["application/problem+json"]["schema"]["$ref"];
+                assert_eq!(error, "#/components/schemas/Problem", "{method} {route:?}");
+                assert!(responses.contains_key("504") && responses.contains_key("503"), "{method} {route:?}");
+            }
+        }
+    }
+    let put = &paths["/v1/kv/{key}"]["put"];
+    for status in ["404", "409", "412", "413", "415", "507"] {
+        assert!(put["responses"][status].is_object(), "{status}");
+    }
+    let schemas = document["components"]["schemas"].as_object().expect("schemas");
+    let text = document.to_string();
+    for reference in text.split("#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().expect("a name");
+        assert!(schemas.contains_key(name), "{name} is referred to and not there");
+    }
+}
+
+#[tokio::test]
+async fn metrics_count_requests_by_route_and_never_by_key() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/secret-key", "1").await;
+    server.get("/v1/kv/other-key").await;
+    server.get("/nowhere").await;
+    let response = server.get("/metrics").await;
+    let text = response.text();
+    for line in [
+        "quorate_http_requests_total{route=\"/v1/kv/{key}\",code=\"2xx\"} 1",
+        "quorate_http_requests_total{route=\"/v1/kv/{key}\",code=\"4xx\"} 1",
+        "quorate_http_requests_total{route=\"unknown\",code=\"4xx\"} 1",
+        "quorate_http_request_duration_seconds_count{route=\"/v1/kv/{key}\"} 2",
+        "quorate_raft_term 7",
+        "quorate_raft_is_leader 0",
+        "quorate_http_requests_in_flight 1",
+        "# EOF",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains("secret-key") && !text.contains("nowhere"));
+    assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
+    assert_eq!(server.get("/version").await.json()["api"], "v1");
+}

@@ -1,0 +1,272 @@
+//! Reading and writing entries: what a request becomes, and what an answer shows.
+
+use std::time::{Duration, Instant};
+
+use quorate_client::api::{EntryView, RequestAnswer, RequestState, WriteAnswer};
+use quorate_node::app::{AppError, Consistency};
+use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value};
+
+use crate::raw::Server;
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+#[tokio::test]
+async fn a_put_is_read_back_with_its_tag() {
+    let server = Server::start().await;
+    let written = server.put_json("/v1/kv/orders/o42", " {\"n\": 1.0 }\n").await;
+    assert_eq!(written.status, 200);
+    written.carries_the_common_headers();
+    let answer: WriteAnswer = serde_json::from_slice(&written.body).expect("a WriteAnswer");
+    assert_eq!((answer.key.as_str(), answer.cas.as_deref()), ("orders/o42", Some("2")));
+    assert_eq!(written.header("etag"), Some("\"2\""));
+    assert_eq!(written.header("quorate-revision"), Some("2"));
+
+    let read = server.get("/v1/kv/orders/o42").await;
+    let entry: EntryView = serde_json::from_slice(&read.body).expect("an EntryView");
+    assert_eq!(entry.value.expect("JSON").0.get(), "{\"n\": 1.0 }", "kept as given but for the blanks around it");
+    assert_eq!((entry.revision, entry.index), (Some(2), Some(102)));
+    assert_eq!(read.header("etag"), Some("\"2\""));
+    assert_eq!(read.header("content-type"), Some("application/json"));
+    assert_eq!(server.backend.barriers(), [Consistency::Linearizable]);
+}
+
+#[tokio::test]
+async fn what_curl_sends_unasked_is_taken_if_it_is_json() {
+    let server = Server::start().await;
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    assert_eq!(server.ask("PUT", "/v1/kv/k", &form, br#"{"a":1}"#).await.status, 200);
+    assert_eq!(server.get("/v1/kv/k").await.json()["value"]["a"], 1);
+    assert_eq!(server.ask("PATCH", "/v1/kv/k", &form, br#"{"a":2}"#).await.status, 200);
+    assert_eq!(server.ask("POST", "/v1/ops", &form, br#"{"op":"remove","key":"k"}"#).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_tag_that_still_holds_is_answered_with_304() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "1").await;
+    for (header, status) in [("\"2\"", 304), ("*", 304), ("\"3\"", 200)] {
+        let response = server.ask("GET", "/v1/kv/k", &[("If-None-Match", header)], b"").await;
+        assert_eq!(response.status, status, "{header}");
+        assert_eq!(response.header("etag"), Some("\"2\""));
+        response.carries_the_common_headers();
+    }
+    assert_eq!(server.get("/v1/kv/k?if_none_match=2").await.status, 304);
+    assert_eq!(server.get("/v1/kv/missing?if_none_match=2").await.status, 404);
+    assert_eq!(server.get("/v1/kv/missing?if_none_match=0").await.status, 304, "0 stands for no entry");
+}
+
+#[tokio::test]
+async fn bytes_come_back_raw_with_their_metadata_in_headers() {
+    let server = Server::start().await;
+    let bytes = [("Content-Type", "application/octet-stream")];
+    server.ask("PUT", "/v1/kv/b?ttl_ms=500", &bytes, b"\x00\xff\r\n").await;
+    let accept = [("Accept", "application/octet-stream")];
+    for response in [server.get("/v1/kv/b?raw").await, server.ask("GET", "/v1/kv/b", &accept, b"").await] {
+        assert_eq!(response.body, b"\x00\xff\r\n");
+        assert_eq!(response.header("content-type"), Some("application/octet-stream"));
+        assert_eq!(response.header("etag"), Some("\"2\""));
+        assert_eq!(response.header("quorate-create-revision"), Some("2"));
+        assert_eq!(response.header("quorate-mod-revision"), Some("2"));
+        assert_eq!(response.header("quorate-version"), Some("1"));
+        assert_eq!(response.header("quorate-ttl-ms"), Some("500"));
+        assert_eq!(response.header("quorate-index"), Some("102"));
+        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
+    }
+    let envelope = server.get("/v1/kv/b").await.json();
+    assert_eq!(envelope["value_base64"], "AP8NCg==");
+    assert_eq!(envelope["content_type"], "bytes");
+    server.put_json("/v1/kv/j", "{}").await;
+    assert_eq!(server.get("/v1/kv/j?raw").await.header("content-type"), Some("application/json"));
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "[1,2,3]").await;
+    let get = server.get("/v1/kv/k?raw").await;
+    let mut raw = server.connect().await;
+    raw.send_request("HEAD", "/v1/kv/k?raw", &[], b"").await;
+    let head = raw.response(true).await;
+    for name in ["etag", "content-type", "content-length", "quorate-version"] {
+        assert_eq!(head.header(name), get.header(name), "{name}");
+    }
+    raw.send_request("HEAD", "/v1/kv/missing", &[], b"").await;
+    let missing = raw.response(true).await;
+    assert_eq!(missing.status, 404, "no bytes of a body came between the two");
+}
+
+#[tokio::test]
+async fn headers_and_parameters_become_the_right_command() {
+    let server = Server::start().await;
+    let value = || Value { kind: ContentKind::Json, data: b"1".to_vec() };
+    let never = Expiry::Never;
+    let rows = [
+        ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, never),
+        ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Upsert(value()), Expect::Any, Expiry::After(9)),
+        ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Upsert(value()), Expect::Any, never),
+        ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Insert(value()), Expect::Any, never),
+        ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Any, never),
+        ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), never),
+        ("PATCH", "/v1/kv/k", None, Change::Merge(b"{\"a\":1}".to_vec()), Expect::Any, Expiry::Keep),
+        (
+            "PATCH",
+            "/v1/kv/k?ttl_ms=0",
+            Some(("If-Match", "*")),
+            Change::Merge(b"{\"a\":1}".to_vec()),
+            Expect::Present,
+            never,
+        ),
+        ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::Any, Expiry::Keep),
+        ("DELETE", "/v1/kv/k?prev", Some(("If-Match", "\"7\"")), Change::Remove, Expect::Cas(7), Expiry::Keep),
+    ];
+    for (method, path, condition, change, expect, expiry) in rows {
+        let mut headers: Vec<_> = condition.into_iter().collect();
+        let body: &[u8] = match method {
+            "PUT" => b"1",
+            "PATCH" => b"{\"a\":1}",
+            _ => b"",
+        };
+        if !body.is_empty() {
+            headers.push(JSON);
+        }
+        server.ask(method, path, &headers, body).await;
+        let op = server.backend.last_op();
+        assert_eq!((op.change, op.expect, op.expiry), (change, expect, expiry), "{method} {path} {condition:?}");
+        assert_eq!(op.return_previous, path.contains("prev"), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn ops_become_the_right_command() {
+    let server = Server::start().await;
+    let json = |text: &str| Value { kind: ContentKind::Json, data: text.as_bytes().to_vec() };
+    let bytes = Value { kind: ContentKind::Bytes, data: b"hi".to_vec() };
+    let rows = [
+        (r#"{"op":"insert","key":"k","value":null}"#, Change::Insert(json("null")), Expect::Any, Expiry::Never),
+        (r#"{"op":"upsert","key":"k","value_base64":"aGk="}"#, Change::Upsert(bytes), Expect::Any, Expiry::Never),
+        (
+            r#"{"op":"replace","key":"k","value":{ "a" : 1 },"cas":"7","ttl_ms":5}"#,
+            Change::Replace(json(r#"{ "a" : 1 }"#)),
+            Expect::Cas(7),
+            Expiry::After(5),
+        ),
+        (
+            r#"{"op":"update","key":"k","patch":{"a":2}}"#,
+            Change::Merge(br#"{"a":2}"#.to_vec()),
+            Expect::Any,
+            Expiry::Keep,
+        ),
+        (r#"{"op":"touch","key":"k","ttl_ms":0}"#, Change::Touch, Expect::Any, Expiry::Never),
+        (r#"{"op":"remove","key":"k","cas":"7"}"#, Change::Remove, Expect::Cas(7), Expiry::Keep),
+    ];
+    for (body, change, expect, expiry) in rows {
+        server.ask("POST", "/v1/ops", &[JSON], body.as_bytes()).await;
+        let op = server.backend.last_op();
+        assert_eq!((op.change, op.expect, op.expiry), (change, expect, expiry), "{body}");
+    }
+    server.put_json("/v1/kv/a\u{2f}b", "5").await;
+    let got = server.ask("POST", "/v1/ops", &[JSON], br#"{"op":"get","key":"a/b"}"#).await;
+    assert_eq!(got.json()["value"], 5);
+}
+
+#[tokio::test]
+async fn previous_entries_dry_runs_and_replays_are_shown() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "1").await;
+    let tried = server.put_json("/v1/kv/k?dry_run&prev=true", "2").await.json();
+    assert_eq!((&tried["dry_run"], &tried["prev"]["value"]), (&true.into(), &1.into()));
+    assert_eq!(server.backend.commands().len(), 1, "nothing was proposed");
+    assert_eq!(server.get("/v1/kv/k").await.json()["value"], 1);
+
+    let once = [JSON, ("Idempotency-Key", "put-1")];
+    let first = server.ask("PUT", "/v1/kv/k", &once, b"3").await;
+    let again = server.ask("PUT", "/v1/kv/k", &once, b"3").await;
+    assert_eq!(first.header("x-request-id"), Some("put-1"));
+    assert_eq!(first.json().get("replayed"), None);
+    assert_eq!(again.json()["replayed"], true);
+    assert_eq!(first.json()["cas"], again.json()["cas"]);
+
+    let fate = server.get("/v1/requests/put-1").await;
+    let fate: RequestAnswer = serde_json::from_slice(&fate.body).expect("a RequestAnswer");
+    assert_eq!((fate.state, fate.cas.as_deref()), (RequestState::Applied, Some("3")));
+    assert_eq!(server.get("/v1/requests/put-2").await.status, 404);
+    let body = br#"{"op":"insert","key":"k","value":1,"request_id":"ins-1"}"#;
+    assert_eq!(server.ask("POST", "/v1/ops", &[JSON], body).await.status, 409);
+    let fate = server.get("/v1/requests/ins-1").await.json();
+    assert_eq!((&fate["state"], &fate["code"]), (&"rejected".into(), &"already_exists".into()));
+}
+
+#[tokio::test]
+async fn a_write_without_an_id_gets_one_and_shows_it() {
+    let server = Server::start().await;
+    let response = server.put_json("/v1/kv/k", "1").await;
+    let command = server.backend.commands().pop().expect("a write");
+    let id = command.request_id.expect("each write has an id").0;
+    assert_eq!(response.header("x-request-id"), Some(id.as_str()));
+    let traced = server.ask("GET", "/v1/kv/k", &[("X-Request-Id", "trace-7")], b"").await;
+    assert_eq!(traced.header("x-request-id"), Some("trace-7"));
+    let hostile = server.ask("GET", "/v1/kv/k", &[("X-Request-Id", "a\tb")], b"").await;
+    assert_eq!(hostile.header("x-request-id").map(str::len), Some(16), "replaced by one of our own");
+}
+
+#[tokio::test]
+async fn a_request_timeout_becomes_the_deadline_within_its_bound() {
+    let server = Server::start().await;
+    for (header, seconds) in [(None, 10), (Some("2000"), 2), (Some("999999999999"), 60)] {
+        let headers: Vec<_> = header.map(|value| ("Request-Timeout", value)).into_iter().collect();
+        let before = Instant::now();
+        server.ask("DELETE", "/v1/kv/k", &headers, b"").await;
+        let allowed = server.backend.last_deadline() - before;
+        assert!(allowed >= Duration::from_secs(seconds), "{header:?} gave {allowed:?}");
+        assert!(allowed < Duration::from_secs(seconds + 8), "{header:?} gave {allowed:?}");
+    }
+}
+
+#[tokio::test]
+async fn consistency_is_what_was_asked_for() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "1").await;
+    let local = server.get("/v1/kv/k?consistency=local").await;
+    assert_eq!(local.header("quorate-staleness-ms"), Some("15"));
+    server.get("/v1/kv/k?min_revision=2").await;
+    server.get("/v1/kv?consistency=linearizable").await;
+    let expected = [Consistency::Local, Consistency::AtLeast(2), Consistency::Linearizable];
+    assert_eq!(server.backend.barriers(), expected);
+    assert_eq!(server.get("/v1/kv/k?consistency=linearizable&min_revision=2").await.status, 400);
+}
+
+#[tokio::test]
+async fn a_long_poll_ends_with_the_change_or_with_304() {
+    let server = Server::start().await;
+    let quiet = server.get("/v1/kv/k?if_none_match=0&wait_ms=30").await;
+    assert_eq!(quiet.status, 304);
+    let mut waiting = server.connect().await;
+    waiting.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=20000", &[], b"").await;
+    // Whether the change comes before the wait or during it, it must be seen.
+    server.backend.seed("k", Value { kind: ContentKind::Json, data: b"1".to_vec() });
+    let seen = waiting.response(false).await;
+    assert_eq!((seen.status, &seen.json()["value"]), (200, &1.into()));
+    waiting.send_request("GET", "/v1/kv/k?if_none_match=2&wait_ms=20000", &[], b"").await;
+    server.ask("DELETE", "/v1/kv/k", &[], b"").await;
+    assert_eq!(waiting.response(false).await.status, 404);
+}
+
+#[tokio::test]
+async fn health_tells_of_the_process_and_of_the_cluster() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/livez").await.status, 200);
+    assert_eq!(server.get("/readyz").await.status, 200);
+    server.backend.fail_reads(Some(AppError::NoLeader));
+    assert_eq!(server.get("/livez").await.status, 200, "the process is well");
+    assert_eq!(server.get("/readyz").await.problem().status, 503);
+    server.backend.fail_reads(Some(AppError::Quarantined("digests differ".into())));
+    assert!(server.get("/livez").await.problem().detail.contains("digests differ"));
+    server.backend.fail_reads(None);
+    server.backend.be_unready("stopping");
+    assert_eq!(server.get("/readyz").await.problem().detail, "stopping");
+    let moved = server.ask("POST", "/v1/cluster/transfer-leader", &[JSON], br#"{"to":3}"#).await;
+    assert_eq!(moved.json()["leader_id"], 3);
+    assert_eq!(server.ask("POST", "/v1/cluster/transfer-leader", &[], b"").await.json()["leader_id"], 2);
+    assert_eq!(server.get("/v1/cluster/status").await.json()["term"], 7);
+    assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{:032x}", 0xabc));
+}

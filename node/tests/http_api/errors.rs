@@ -1,0 +1,107 @@
+//! Each way the node can fail, as the caller is told: status, code, and above all `applied`.
+
+use quorate_client::api::{Applied, ErrorCode, Retry};
+use quorate_node::app::AppError;
+use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Value};
+
+use crate::raw::Server;
+
+fn entry() -> Entry {
+    let meta = EntryMeta { create_revision: 2, mod_revision: 3, version: 2, cas: 3, expires_at: Some(1_250) };
+    Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } }
+}
+
+#[tokio::test]
+async fn every_error_of_the_node_says_whether_the_write_was_applied() {
+    use Applied::{No, Unknown};
+    let rows = [
+        (AppError::NoLeader, ErrorCode::NoLeader, No, true),
+        (AppError::NotReady("starting".into()), ErrorCode::NotReady, No, true),
+        (AppError::Quarantined("digest".into()), ErrorCode::Quarantined, No, true),
+        (AppError::Overloaded, ErrorCode::TooManyRequests, No, true),
+        (AppError::NoSpace("full".into()), ErrorCode::QuotaExceeded, No, false),
+        (AppError::TimeoutNotProposed, ErrorCode::Timeout, No, false),
+        (AppError::Unknown, ErrorCode::Timeout, Unknown, false),
+        (AppError::TooLarge { actual: 9, limit: 8 }, ErrorCode::TooLarge, No, false),
+        (AppError::Fault("disk".into()), ErrorCode::Internal, Unknown, false),
+    ];
+    let server = Server::start().await;
+    for (error, code, applied, retry_after) in rows {
+        server.backend.fail_writes(error.clone());
+        let response = server.ask("DELETE", "/v1/kv/k", &[("Idempotency-Key", "r-1")], b"").await;
+        let problem = response.problem();
+        assert_eq!((problem.code, problem.applied), (code, applied), "{error:?}");
+        assert_eq!(response.header("retry-after").is_some(), retry_after, "{error:?}");
+        assert_eq!(problem.request_id, "r-1");
+        if applied == Unknown {
+            assert_eq!(problem.retry, Retry::SameRequestId, "{error:?}");
+        }
+        // A read changes nothing, however it ends.
+        server.backend.fail_reads(Some(error.clone()));
+        let problem = server.get("/v1/kv/k").await.problem();
+        assert_eq!((problem.code, problem.applied), (code, No), "{error:?}");
+        server.backend.fail_reads(None);
+    }
+}
+
+#[tokio::test]
+async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
+    let current = entry;
+    let rows = [
+        (Rejection::AlreadyExists { current: current() }, ErrorCode::AlreadyExists, true),
+        (Rejection::NotFound, ErrorCode::NotFound, false),
+        (Rejection::CasMismatch { expected: 2, current: Some(current()) }, ErrorCode::CasMismatch, true),
+        (Rejection::CasMismatch { expected: 2, current: None }, ErrorCode::CasMismatch, false),
+        (Rejection::NotADocument { current: current() }, ErrorCode::ConditionNotMet, true),
+        (Rejection::TooLarge { limit: 1, actual: 2 }, ErrorCode::TooLarge, false),
+        (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),
+        (Rejection::Unsupported("new".into()), ErrorCode::Internal, false),
+    ];
+    let server = Server::start().await;
+    for (rejection, code, shows_current) in rows {
+        server.backend.reject_writes(rejection.clone());
+        let response = server.ask("DELETE", "/v1/kv/a%2Fb", &[], b"").await;
+        let problem = response.problem();
+        assert_eq!((problem.code, problem.applied), (code, Applied::No), "{rejection:?}");
+        assert_eq!(problem.current.is_some(), shows_current, "{rejection:?}");
+        assert_eq!((problem.revision, problem.index), (Some(1), Some(101)), "{rejection:?}");
+        if let Some(current) = problem.current {
+            assert_eq!(current.key, "a/b");
+            assert_eq!(current.cas.as_deref(), Some("3"));
+            assert_eq!(current.ttl_ms, Some(250), "counted from where the command was evaluated");
+            assert_eq!(current.value.expect("shown").0.get(), "{\"n\":1}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_path_or_method_that_does_not_exist_is_told_with_what_does() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/v2/kv/k").await.problem().code, ErrorCode::NotFound);
+    assert_eq!(server.get("/v1/kv/").await.status, 400);
+    for (method, path, allow) in [
+        ("POST", "/v1/kv/k", "GET, HEAD, PUT, PATCH, DELETE"),
+        ("GET", "/v1/ops", "POST"),
+        ("PUT", "/v1/kv", "GET, HEAD"),
+        ("OPTIONS", "/metrics", "GET, HEAD"),
+    ] {
+        let response = server.ask(method, path, &[], b"").await;
+        assert_eq!(response.problem().code, ErrorCode::MethodNotAllowed, "{method} {path}");
+        assert_eq!(response.header("allow"), Some(allow));
+    }
+}
+
+#[tokio::test]
+async fn a_compacted_revision_names_the_oldest_one() {
+    let server = Server::start().await;
+    for value in 0..5 {
+        assert_eq!(server.put_json("/v1/kv/k", &value.to_string()).await.status, 200);
+    }
+    server.backend.compact_to(4);
+    for path in ["/v1/kv/k?revision=3", "/v1/kv?revision=3", "/v1/kv?revision=3&count_only"] {
+        let problem = server.get(path).await.problem();
+        assert_eq!((problem.code, problem.oldest_revision), (ErrorCode::Compacted, Some(4)), "{path}");
+    }
+    assert_eq!(server.get("/v1/kv/k?revision=4").await.json()["value"], 2);
+    assert_eq!(server.get("/v1/kv?revision=99&count_only").await.problem().code, ErrorCode::InvalidArgument);
+}

@@ -1,0 +1,321 @@
+//! A node without a cluster: remembers what it was asked, and fails on demand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use quorate_client::api::{Role, StatusAnswer};
+use quorate_node::app::{AppError, ClusterGlance, Consistency};
+use quorate_node::http::{Backend, DigestAt};
+use quorate_store::state::{KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
+use quorate_store::types::{
+    Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Value,
+    WriteOp, Written,
+};
+use tokio::sync::Notify;
+
+#[derive(Clone)]
+pub struct Fake {
+    state: Arc<Mutex<State>>,
+    changed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct State {
+    versions: BTreeMap<Vec<u8>, Vec<(u64, Option<Entry>)>>,
+    revision: u64,
+    oldest_revision: u64,
+    commands: Vec<Command>,
+    deadlines: Vec<Instant>,
+    replies: BTreeMap<String, Reply>,
+    barriers: Vec<Consistency>,
+    write_error: Option<AppError>,
+    read_error: Option<AppError>,
+    rejection: Option<Rejection>,
+    unready: Option<String>,
+}
+
+impl Fake {
+    pub fn new() -> Self {
+        let state = State { revision: 1, oldest_revision: 1, ..State::default() };
+        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.state.lock().expect("no test panics while it holds the state"))
+    }
+
+    /// Every command that reached the backend.
+    pub fn commands(&self) -> Vec<Command> {
+        self.with(|state| state.commands.clone())
+    }
+
+    pub fn last_op(&self) -> WriteOp {
+        match self.commands().pop().expect("a command came").action {
+            Action::Write(op) => op,
+            other => panic!("not a write: {other:?}"),
+        }
+    }
+
+    pub fn last_deadline(&self) -> Instant {
+        self.with(|state| *state.deadlines.last().expect("a command came"))
+    }
+
+    pub fn barriers(&self) -> Vec<Consistency> {
+        self.with(|state| state.barriers.clone())
+    }
+
+    pub fn fail_writes(&self, error: AppError) {
+        self.with(|state| state.write_error = Some(error));
+    }
+
+    pub fn fail_reads(&self, error: Option<AppError>) {
+        self.with(|state| state.read_error = error);
+    }
+
+    pub fn reject_writes(&self, rejection: Rejection) {
+        self.with(|state| state.rejection = Some(rejection));
+    }
+
+    pub fn be_unready(&self, reason: &str) {
+        self.with(|state| state.unready = Some(reason.to_owned()));
+    }
+
+    pub fn compact_to(&self, revision: u64) {
+        self.with(|state| state.oldest_revision = revision);
+    }
+
+    /// Puts an entry there without a command.
+    pub fn seed(&self, key: &str, value: Value) -> u64 {
+        let key = Key::new(key).expect("a key");
+        self.with(|state| {
+            state.apply(&WriteOp {
+                key,
+                expect: Expect::Any,
+                change: Change::Upsert(value),
+                expiry: Expiry::Never,
+                return_previous: false,
+            })
+        });
+        self.changed.notify_waiters();
+        self.with(|state| state.revision)
+    }
+}
+
+impl State {
+    fn at(&self) -> ReadPosition {
+        ReadPosition {
+            index: self.revision + 100,
+            revision: self.revision,
+            clock: 1_000,
+            oldest_revision: self.oldest_revision,
+        }
+    }
+
+    fn entry_at(&self, key: &[u8], revision: u64) -> Option<Entry> {
+        let versions = self.versions.get(key)?;
+        versions.iter().rev().find(|(since, _)| *since <= revision)?.1.clone()
+    }
+
+    fn reply(&self, outcome: Outcome) -> Reply {
+        let at = self.at();
+        Reply { index: at.index, revision: at.revision, clock: at.clock, replayed: false, outcome }
+    }
+
+    /// A few rules of the real machine, enough to see that the HTTP layer asks for the right thing.
+    fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Rejection> {
+        let current = self.entry_at(op.key.as_bytes(), u64::MAX);
+        match (op.expect, &current) {
+            (Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
+                return Err(Rejection::CasMismatch { expected, current });
+            }
+            (Expect::Present, None) => return Err(Rejection::NotFound),
+            _ => {}
+        }
+        match (&op.change, current) {
+            (Change::Insert(_), Some(current)) => Err(Rejection::AlreadyExists { current }),
+            (Change::Insert(_) | Change::Upsert(_), current) => Ok(current),
+            (_, None) => Err(Rejection::NotFound),
+            (_, current) => Ok(current),
+        }
+    }
+
+    fn apply(&mut self, op: &WriteOp) -> Reply {
+        let previous = match self.judge(op) {
+            Ok(previous) => previous,
+            Err(rejection) => return self.reply(Outcome::Rejected(rejection)),
+        };
+        self.revision += 1;
+        let value = match &op.change {
+            Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => Some(value.clone()),
+            Change::Merge(_) | Change::Touch => previous.as_ref().map(|entry| entry.value.clone()),
+            Change::Remove => None,
+        };
+        let before = previous.as_ref().map(|entry| entry.meta);
+        let expires_at = match op.expiry {
+            Expiry::Keep => before.and_then(|meta| meta.expires_at),
+            Expiry::Never => None,
+            Expiry::After(ttl) => Some(self.at().clock + ttl),
+        };
+        let meta = EntryMeta {
+            create_revision: before.map_or(self.revision, |meta| meta.create_revision),
+            mod_revision: self.revision,
+            version: before.map_or(1, |meta| meta.version + 1),
+            cas: self.revision,
+            expires_at,
+        };
+        let entry = value.map(|value| Entry { meta, value });
+        let meta = entry.as_ref().map(|entry| entry.meta);
+        self.versions.entry(op.key.as_bytes().to_vec()).or_default().push((self.revision, entry));
+        let previous = if op.return_previous { previous } else { None };
+        self.reply(Outcome::Written(Written { meta, previous }))
+    }
+}
+
+impl Backend for Fake {
+    async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+        let reply = self.with(|state| {
+            state.commands.push(command.clone());
+            state.deadlines.push(deadline);
+            if let Some(error) = state.write_error.clone() {
+                return Err(error);
+            }
+            if let Some(rejection) = state.rejection.clone() {
+                return Ok(state.reply(Outcome::Rejected(rejection)));
+            }
+            let id = command.request_id.clone().map(|id| id.0).unwrap_or_default();
+            if let Some(kept) = state.replies.get(&id) {
+                return Ok(Reply { replayed: true, ..kept.clone() });
+            }
+            let Action::Write(op) = &command.action else { panic!("HTTP sends only writes") };
+            let reply = state.apply(op);
+            state.replies.insert(id, reply.clone());
+            Ok(reply)
+        });
+        self.changed.notify_waiters();
+        reply
+    }
+
+    async fn read_barrier(&self, consistency: Consistency, _: Instant) -> Result<(), AppError> {
+        self.with(|state| {
+            state.barriers.push(consistency);
+            state.read_error.clone().map_or(Ok(()), Err)
+        })
+    }
+
+    async fn transfer_leader(&self, to: Option<u64>, _: Instant) -> Result<u64, AppError> {
+        Ok(to.unwrap_or(2))
+    }
+
+    async fn wait_key_change(&self, _: &Key, _: u64, wait: Duration) {
+        // Looks again now and then, for the change between the read and the wait; tests do not mind.
+        let _either = tokio::time::timeout(wait.min(Duration::from_millis(20)), self.changed.notified()).await;
+    }
+
+    fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+        Ok(self.with(|state| KeyRead { at: state.at(), entry: state.entry_at(key.as_bytes(), u64::MAX) }))
+    }
+
+    fn get_at(&self, key: &Key, revision: u64) -> Result<PastRead, StateFault> {
+        Ok(self.with(|state| match state.at() {
+            at if revision < at.oldest_revision => PastRead::Compacted(at),
+            at if revision > at.revision => PastRead::Future(at),
+            at => PastRead::Found(KeyRead { at, entry: state.entry_at(key.as_bytes(), revision) }),
+        }))
+    }
+
+    fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
+        self.with(|state| {
+            let mut at = state.at();
+            let revision = query.revision.unwrap_or(at.revision);
+            if revision < at.oldest_revision {
+                return Ok(ListRead::Compacted(at));
+            }
+            if revision > at.revision {
+                return Ok(ListRead::Future(at));
+            }
+            at.revision = revision;
+            let inside = |key: &[u8]| key >= &query.start[..] && query.end.as_ref().is_none_or(|end| key < &end[..]);
+            let mut found: Vec<_> = state
+                .versions
+                .keys()
+                .filter(|key| inside(key))
+                .filter_map(|key| Some((Key::new(key.clone()).ok()?, state.entry_at(key, revision)?)))
+                .collect();
+            if query.reverse {
+                found.reverse();
+            }
+            let more = found.len() > query.limit;
+            found.truncate(query.limit);
+            Ok(ListRead::Page(ListPage { at, entries: found, more }))
+        })
+    }
+
+    fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+        match self.list(&ListQuery { limit: usize::MAX, ..query.clone() })? {
+            ListRead::Page(page) => Ok((page.at, page.entries.len() as u64)),
+            other => panic!("count is asked only within what can be read: {other:?}"),
+        }
+    }
+
+    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
+        Ok(self.with(|state| (state.at(), state.replies.get(&id.0).cloned())))
+    }
+
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        let Action::Write(op) = &command.action else { panic!("HTTP tries only writes") };
+        assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
+        Ok(self.with(|state| {
+            let kept = (state.versions.clone(), state.revision);
+            let reply = state.apply(op);
+            (state.versions, state.revision) = kept;
+            reply
+        }))
+    }
+
+    fn digest(&self) -> DigestAt {
+        DigestAt { at: self.position(), digest: 0xabc }
+    }
+
+    fn position(&self) -> ReadPosition {
+        self.with(|state| state.at())
+    }
+
+    fn glance(&self) -> ClusterGlance {
+        self.with(|state| ClusterGlance { term: 7, leader_id: Some(2), revision: state.revision })
+    }
+
+    fn staleness_ms(&self) -> Option<u64> {
+        Some(15)
+    }
+
+    fn status(&self) -> StatusAnswer {
+        StatusAnswer {
+            cluster_id: String::new(),
+            node_id: 1,
+            incarnation: String::new(),
+            version: "test".into(),
+            role: Role::Follower,
+            ready: true,
+            warnings: Vec::new(),
+            leader_id: Some(2),
+            leader_client_addr: None,
+            term: 7,
+            members: Vec::new(),
+            last_log_index: 4,
+            committed_index: 3,
+            applied_index: 2,
+            snapshot_index: 1,
+            purged_index: 0,
+            revision: 1,
+            oldest_revision: 1,
+            cluster_clock_ms: 1_000,
+            digest: String::new(),
+        }
+    }
+
+    fn unready_reason(&self) -> Option<String> {
+        self.with(|state| state.unready.clone())
+    }
+}

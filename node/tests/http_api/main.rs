@@ -1,0 +1,11 @@
+//! The HTTP layer over real sockets, with a node behind it that lives in memory.
+
+mod fake;
+mod raw;
+
+mod bad_input;
+mod connections;
+mod documents;
+mod entries;
+mod errors;
+mod listing;

@@ -1,0 +1,191 @@
+//! A served fake, and an HTTP/1.1 client that sends exactly the bytes it is given.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quorate_client::api::Problem;
+use quorate_node::http::{Api, ApiSettings, ServeSettings, serve};
+use quorate_node::metrics::Metrics;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::fake::Fake;
+
+/// How long a test waits for what must happen.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Server {
+    pub addr: SocketAddr,
+    pub backend: Fake,
+    pub stop: CancellationToken,
+    pub task: JoinHandle<()>,
+}
+
+pub fn api_settings() -> ApiSettings {
+    ApiSettings {
+        node_id: 1,
+        request_timeout: Duration::from_secs(10),
+        request_timeout_max: Duration::from_secs(60),
+        body_bytes_max: 2 * 1024 * 1024 + 64 * 1024,
+        body_timeout: Duration::from_secs(10),
+        body_rate_min: 16 * 1024,
+        requests_in_flight_max: 100,
+    }
+}
+
+pub fn serve_settings() -> ServeSettings {
+    ServeSettings {
+        connections_max: 100,
+        header_timeout: Duration::from_secs(10),
+        idle_timeout: Duration::from_secs(30),
+        write_stall_timeout: Duration::from_secs(30),
+        drain_timeout: Duration::from_secs(5),
+    }
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        Self::start_with(api_settings(), serve_settings()).await
+    }
+
+    pub async fn start_with(api: ApiSettings, settings: ServeSettings) -> Self {
+        let backend = Fake::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let addr = listener.local_addr().expect("bound");
+        let stop = CancellationToken::new();
+        let api = Api::new(backend.clone(), api, Metrics::new());
+        let task = tokio::spawn(serve(listener, api, settings, stop.clone()));
+        Self { addr, backend, stop, task }
+    }
+
+    pub async fn connect(&self) -> Raw {
+        Raw { stream: TcpStream::connect(self.addr).await.expect("the server listens"), buffer: Vec::new() }
+    }
+
+    /// One request on a connection of its own.
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        let mut raw = self.connect().await;
+        raw.send_request(method, path, headers, body).await;
+        raw.response(method == "HEAD").await
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.ask("GET", path, &[], b"").await
+    }
+
+    pub async fn put_json(&self, path: &str, body: &str) -> Response {
+        self.ask("PUT", path, &[("Content-Type", "application/json")], body.as_bytes()).await
+    }
+}
+
+pub struct Raw {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Raw {
+    pub async fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.expect("the connection takes it");
+    }
+
+    pub async fn send_request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n");
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        let declared = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        if !body.is_empty() && !declared {
+            text += &format!("Content-Length: {}\r\n", body.len());
+        }
+        let mut bytes = (text + "\r\n").into_bytes();
+        bytes.extend_from_slice(body);
+        // A server that has answered may have closed before it read everything.
+        let _answered = self.stream.write_all(&bytes).await;
+    }
+
+    async fn fill(&mut self) -> bool {
+        let mut chunk = [0u8; 16 * 1024];
+        let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk)).await.expect("the server went silent");
+        let count = read.unwrap_or(0);
+        self.buffer.extend_from_slice(&chunk[..count]);
+        count > 0
+    }
+
+    pub async fn response(&mut self, head_only: bool) -> Response {
+        self.try_response(head_only).await.expect("the connection was closed without an answer")
+    }
+
+    pub async fn try_response(&mut self, head_only: bool) -> Option<Response> {
+        let end = loop {
+            match self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+                Some(at) => break at + 4,
+                None if !self.fill().await => return None,
+                None => {}
+            }
+        };
+        let text = String::from_utf8(self.buffer.drain(..end).collect()).expect("heads are ASCII");
+        let mut lines = text.lines();
+        let status = lines.next()?.split(' ').nth(1)?.parse().expect("a status");
+        let headers: Vec<_> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let mut response = Response { status, headers, body: Vec::new() };
+        let length = response.header("content-length").map_or(0, |text| text.parse().expect("a length"));
+        if head_only || status == 304 {
+            return Some(response);
+        }
+        while self.buffer.len() < length {
+            assert!(self.fill().await, "the body was cut");
+        }
+        response.body = self.buffer.drain(..length).collect();
+        Some(response)
+    }
+
+    /// Waits until the server closes the connection; gives what came before.
+    pub async fn closed(mut self) -> Vec<u8> {
+        while self.fill().await {}
+        self.buffer
+    }
+}
+
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The problem document, with what every one of them must hold.
+    pub fn problem(&self) -> Problem {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem: Problem = serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        assert_eq!(problem.status, self.status);
+        assert_eq!(problem.status, problem.code.status());
+        assert!(problem.type_uri.starts_with("urn:quorate:error:"));
+        assert!(!problem.request_id.is_empty(), "{self:?}");
+        self.carries_the_common_headers();
+        problem
+    }
+
+    pub fn carries_the_common_headers(&self) {
+        for name in ["quorate-revision", "quorate-term", "quorate-leader", "x-request-id"] {
+            assert!(self.header(name).is_some(), "{name} is missing in {self:?}");
+        }
+    }
+}
