@@ -1,1 +1,125 @@
-fn main(){}
+//! `quorate`: the command line.
+//!
+//! Owns the table of commands and what they share: endpoints, deadline, output form, exit code. Each group of commands has
+//! a file of its own.
+
+mod bench;
+mod cluster;
+mod entries;
+mod fail;
+mod listing;
+mod output;
+mod parse;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use quorate_client::{Client, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, RequestId};
+
+use fail::Failed;
+use output::Form;
+
+/// Talk to a Quorate cluster.
+///
+/// Every command asks the nodes in turn until one can answer, within the deadline. Every write carries a request id and is
+/// applied at most once, however often it is sent.
+#[derive(Debug, Parser)]
+#[command(name = "quorate", version, after_help = AFTER_HELP, max_term_width = 120)]
+struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done
+  1  error: the cluster could not be reached, gave up, refused, or the fate of a write is unknown
+  2  usage: the command line is wrong, nothing was sent
+  3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read)
+
+Examples:
+  quorate put stock/apples 5
+  quorate get stock/apples
+  quorate cas stock/apples 17 4          # only if it has not changed since cas 17
+  quorate ls stock/
+  quorate status";
+
+/// What all commands understand.
+#[derive(Debug, clap::Args)]
+struct Shared {
+    /// Nodes, host:port, separated by commas.
+    #[arg(long, global = true, env = ENDPOINTS_ENV, default_value = DEFAULT_ENDPOINTS, value_name = "LIST")]
+    endpoints: String,
+    /// Deadline of each request, retries included; like 500ms, 10s, 2m.
+    #[arg(long, global = true, default_value = "10s", value_parser = parse::duration, value_name = "TIME")]
+    timeout: Duration,
+    /// `text` for people, `json` for programs.
+    #[arg(long, global = true, value_enum, default_value_t = Form::Text, value_name = "FORM")]
+    output: Form,
+    /// Id of the write instead of a random one: to repeat a write whose fate stayed unknown.
+    #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
+    request_id: Option<RequestId>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Entries(entries::Command),
+    /// List keys that begin with PREFIX, and their values
+    Ls(listing::Args),
+    #[command(flatten)]
+    Cluster(cluster::Command),
+    /// Measure the cluster with closed-loop clients
+    Bench(Box<bench::Args>),
+    /// Print the completion script of a shell
+    ///
+    /// For bash: `source <(quorate completions bash)`
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What a command has at hand.
+struct Context {
+    client: Client,
+    shared: Shared,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Completions { shell } = cli.command {
+        clap_complete::generate(shell, &mut Cli::command(), "quorate", &mut std::io::stdout());
+        return ExitCode::SUCCESS;
+    }
+    let form = cli.shared.output;
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => failed.report(form),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failed> {
+    let Cli { shared, command } = cli;
+    let client = Client::builder().endpoints(&shared.endpoints).timeout(shared.timeout).build()?;
+    let context = Context { client, shared };
+    let runtime = match &command {
+        Command::Bench(args) => {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(args.workers()).enable_all().build()
+        }
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
+    let runtime = runtime.map_err(|error| Failed::other(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        match command {
+            Command::Entries(command) => entries::run(&context, command).await,
+            Command::Ls(args) => listing::run(&context, args).await,
+            Command::Cluster(command) => cluster::run(&context, command).await,
+            Command::Bench(args) => bench::run(&context, *args).await,
+            Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),
+        }
+    })
+}

@@ -1,0 +1,301 @@
+//! Commands on single entries.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use quorate_client::api::WriteAnswer;
+use quorate_client::{Change, Write};
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+use crate::parse::{self, Meaning};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read an entry
+    ///
+    /// Prints the value and, on a second line, its cas and revisions. Exit code 3 if there is no such entry.
+    #[command(after_help = "Examples:
+  quorate get stock/apples
+  quorate get stock/apples --raw | jq .
+  quorate get stock/apples --wait 30s --cas 17   # until it is no longer cas 17")]
+    Get(Get),
+    /// Create or overwrite an entry
+    #[command(
+        after_help = "VALUE is JSON, or `-` for standard input, or @PATH for a file. Text that is not JSON needs --string \
+or --bytes.
+
+Examples:
+  quorate put stock/apples 5
+  quorate put motd --string 'Hello, world'
+  quorate put logo @logo.png --bytes
+  quorate put session/7 '{\"user\":\"ann\"}' --ttl 30s
+  quorate put stock/apples 4 --if-cas 17"
+    )]
+    Put(Put),
+    /// Create an entry; exit code 3 if it exists
+    Insert(Plain),
+    /// Overwrite an entry; exit code 3 if there is none
+    Replace(Plain),
+    /// Overwrite an entry only if its cas is still CAS; exit code 3 if it changed
+    #[command(after_help = "Example:
+  quorate get stock/apples               # 5, cas 17
+  quorate cas stock/apples 17 4")]
+    Cas {
+        /// Which entry.
+        key: String,
+        /// The token that `get` showed.
+        #[arg(value_parser = parse::cas)]
+        cas: String,
+        /// JSON, `-` or @PATH.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        #[command(flatten)]
+        meaning: Meaning,
+        #[command(flatten)]
+        write: Common,
+    },
+    /// Change parts of a JSON document (RFC 7396 merge patch)
+    #[command(after_help = "Fields given are set, fields given as null are removed, the rest stays.
+
+Example:
+  quorate patch orders/o42 '{\"status\":\"paid\",\"note\":null}'")]
+    Patch {
+        /// Which entry.
+        key: String,
+        /// The patch: a JSON object, `-` or @PATH.
+        patch: String,
+        /// Only if its cas is still this.
+        #[arg(long, value_parser = parse::cas)]
+        cas: Option<String>,
+        #[command(flatten)]
+        write: Common,
+    },
+    /// Remove an entry; exit code 3 if there is none
+    Rm {
+        /// Which entry.
+        key: String,
+        /// Only if its cas is still this.
+        #[arg(long, value_parser = parse::cas)]
+        cas: Option<String>,
+        /// Print the entry as it was.
+        #[arg(long)]
+        prev: bool,
+        /// Say what would happen, remove nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Set the time to live of an entry, change nothing else
+    Touch {
+        /// Which entry.
+        key: String,
+        /// Time to live from now, like 30s; 0s for ever.
+        #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+        ttl: Duration,
+    },
+    /// Tell what became of a write, by its request id
+    Request {
+        /// The id that the write was sent with.
+        #[arg(value_parser = parse::request_id)]
+        id: quorate_client::RequestId,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Get {
+    /// Which entry.
+    key: String,
+    /// Print the bare value: JSON text or bytes, no newline added.
+    #[arg(long)]
+    raw: bool,
+    /// The entry as it was at this revision.
+    #[arg(long, value_name = "N", conflicts_with_all = ["local", "wait"])]
+    revision: Option<u64>,
+    /// Whatever the asked node has: fast, maybe stale.
+    #[arg(long, conflicts_with = "wait")]
+    local: bool,
+    /// Wait at most this long (up to 60s) for a change, from the state now or from --cas; exit code 3 if there is none.
+    #[arg(long, value_parser = parse::positive_duration, value_name = "TIME")]
+    wait: Option<Duration>,
+    /// With --wait: the cas that is known.
+    #[arg(long, value_parser = parse::cas, requires = "wait")]
+    cas: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Put {
+    #[command(flatten)]
+    plain: Plain,
+    /// Only if its cas is still this.
+    #[arg(long, value_parser = parse::cas, value_name = "CAS", group = "condition")]
+    if_cas: Option<String>,
+    /// Only if there is no such entry.
+    #[arg(long, group = "condition")]
+    if_absent: bool,
+    /// Only if there is one.
+    #[arg(long, group = "condition")]
+    if_present: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Plain {
+    /// Which entry.
+    key: String,
+    /// JSON, `-` for standard input or @PATH for a file.
+    #[arg(allow_hyphen_values = true)]
+    value: String,
+    #[command(flatten)]
+    meaning: Meaning,
+    #[command(flatten)]
+    write: Common,
+}
+
+/// What all writes of a value understand.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Time to live, like 30s; without it an overwritten entry lives for ever.
+    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+    ttl: Option<Duration>,
+    /// Print the entry as it was before.
+    #[arg(long)]
+    prev: bool,
+    /// Say what would happen, write nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Common {
+    fn on<'a>(&self, mut write: Write<'a>) -> Write<'a> {
+        if let Some(ttl) = self.ttl {
+            write = write.ttl(ttl);
+        }
+        flags(write, self.prev, self.dry_run)
+    }
+}
+
+fn flags(mut write: Write<'_>, prev: bool, dry_run: bool) -> Write<'_> {
+    if prev {
+        write = write.prev();
+    }
+    if dry_run {
+        write = write.dry_run();
+    }
+    write
+}
+
+/// Runs a command on an entry.
+pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+    let client = &context.client;
+    match command {
+        Command::Get(args) => get(context, args).await,
+        Command::Put(args) => put(context, args).await,
+        Command::Insert(args) => plain(context, args, |write| write.if_absent()).await,
+        Command::Replace(args) => plain(context, args, |write| write.if_present()).await,
+        Command::Cas { key, cas, value, meaning, write } => {
+            let wish = client.cas(key, cas, parse::value(&value, meaning)?);
+            finish(context, write.on(wish), "written").await
+        }
+        Command::Patch { key, patch, cas, write } => {
+            let patch = parse::value(&patch, Meaning { string: false, bytes: false })?;
+            let wish = with_cas(client.patch(key, patch), cas);
+            finish(context, write.on(wish), "written").await
+        }
+        Command::Rm { key, cas, prev, dry_run } => {
+            let wish = with_cas(client.remove(key), cas);
+            finish(context, flags(wish, prev, dry_run), "removed").await
+        }
+        Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
+        Command::Request { id } => request(context, id).await,
+    }
+}
+
+async fn get(context: &Context, args: Get) -> Result<(), Failed> {
+    let entry = match args.wait {
+        Some(wait) => Some(changed(context, &args, wait).await?),
+        None => {
+            let mut get = context.client.get(&args.key);
+            if let Some(revision) = args.revision {
+                get = get.revision(revision);
+            }
+            if args.local {
+                get = get.local();
+            }
+            get.await?
+        }
+    };
+    let Some(entry) = entry else { return Err(Failed::condition(format!("there is no entry `{}`", args.key))) };
+    match (args.raw, context.shared.output) {
+        (true, _) => output::raw(&entry.bytes()?.unwrap_or_default()),
+        (false, Form::Json) => output::json(&entry),
+        (false, Form::Text) => output::entry(&entry),
+    }
+}
+
+/// Waits for a change from what is known, or from what is there now.
+async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<quorate_client::api::EntryView, Failed> {
+    let known = match &args.cas {
+        Some(cas) => Some(cas.clone()),
+        None => context.client.get(&args.key).await?.and_then(|entry| entry.cas),
+    };
+    match context.client.wait_for_change(&args.key, known.as_deref(), wait).await? {
+        Change::Entry(entry) => Ok(entry),
+        Change::None => Err(Failed::condition(format!("`{}` did not change within {wait:?}", args.key))),
+        Change::Gone => Err(Failed::condition(format!("`{}` was removed", args.key))),
+    }
+}
+
+async fn put(context: &Context, args: Put) -> Result<(), Failed> {
+    let Put { plain: value, if_cas, if_absent, if_present } = args;
+    plain(context, value, |write| match if_cas {
+        Some(cas) => write.cas(cas),
+        None if if_absent => write.if_absent(),
+        None if if_present => write.if_present(),
+        None => write,
+    })
+    .await
+}
+
+async fn plain(context: &Context, args: Plain, condition: impl FnOnce(Write<'_>) -> Write<'_>) -> Result<(), Failed> {
+    let value = parse::value(&args.value, args.meaning)?;
+    let write = condition(context.client.put(args.key, value));
+    finish(context, args.write.on(write), "written").await
+}
+
+fn with_cas(write: Write<'_>, cas: Option<String>) -> Write<'_> {
+    match cas {
+        Some(cas) => write.cas(cas),
+        None => write,
+    }
+}
+
+async fn finish(context: &Context, mut write: Write<'_>, verb: &str) -> Result<(), Failed> {
+    if let Some(id) = &context.shared.request_id {
+        write = write.request_id(id.clone());
+    }
+    let answer: WriteAnswer = write.await?;
+    match context.shared.output {
+        Form::Json => output::json(&answer),
+        Form::Text => output::written(&answer, verb),
+    }
+}
+
+async fn request(context: &Context, id: quorate_client::RequestId) -> Result<(), Failed> {
+    use quorate_client::api::{RequestState, code_name};
+    let Some(fate) = context.client.request_fate(&id).await? else {
+        return Err(Failed::condition(format!(
+            "request `{id}` is not known: never applied, or more than 15 minutes ago\n  next: if it may still be on its \
+             way, repeat it with `--request-id {id}`"
+        )));
+    };
+    if context.shared.output == Form::Json {
+        return output::json(&fate);
+    }
+    let state = match (fate.state, fate.code) {
+        (RequestState::Applied, _) => "applied".to_owned(),
+        (RequestState::Rejected, Some(code)) => format!("rejected ({})", code_name(code)),
+        (RequestState::Rejected, None) => "rejected".to_owned(),
+    };
+    let cas = fate.cas.map(|cas| format!(", cas {cas}")).unwrap_or_default();
+    output::line(format!("{id}: {state}  revision {}{cas}", fate.decided_revision))
+}

@@ -1,0 +1,175 @@
+//! How a command fails: exit code, and on standard error what was wrong, whether it was applied, and what to do next.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use quorate_client::Error;
+use quorate_client::api::{Applied, ErrorCode, Problem, Retry};
+use serde_json::json;
+
+use crate::output::Form;
+
+const ERROR: u8 = 1;
+const USAGE: u8 = 2;
+const CONDITION: u8 = 3;
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub enum Failed {
+    /// The client says so.
+    Client(Error),
+    /// The command line does not make sense.
+    Usage(String),
+    /// The state of things is not what the command needs; there is no problem document for it.
+    Condition(String),
+    /// Anything else.
+    Other(String),
+    /// Nobody reads our output any more, as in `quorate ls --all | head`.
+    OutputClosed,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(detail) => Self::Usage(detail),
+            error => Self::Client(error),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failed {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::OutputClosed,
+            _ => Self::Other(format!("cannot write the output: {error}")),
+        }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(error) => error.fmt(out),
+            Self::Usage(text) | Self::Condition(text) | Self::Other(text) => out.write_str(text),
+            Self::OutputClosed => out.write_str("the output was closed"),
+        }
+    }
+}
+
+impl Failed {
+    /// A wrong command line.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self::Usage(text.into())
+    }
+
+    /// An unmet condition.
+    pub fn condition(text: impl Into<String>) -> Self {
+        Self::Condition(text.into())
+    }
+
+    /// Any other fault.
+    pub fn other(text: impl Into<String>) -> Self {
+        Self::Other(text.into())
+    }
+
+    /// Says it on standard error, in the form asked for.
+    pub fn report(self, form: Form) -> ExitCode {
+        if !matches!(self, Self::OutputClosed) {
+            match form {
+                Form::Text => eprintln!("{}", self.text()),
+                Form::Json => eprintln!("{}", self.json()),
+            }
+        }
+        ExitCode::from(self.code())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Client(error) => code_of(error),
+            Self::Usage(_) => USAGE,
+            Self::Condition(_) => CONDITION,
+            Self::Other(_) => ERROR,
+            Self::OutputClosed => 0,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![format!("error: {self}")];
+        if let Self::Client(error) = self {
+            if let Some(problem) = error.problem() {
+                lines.extend(faults(problem));
+                lines.extend(current(problem));
+            }
+            lines.push(format!("  applied: {}", applied(error.applied())));
+            lines.extend(advice(error).map(|advice| format!("  next: {advice}")));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Self::Client(error) = self else { return json!({"detail": self.to_string(), "applied": "no"}) };
+        // A refusal is the API's own document. Another failure must not pass for one: its `applied` is about one attempt.
+        if let Error::Rejected(problem) = error {
+            return json!(problem);
+        }
+        json!({
+            "detail": error.to_string(),
+            "applied": error.applied(),
+            "request_id": error.request_id(),
+            "last": error.problem(),
+        })
+    }
+}
+
+fn code_of(error: &Error) -> u8 {
+    match error {
+        Error::Rejected(problem) => match problem.code {
+            ErrorCode::AlreadyExists | ErrorCode::CasMismatch | ErrorCode::ConditionNotMet => CONDITION,
+            // Without `errors` it is about the key, with them about the path.
+            ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,
+            _ => ERROR,
+        },
+        Error::Invalid(_) => USAGE,
+        _ => ERROR,
+    }
+}
+
+fn faults(problem: &Problem) -> impl Iterator<Item = String> + '_ {
+    let several = if problem.errors.len() > 1 { problem.errors.as_slice() } else { &[] };
+    several.iter().map(|fault| format!("  {}: {}", fault.pointer, fault.detail))
+}
+
+fn current(problem: &Problem) -> Option<String> {
+    let entry = problem.current.as_ref()?;
+    let value = entry.value.as_ref().map_or_else(|| "(bytes)".to_owned(), |value| value.0.get().to_owned());
+    Some(format!("  current: {value}  cas {}", entry.cas.as_deref().unwrap_or("none (locked)")))
+}
+
+fn applied(applied: Applied) -> &'static str {
+    match applied {
+        Applied::No => "no",
+        Applied::Yes => "yes",
+        Applied::Unknown => "unknown",
+    }
+}
+
+fn advice(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::Unknown(_) | Error::Protocol { applied: Applied::Unknown, .. } => {
+            let id = error.request_id()?;
+            format!(
+                "`quorate request {id}` tells its fate; the same command with `--request-id {id}` is safe to repeat"
+            )
+        }
+        Error::Unavailable(_) => "`quorate status` shows which nodes answer; the command can be repeated".into(),
+        Error::Protocol { .. } => "check --endpoints".into(),
+        Error::Rejected(problem) => match problem.retry {
+            Retry::AfterReading if problem.current.is_some() => "decide on the current value, use its cas".into(),
+            Retry::AfterReading => return None,
+            Retry::SameRequestId => "repeat the command later".into(),
+            Retry::Never => return None,
+        },
+        Error::Contended { .. } => "repeat the command when fewer clients write this entry".into(),
+        Error::Invalid(_) | Error::Decode { .. } => return None,
+    })
+}

@@ -1,0 +1,109 @@
+//! `quorate ls`.
+
+use futures::TryStreamExt;
+use quorate_client::List;
+use quorate_client::api::{EntryView, ListAnswer};
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  quorate ls stock/
+  quorate ls stock/ --keys --all
+  quorate ls stock/ --count")]
+pub struct Args {
+    /// Only keys that begin with this.
+    #[arg(default_value = "")]
+    prefix: String,
+    /// Most entries to show, up to 1000; the last line says if there are more.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: Option<u32>,
+    /// Everything, page by page.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Keys only.
+    #[arg(long)]
+    keys: bool,
+    /// Only how many there are.
+    #[arg(long, conflicts_with_all = ["limit", "all", "keys", "reverse"])]
+    count: bool,
+    /// From the end backwards.
+    #[arg(long)]
+    reverse: bool,
+    /// As it was at this revision.
+    #[arg(long, value_name = "N")]
+    revision: Option<u64>,
+    /// Whatever the asked node has: fast, maybe stale.
+    #[arg(long)]
+    local: bool,
+}
+
+/// Entries of a page with `--all`.
+const PAGE_ENTRIES: u32 = 1_000;
+
+/// Runs the command.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    let list = list(context, &args);
+    let form = context.shared.output;
+    if args.count {
+        let answer = list.count().await?;
+        return match form {
+            Form::Json => output::json(&answer),
+            Form::Text => output::line(answer.count.to_string()),
+        };
+    }
+    if !args.all {
+        let page = list.page().await?;
+        return match form {
+            Form::Json => output::json(&page),
+            Form::Text => show(&page, args.keys),
+        };
+    }
+    let mut pages = std::pin::pin!(list.pages());
+    while let Some(page) = pages.try_next().await? {
+        match form {
+            Form::Json => page.entries.iter().try_for_each(output::json)?,
+            Form::Text => show(&page, args.keys)?,
+        }
+    }
+    Ok(())
+}
+
+fn list<'a>(context: &'a Context, args: &Args) -> List<'a> {
+    let mut list = context.client.list(&args.prefix);
+    if let Some(limit) = args.limit.or(args.all.then_some(PAGE_ENTRIES)) {
+        list = list.limit(limit);
+    }
+    if let Some(revision) = args.revision {
+        list = list.revision(revision);
+    }
+    if args.keys {
+        list = list.keys_only();
+    }
+    if args.reverse {
+        list = list.reverse();
+    }
+    if args.local {
+        list = list.local();
+    }
+    list
+}
+
+fn show(page: &ListAnswer, keys: bool) -> Result<(), Failed> {
+    for entry in &page.entries {
+        output::line(row(entry, keys))?;
+    }
+    if page.cursor.is_some() {
+        eprintln!("(more; --all shows everything, --limit up to 1000)");
+    }
+    Ok(())
+}
+
+fn row(entry: &EntryView, keys: bool) -> String {
+    if keys {
+        return entry.key.clone();
+    }
+    format!("{}  {}  cas {}", entry.key, output::value(entry), entry.cas.as_deref().unwrap_or("none"))
+}

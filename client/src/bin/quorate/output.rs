@@ -1,0 +1,97 @@
+//! What commands print on standard output: readable lines, or the API's own JSON.
+
+use std::io::Write;
+
+use quorate_client::api::{ContentType, EntryView, WriteAnswer};
+use serde::Serialize;
+
+use crate::fail::Failed;
+
+/// The form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Writes a line. An error means that nobody reads it any more.
+pub fn line(text: impl AsRef<str>) -> Result<(), Failed> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_ref().as_bytes())?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// Writes bytes as they are.
+pub fn raw(bytes: &[u8]) -> Result<(), Failed> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes one line of JSON.
+pub fn json<T: Serialize>(value: &T) -> Result<(), Failed> {
+    line(serde_json::to_string(value).map_err(|error| Failed::other(format!("the answer has no JSON: {error}")))?)
+}
+
+/// An entry: its value on the first line, what is known of it on the second.
+pub fn entry(entry: &EntryView) -> Result<(), Failed> {
+    line(value(entry))?;
+    let mut facts = vec![format!("cas {}", entry.cas.as_deref().unwrap_or("none (locked)"))];
+    facts.push(format!("version {}", entry.version));
+    facts.push(format!("created at revision {}", entry.create_revision));
+    facts.push(format!("changed at {}", entry.mod_revision));
+    facts.extend(entry.ttl_ms.map(|ttl| format!("expires in {}", millis(ttl))));
+    line(format!("  {}", facts.join(", ")))
+}
+
+/// The value in one line.
+pub fn value(entry: &EntryView) -> String {
+    match (&entry.value, &entry.value_base64, entry.content_type) {
+        (Some(json), _, _) => json.0.get().to_owned(),
+        (None, Some(base64), _) => format!("base64:{base64}"),
+        (None, None, ContentType::Json) => "(json)".to_owned(),
+        (None, None, ContentType::Bytes) => "(bytes)".to_owned(),
+    }
+}
+
+/// What a write did.
+pub fn written(answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
+    let mut facts = Vec::new();
+    facts.extend(answer.cas.as_ref().map(|cas| format!("cas {cas}")));
+    facts.extend(answer.version.map(|version| format!("version {version}")));
+    facts.push(format!("revision {}", answer.revision));
+    facts.extend(answer.ttl_ms.map(|ttl| format!("expires in {}", millis(ttl))));
+    facts.extend(answer.replayed.then(|| "done by an earlier try".to_owned()));
+    let verb = if answer.dry_run { format!("dry run, nothing {verb}") } else { verb.to_owned() };
+    line(format!("{verb}: {}  {}", answer.key, facts.join(", ")))?;
+    match &answer.prev {
+        Some(prev) => line(format!("  before: {}  cas {}", value(prev), prev.cas.as_deref().unwrap_or("none"))),
+        None => Ok(()),
+    }
+}
+
+/// Milliseconds as people read them.
+pub fn millis(millis: u64) -> String {
+    match millis {
+        0..1_000 => format!("{millis}ms"),
+        1_000..60_000 => format!("{}.{}s", millis / 1_000, millis % 1_000 / 100),
+        60_000..3_600_000 => format!("{}m{}s", millis / 60_000, millis % 60_000 / 1_000),
+        _ => format!("{}h{}m", millis / 3_600_000, millis % 3_600_000 / 60_000),
+    }
+}
+
+/// Rows in columns as wide as they need; the first row is the heading.
+pub fn table(rows: &[Vec<String>]) -> Result<(), Failed> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! The client: its settings, and the way of every call from first attempt to final answer.
+//!
+//! Owns the loop over attempts. What it decides with is elsewhere and pure: `endpoints` (which node), `retry` (whether
+//! again). A write carries one request id over all its attempts, so whatever happens it is applied at most once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::StatusCode;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use crate::api::{Applied, Problem, StatusAnswer};
+use crate::endpoints::{Endpoints, Glance, Preference, Reads};
+use crate::error::{Error, Failure, FailureKind, GaveUp};
+use crate::request::{Call, Intent};
+use crate::retry::{Attempts, Next, RetryPolicy, is_final};
+use crate::transport::{Answer, Protocol, Transport};
+
+/// The nodes of the local cluster that `scripts/cluster up` starts.
+pub const DEFAULT_ENDPOINTS: &str = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
+/// The environment variable that names the endpoints.
+pub const ENDPOINTS_ENV: &str = "QUORATE_ENDPOINTS";
+
+/// Deadline of a call that sets none.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+/// How long one node may take before another is asked: some elections, but a good part of the deadline is left.
+const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(3);
+/// How long a node may take to say who it is.
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A client of one cluster. Cheap to clone; clones share connections and what they know of the nodes.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    transport: Transport,
+    endpoints: Mutex<Endpoints>,
+    settings: Settings,
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    timeout: Duration,
+    attempt_timeout: Duration,
+    retry: RetryPolicy,
+    reads: Reads,
+}
+
+/// Settings of a [`Client`].
+#[derive(Debug, Clone)]
+pub struct ClientBuilder {
+    endpoints: String,
+    protocol: Protocol,
+    settings: Settings,
+}
+
+impl ClientBuilder {
+    /// The nodes: `host:port`, separated by commas; one is enough, all of them are better. `http://` may stand before each.
+    pub fn endpoints(mut self, endpoints: impl Into<String>) -> Self {
+        self.endpoints = endpoints.into();
+        self
+    }
+
+    /// Deadline of each call, retries included. Default 10 s.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
+        self
+    }
+
+    /// How long one node may take before another is asked, within the deadline. Default 3 s.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.attempt_timeout = timeout;
+        self
+    }
+
+    /// When to try again.
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.settings.retry = retry;
+        self
+    }
+
+    /// Where reads go.
+    pub fn reads(mut self, reads: Reads) -> Self {
+        self.settings.reads = reads;
+        self
+    }
+
+    /// The HTTP version.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Checks the endpoints. Connects to nothing yet.
+    pub fn build(self) -> Result<Client, Error> {
+        let addresses = parse_endpoints(&self.endpoints)?;
+        let transport = Transport::new(&addresses, self.protocol)?;
+        let endpoints = Mutex::new(Endpoints::new(addresses.len(), rand::random::<u16>().into()));
+        Ok(Client { inner: Arc::new(Inner { transport, endpoints, settings: self.settings }) })
+    }
+}
+
+/// Splits the list.
+fn parse_endpoints(list: &str) -> Result<Vec<String>, Error> {
+    let mut addresses = Vec::new();
+    for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        if item.starts_with("https://") {
+            return Err(Error::Invalid(format!("`{item}`: this client does not speak TLS; use http://")));
+        }
+        let address = item.strip_prefix("http://").unwrap_or(item).trim_end_matches('/').to_owned();
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() {
+        return Err(Error::Invalid("no endpoint is given; expected host:port,host:port,…".into()));
+    }
+    Ok(addresses)
+}
+
+impl Client {
+    /// A client with default settings.
+    pub fn new(endpoints: impl Into<String>) -> Result<Self, Error> {
+        Self::builder().endpoints(endpoints).build()
+    }
+
+    /// A client of the nodes in `QUORATE_ENDPOINTS`, else of the local cluster.
+    pub fn from_env() -> Result<Self, Error> {
+        Self::new(std::env::var(ENDPOINTS_ENV).unwrap_or_else(|_| DEFAULT_ENDPOINTS.to_owned()))
+    }
+
+    /// Settings to change before building. Without endpoints: the local cluster.
+    pub fn builder() -> ClientBuilder {
+        let settings = Settings {
+            timeout: TIMEOUT_DEFAULT,
+            attempt_timeout: ATTEMPT_TIMEOUT_DEFAULT,
+            retry: RetryPolicy::default(),
+            reads: Reads::default(),
+        };
+        ClientBuilder { endpoints: DEFAULT_ENDPOINTS.into(), protocol: Protocol::default(), settings }
+    }
+
+    /// The nodes, `host:port`, in the order given.
+    pub fn endpoints(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.inner.transport.len()).map(|node| self.inner.transport.address(node))
+    }
+
+    /// Where a linearizable read goes.
+    pub(crate) fn read_preference(&self) -> Preference {
+        match self.inner.settings.reads {
+            Reads::Leader => Preference::Leader,
+            Reads::Spread => Preference::Any,
+        }
+    }
+
+    /// Makes the call, decodes the answer.
+    pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
+        let Reply { address, status, body } = self.send(&call).await?;
+        decode(&call, address, status, &body)
+    }
+
+    /// Makes the call: attempts it until it is decided or its time is up.
+    pub(crate) async fn send(&self, call: &Call) -> Result<Reply<'_>, Error> {
+        let inner = &*self.inner;
+        let started = Instant::now();
+        let timeout = call.timeout.unwrap_or(inner.settings.timeout) + call.hold;
+        let mut attempts = Attempts::none();
+        let mut failed = None;
+        loop {
+            let left = timeout.saturating_sub(started.elapsed());
+            let budget = left.min(inner.settings.attempt_timeout + call.hold);
+            let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
+            let failure = match inner.transport.send(node, call, budget).await {
+                Ok(answer) => match self.judge(node, answer) {
+                    Judged::Good { status, body } => {
+                        return Ok(Reply { address: inner.transport.address(node), status, body });
+                    }
+                    Judged::Refused(problem) if attempts.settled_by(&problem) => {
+                        return Err(Error::Rejected(problem));
+                    }
+                    Judged::Refused(problem) => {
+                        let last = self.failure(node, FailureKind::Problem(problem));
+                        return Err(gave_up(call, attempts.failures() + 1, started, true, last));
+                    }
+                    Judged::Nonsense { detail, applied } => {
+                        return Err(self.protocol_error(node, call, detail, applied, &attempts));
+                    }
+                    Judged::Failed(kind) => self.failure(node, kind),
+                },
+                Err(failure) => failure,
+            };
+            inner.endpoints.lock().on_failure(node, Instant::now());
+            failed = Some(node);
+            let roll = rand::random();
+            let next = attempts.on_failure(&failure, &call.intent, &inner.settings.retry, inner.transport.len(), roll);
+            let pause = match next {
+                Next::Again(pause) if started.elapsed() + pause < timeout => pause,
+                _ => return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure)),
+            };
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+
+    /// One attempt at one node, whatever is known of it.
+    pub(crate) async fn fetch_from<T: DeserializeOwned>(
+        &self,
+        node: usize,
+        call: &Call,
+        budget: Duration,
+    ) -> Result<T, Error> {
+        let started = Instant::now();
+        let answer = match self.inner.transport.send(node, call, budget).await {
+            Ok(answer) => answer,
+            Err(last) => {
+                let open = last.leaves_fate_open() && !matches!(call.intent, Intent::Read);
+                return Err(gave_up(call, 1, started, open, last));
+            }
+        };
+        let (status, body) = (answer.status, answer.body.clone());
+        if status.is_success() {
+            return decode(call, self.inner.transport.address(node), status, &body);
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Err(Error::Rejected(Box::new(problem))),
+            Err(_) => Err(self.protocol_error(node, call, strange(status), Applied::No, &Attempts::none())),
+        }
+    }
+
+    /// What an answer means for the call; learns from its headers on the way.
+    fn judge(&self, node: usize, answer: Answer) -> Judged {
+        let Answer { status, glance, body } = answer;
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            self.learn(node, glance);
+            return Judged::Good { status, body };
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) if is_final(&problem) => {
+                self.learn(node, glance);
+                Judged::Refused(Box::new(problem))
+            }
+            Ok(problem) => Judged::Failed(FailureKind::Problem(Box::new(problem))),
+            Err(_) if status.is_server_error() => Judged::Failed(FailureKind::Strange(strange(status))),
+            Err(_) => Judged::Nonsense { detail: strange(status), applied: Applied::No },
+        }
+    }
+
+    fn learn(&self, node: usize, glance: Glance) {
+        let introduce = {
+            let mut endpoints = self.inner.endpoints.lock();
+            endpoints.on_answer(node, glance);
+            endpoints.begin_introduction(Instant::now())
+        };
+        if introduce {
+            let client = self.clone();
+            tokio::spawn(async move { client.introduce_all().await });
+        }
+    }
+
+    /// Asks every node who it is. One that does not answer stays unknown until the next round.
+    async fn introduce_all(self) {
+        let asked = (0..self.inner.transport.len()).map(|node| self.introduce(node));
+        futures::future::join_all(asked).await;
+    }
+
+    async fn introduce(&self, node: usize) {
+        let Ok(call) = crate::cluster::status_call() else { return };
+        if let Ok(status) = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await {
+            let glance = Glance { term: status.term, leader_id: status.leader_id };
+            self.inner.endpoints.lock().introduce(node, status.node_id, glance);
+        }
+    }
+
+    fn failure(&self, node: usize, kind: FailureKind) -> Failure {
+        Failure { address: self.inner.transport.address(node).to_owned(), kind }
+    }
+
+    fn protocol_error(&self, node: usize, call: &Call, detail: String, applied: Applied, attempts: &Attempts) -> Error {
+        let applied = if attempts.fate_open() { Applied::Unknown } else { applied };
+        let address = self.inner.transport.address(node).to_owned();
+        Error::Protocol { address, detail, applied, request_id: call.request_id().cloned() }
+    }
+}
+
+/// A successful answer.
+pub(crate) struct Reply<'a> {
+    /// Who gave it.
+    pub address: &'a str,
+    /// 2xx or 304.
+    pub status: StatusCode,
+    /// All of it.
+    pub body: Bytes,
+}
+
+/// What an answer means.
+enum Judged {
+    Good { status: StatusCode, body: Bytes },
+    Refused(Box<Problem>),
+    Failed(FailureKind),
+    Nonsense { detail: String, applied: Applied },
+}
+
+fn strange(status: StatusCode) -> String {
+    format!("status {status} without a problem document; is this a Quorate node?")
+}
+
+/// The body of a successful answer as `T`.
+pub(crate) fn decode<T: DeserializeOwned>(
+    call: &Call,
+    address: &str,
+    status: StatusCode,
+    body: &[u8],
+) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| Error::Protocol {
+        address: address.to_owned(),
+        detail: format!("the body of status {status} is not what {} {} answers: {error}", call.method, call.target),
+        // The status says it worked, the body does not say what.
+        applied: if matches!(call.intent, Intent::Read) { Applied::No } else { Applied::Unknown },
+        request_id: call.request_id().cloned(),
+    })
+}
+
+fn gave_up(call: &Call, attempts: u32, started: Instant, fate_open: bool, last: Failure) -> Error {
+    let request_id = call.request_id().cloned();
+    let gave_up = Box::new(GaveUp { request_id, attempts, elapsed: started.elapsed(), last });
+    if fate_open { Error::Unknown(gave_up) } else { Error::Unavailable(gave_up) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_split_trimmed_and_deduplicated() {
+        let parsed = parse_endpoints(" a:1, http://b:2/ ,,a:1").expect("valid");
+        assert_eq!(parsed, ["a:1", "b:2"]);
+    }
+
+    #[test]
+    fn endpoints_without_port_or_with_tls_are_refused() {
+        for bad in ["", " , ", "localhost", "https://a:1", "a:1,b", "user@a:1", "a b:1"] {
+            assert!(Client::new(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Questions to the cluster about itself, and the fate of requests.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+
+use crate::api::{ErrorCode, RequestAnswer, StatusAnswer};
+use crate::client::Client;
+use crate::endpoints::Preference;
+use crate::error::Error;
+use crate::request::{Call, Intent, RequestId};
+
+/// How long a node may take to tell its status; it needs no other node for that.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause between two looks at the nodes while waiting for them.
+const READY_PAUSE: Duration = Duration::from_millis(50);
+
+/// One endpoint and what the node behind it says of the cluster.
+#[derive(Debug)]
+pub struct NodeStatus {
+    /// `host:port`
+    pub address: String,
+    /// Its view, or why there is none.
+    pub status: Result<StatusAnswer, Error>,
+}
+
+/// Asks a node for its status.
+pub(crate) fn status_call() -> Result<Call, Error> {
+    Call::new(Method::GET, "/v1/cluster/status".into(), Intent::Read, Preference::Any)
+}
+
+impl Client {
+    /// The cluster as one node sees it.
+    pub async fn status(&self) -> Result<StatusAnswer, Error> {
+        self.fetch(status_call()?).await
+    }
+
+    /// The cluster as each endpoint sees it, in the order given.
+    pub async fn status_of_all(&self) -> Result<Vec<NodeStatus>, Error> {
+        let call = status_call()?;
+        let addresses: Vec<String> = self.endpoints().map(str::to_owned).collect();
+        let asked = addresses.into_iter().enumerate().map(|(node, address)| {
+            let call = &call;
+            async move { NodeStatus { address, status: self.fetch_from(node, call, STATUS_TIMEOUT).await } }
+        });
+        Ok(futures::future::join_all(asked).await)
+    }
+
+    /// Hands leadership to node `to`, or to the best follower. Returns the answer as the node gave it. Is not repeated
+    /// once it may have happened.
+    pub async fn transfer_leader(&self, to: Option<u64>) -> Result<serde_json::Value, Error> {
+        let path = "/v1/cluster/transfer-leader".to_owned();
+        let mut call = Call::new(Method::POST, path, Intent::Once, Preference::Leader)?;
+        call.content_type = Some(HeaderValue::from_static("application/json"));
+        call.body = match to {
+            Some(id) => Bytes::from(format!("{{\"to\":{id}}}")),
+            None => Bytes::from_static(b"{}"),
+        };
+        self.fetch(call).await
+    }
+
+    /// What became of a write. `None`: it was never decided, or more than 15 minutes ago. A write that is still on its way
+    /// may be decided after this answer.
+    pub async fn request_fate(&self, id: &RequestId) -> Result<Option<RequestAnswer>, Error> {
+        let mut target = String::from("/v1/requests/");
+        target.extend(percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC));
+        let call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
+        match self.fetch(call).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.code() == Some(ErrorCode::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until the nodes would answer a linearizable read: all of the endpoints, or with `any` one of them. Returns
+    /// the last look; ready or not is for the caller to see.
+    pub async fn wait_ready(&self, any: bool, timeout: Duration) -> Result<Vec<NodeStatus>, Error> {
+        let started = Instant::now();
+        loop {
+            let nodes = self.status_of_all().await?;
+            let ready = nodes.iter().filter(|node| node.is_ready()).count();
+            if ready == nodes.len() || (any && ready > 0) || started.elapsed() >= timeout {
+                return Ok(nodes);
+            }
+            tokio::time::sleep(READY_PAUSE).await;
+        }
+    }
+}
+
+impl NodeStatus {
+    /// Whether the node answered and says that it is ready.
+    pub fn is_ready(&self) -> bool {
+        self.status.as_ref().is_ok_and(|status| status.ready)
+    }
+}

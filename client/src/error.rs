@@ -1,0 +1,177 @@
+//! What a failed call means for its caller.
+//!
+//! Owns [`Error`] and its answers to the two questions that matter: was it applied, and may it be tried again. Never
+//! guesses: where the fate of a write is not known, the error says so and carries the id to ask with.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::api::{Applied, ErrorCode, Problem, Retry};
+use crate::request::RequestId;
+
+/// Why a call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The cluster decided against it; the problem document says why. Definite.
+    #[error("{}", .0.detail)]
+    Rejected(Box<Problem>),
+    /// No node could serve it in time. It was not applied and never will be.
+    #[error("{0}")]
+    Unavailable(Box<GaveUp>),
+    /// A write may have been applied, and no node could tell in time. Ask again with the request id.
+    #[error("{0}")]
+    Unknown(Box<GaveUp>),
+    /// A server answered something that is not Quorate's API.
+    #[error("unexpected answer from {address}: {detail}")]
+    Protocol {
+        /// Who answered.
+        address: String,
+        /// What is wrong with the answer.
+        detail: String,
+        /// Whether the call was applied.
+        applied: Applied,
+        /// The id of the write.
+        request_id: Option<RequestId>,
+    },
+    /// An update lost the race for its entry every time. Not applied.
+    #[error("`{key}` changed under each of {tries} tries to update it")]
+    Contended {
+        /// The entry.
+        key: String,
+        /// How often it was tried.
+        tries: u32,
+        /// The last refusal, with the entry as it was.
+        last: Box<Problem>,
+    },
+    /// The call makes no sense and was not sent.
+    #[error("{0}")]
+    Invalid(String),
+    /// A value is not of the type asked for, or has no JSON form. Nothing was written by the call.
+    #[error("{what}: {source}")]
+    Decode {
+        /// Which value.
+        what: String,
+        /// What serde says.
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// Whether the call that failed took effect.
+    pub fn applied(&self) -> Applied {
+        match self {
+            Self::Rejected(problem) => problem.applied,
+            Self::Protocol { applied, .. } => *applied,
+            Self::Unknown(_) => Applied::Unknown,
+            Self::Unavailable(_) | Self::Contended { .. } | Self::Invalid(_) | Self::Decode { .. } => Applied::No,
+        }
+    }
+
+    /// Whether the same call, under the same request id, may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
+            Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } => true,
+            Self::Protocol { .. } | Self::Invalid(_) | Self::Decode { .. } => false,
+        }
+    }
+
+    /// The problem document, where the cluster sent one. For [`Self::Unavailable`] and [`Self::Unknown`] the last one.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(problem),
+            Self::Unavailable(gave_up) | Self::Unknown(gave_up) => match &gave_up.last.kind {
+                FailureKind::Problem(problem) => Some(problem),
+                _ => None,
+            },
+            Self::Protocol { .. } | Self::Invalid(_) | Self::Decode { .. } => None,
+        }
+    }
+
+    /// The code of the problem document, where there is one.
+    pub fn code(&self) -> Option<ErrorCode> {
+        self.problem().map(|problem| problem.code)
+    }
+
+    /// The id under which `GET /v1/requests/{id}` tells the fate of the write.
+    pub fn request_id(&self) -> Option<&str> {
+        match self {
+            Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),
+            Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
+            Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
+            Self::Invalid(_) | Self::Decode { .. } => None,
+        }
+    }
+}
+
+/// A call that was tried until its time or its tries ran out.
+#[derive(Debug)]
+pub struct GaveUp {
+    /// The id of the write; reads have none.
+    pub request_id: Option<RequestId>,
+    /// How often it was sent or tried to be sent.
+    pub attempts: u32,
+    /// How long that took.
+    pub elapsed: Duration,
+    /// What went wrong the last time.
+    pub last: Failure,
+}
+
+impl fmt::Display for GaveUp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tries = if self.attempts == 1 { "try" } else { "tries" };
+        write!(out, "gave up after {} {tries} in {} ms; the last: ", self.attempts, self.elapsed.as_millis())?;
+        self.last.fmt(out)
+    }
+}
+
+/// One attempt that brought no final answer.
+#[derive(Debug)]
+pub struct Failure {
+    /// The node it was sent to, `host:port`.
+    pub address: String,
+    /// What happened.
+    pub kind: FailureKind,
+}
+
+impl Failure {
+    /// Whether a write could have been applied, or could still be, by this attempt.
+    pub fn leaves_fate_open(&self) -> bool {
+        match &self.kind {
+            FailureKind::Connect(_) | FailureKind::NotSent(_) => false,
+            FailureKind::Broken(_) | FailureKind::TimedOut(_) | FailureKind::Strange(_) => true,
+            FailureKind::Problem(problem) => problem.applied != Applied::No,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: ", self.address)?;
+        match &self.kind {
+            FailureKind::Connect(error) => write!(out, "cannot connect: {error}"),
+            FailureKind::NotSent(reason) => write!(out, "could not send: {reason}"),
+            FailureKind::Broken(reason) => write!(out, "the connection broke: {reason}"),
+            FailureKind::TimedOut(after) => write!(out, "no answer in {} ms", after.as_millis()),
+            FailureKind::Problem(problem) => write!(out, "{}: {}", problem.title, problem.detail),
+            FailureKind::Strange(what) => write!(out, "{what}"),
+        }
+    }
+}
+
+/// The ways an attempt can fail.
+#[derive(Debug)]
+pub enum FailureKind {
+    /// No connection came about.
+    Connect(std::io::Error),
+    /// The connection was lost before the request went out.
+    NotSent(String),
+    /// The connection was lost after that.
+    Broken(String),
+    /// The request went out, and no answer came.
+    TimedOut(Duration),
+    /// The node answered that it cannot serve this now.
+    Problem(Box<Problem>),
+    /// A 5xx that is no problem document, as proxies send it.
+    Strange(String),
+}

@@ -1,0 +1,469 @@
+//! Operations on single entries.
+//!
+//! Owns the public shape of reads and writes: each method returns a description of the operation, to be refined and then
+//! awaited. Turns it into a [`Call`]; sends nothing itself.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{EntryView, ErrorCode, Op, OpKind, WriteAnswer};
+use crate::client::{Client, decode};
+use crate::endpoints::Preference;
+use crate::error::Error;
+use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const MERGE_PATCH: HeaderValue = HeaderValue::from_static("application/merge-patch+json");
+const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// A value to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    data: Bytes,
+    is_json: bool,
+}
+
+impl Value {
+    /// Anything that has a JSON form.
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
+        let data = serde_json::to_vec(value)
+            .map_err(|source| Error::Decode { what: "the value has no JSON form".into(), source })?;
+        Ok(Self { data: data.into(), is_json: true })
+    }
+
+    /// JSON text as it is. The node checks it.
+    pub fn json_text(text: impl Into<Bytes>) -> Self {
+        Self { data: text.into(), is_json: true }
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(data: impl Into<Bytes>) -> Self {
+        Self { data: data.into(), is_json: false }
+    }
+}
+
+/// An entry whose value was decoded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document<T> {
+    /// The value.
+    pub content: T,
+    /// The rest: cas, revisions, time to live.
+    pub entry: EntryView,
+}
+
+impl EntryView {
+    /// The value as `T`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let text = self.value.as_ref().map_or("null", |value| value.0.get());
+        serde_json::from_str(text)
+            .map_err(|source| Error::Decode { what: format!("the value of `{}` is of another type", self.key), source })
+    }
+
+    /// The value's bytes: the text of JSON, else the bytes as they were written. `None` where the value was not asked for.
+    pub fn bytes(&self) -> Result<Option<Bytes>, Error> {
+        if let Some(json) = &self.value {
+            return Ok(Some(Bytes::copy_from_slice(json.0.get().as_bytes())));
+        }
+        let Some(text) = &self.value_base64 else { return Ok(None) };
+        match STANDARD.decode(text) {
+            Ok(bytes) => Ok(Some(bytes.into())),
+            Err(error) => Err(Error::Invalid(format!("the value of `{}` is not valid base64: {error}", self.key))),
+        }
+    }
+}
+
+/// What came of waiting for a change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// The entry is as it was known.
+    None,
+    /// The entry as it is now.
+    Entry(EntryView),
+    /// The entry is gone.
+    Gone,
+}
+
+impl Client {
+    /// Reads an entry; `None` if there is none.
+    pub fn get<'a>(&'a self, key: &'a str) -> Get<'a> {
+        Get { client: self, key, revision: None, freshness: Freshness::Linearizable, timeout: None }
+    }
+
+    /// Reads an entry and decodes its value.
+    pub async fn get_json<T: DeserializeOwned>(&self, key: &str) -> Result<Option<Document<T>>, Error> {
+        match self.get(key).await? {
+            Some(entry) => Ok(Some(Document { content: entry.json()?, entry })),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits at most `wait` (up to a minute) for the entry to differ from what is known of it: its cas, or `None` for `no
+    /// such entry`.
+    pub async fn wait_for_change(&self, key: &str, known_cas: Option<&str>, wait: Duration) -> Result<Change, Error> {
+        let mut target = key_path(key)?;
+        push_query(&mut target, "wait_ms", wait.as_millis());
+        let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
+        call.condition = Some((IF_NONE_MATCH, etag(known_cas.unwrap_or("0"))?));
+        call.hold = wait;
+        let reply = match self.send(&call).await {
+            Err(error) if is_missing(&error) => return Ok(Change::Gone),
+            other => other?,
+        };
+        if reply.status == StatusCode::NOT_MODIFIED {
+            return Ok(Change::None);
+        }
+        decode(&call, reply.address, reply.status, &reply.body).map(Change::Entry)
+    }
+
+    /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
+    pub fn put(&self, key: impl Into<String>, value: Value) -> Write<'_> {
+        Write::new(self, Verb::Put, key.into(), Some(value))
+    }
+
+    /// Creates; fails with `already_exists`.
+    pub fn insert(&self, key: impl Into<String>, value: Value) -> Write<'_> {
+        self.put(key, value).if_absent()
+    }
+
+    /// Overwrites; fails with `not_found`.
+    pub fn replace(&self, key: impl Into<String>, value: Value) -> Write<'_> {
+        self.put(key, value).if_present()
+    }
+
+    /// Overwrites exactly the version with this token; fails with `cas_mismatch`, which carries the entry as it is.
+    pub fn cas(&self, key: impl Into<String>, cas: impl Into<String>, value: Value) -> Write<'_> {
+        self.put(key, value).cas(cas)
+    }
+
+    /// Changes parts of a document by a JSON merge patch (RFC 7396); fails with `not_found`.
+    pub fn patch(&self, key: impl Into<String>, patch: Value) -> Write<'_> {
+        Write::new(self, Verb::Patch, key.into(), Some(patch))
+    }
+
+    /// Deletes; fails with `not_found`.
+    pub fn remove(&self, key: impl Into<String>) -> Write<'_> {
+        Write::new(self, Verb::Remove, key.into(), None)
+    }
+
+    /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
+    pub fn touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_> {
+        Write::new(self, Verb::Touch, key.into(), None).ttl(ttl)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Freshness {
+    Linearizable,
+    Local,
+    AtLeast(u64),
+}
+
+/// A read to be awaited.
+#[must_use = "does nothing until awaited"]
+#[derive(Debug)]
+pub struct Get<'a> {
+    client: &'a Client,
+    key: &'a str,
+    revision: Option<u64>,
+    freshness: Freshness,
+    timeout: Option<Duration>,
+}
+
+impl Get<'_> {
+    /// The entry as it was at this revision.
+    pub fn revision(mut self, revision: u64) -> Self {
+        self.revision = Some(revision);
+        self
+    }
+
+    /// Whatever the asked node has: fast, maybe stale.
+    pub fn local(mut self) -> Self {
+        self.freshness = Freshness::Local;
+        self
+    }
+
+    /// At least as fresh as this revision, from the asked node.
+    pub fn min_revision(mut self, revision: u64) -> Self {
+        self.freshness = Freshness::AtLeast(revision);
+        self
+    }
+
+    /// Deadline instead of the client's own.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    fn call(&self) -> Result<Call, Error> {
+        let mut target = key_path(self.key)?;
+        if let Some(revision) = self.revision {
+            push_query(&mut target, "revision", revision);
+        }
+        let preference = match self.freshness {
+            Freshness::Linearizable => self.client.read_preference(),
+            Freshness::Local | Freshness::AtLeast(_) => Preference::Any,
+        };
+        match self.freshness {
+            Freshness::Linearizable => {}
+            Freshness::Local => push_query(&mut target, "consistency", "local"),
+            Freshness::AtLeast(revision) => push_query(&mut target, "min_revision", revision),
+        }
+        let mut call = Call::new(Method::GET, target, Intent::Read, preference)?;
+        call.timeout = self.timeout;
+        Ok(call)
+    }
+}
+
+impl<'a> IntoFuture for Get<'a> {
+    type Output = Result<Option<EntryView>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            match self.client.fetch(self.call()?).await {
+                Ok(entry) => Ok(Some(entry)),
+                Err(error) if is_missing(&error) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+    }
+}
+
+/// Whether there is no such entry, as opposed to no such path.
+pub(crate) fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Rejected(problem) if problem.code == ErrorCode::NotFound && problem.errors.is_empty())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Put,
+    Patch,
+    Remove,
+    Touch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Condition {
+    None,
+    Absent,
+    Present,
+    Cas(String),
+}
+
+/// A write to be awaited. Carries a request id from the beginning, so its retries are safe.
+#[must_use = "does nothing until awaited"]
+#[derive(Debug)]
+pub struct Write<'a> {
+    client: &'a Client,
+    verb: Verb,
+    key: String,
+    value: Option<Value>,
+    condition: Condition,
+    ttl: Option<Duration>,
+    prev: bool,
+    dry_run: bool,
+    request_id: RequestId,
+    timeout: Option<Duration>,
+}
+
+impl<'a> Write<'a> {
+    fn new(client: &'a Client, verb: Verb, key: String, value: Option<Value>) -> Self {
+        Self {
+            client,
+            verb,
+            key,
+            value,
+            condition: Condition::None,
+            ttl: None,
+            prev: false,
+            dry_run: false,
+            request_id: RequestId::random(),
+            timeout: None,
+        }
+    }
+
+    /// Only while the entry has this token.
+    pub fn cas(mut self, cas: impl Into<String>) -> Self {
+        self.condition = Condition::Cas(cas.into());
+        self
+    }
+
+    /// Only if there is no entry. For [`Client::put`].
+    pub fn if_absent(mut self) -> Self {
+        self.condition = Condition::Absent;
+        self
+    }
+
+    /// Only if there is an entry.
+    pub fn if_present(mut self) -> Self {
+        self.condition = Condition::Present;
+        self
+    }
+
+    /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Answer with the entry as it was before.
+    pub fn prev(mut self) -> Self {
+        self.prev = true;
+        self
+    }
+
+    /// Say what would happen, write nothing.
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    /// An id of one's own instead of a random one: to repeat a write whose fate stayed unknown.
+    pub fn request_id(mut self, id: RequestId) -> Self {
+        self.request_id = id;
+        self
+    }
+
+    /// Deadline instead of the client's own.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    fn into_call(self) -> Result<(&'a Client, Call), Error> {
+        let client = self.client;
+        let timeout = self.timeout;
+        let mut call = if self.verb == Verb::Touch { self.op_call()? } else { self.kv_call()? };
+        call.timeout = timeout;
+        Ok((client, call))
+    }
+
+    /// Everything that the routes of a key can say.
+    fn kv_call(self) -> Result<Call, Error> {
+        let mut target = key_path(&self.key)?;
+        if let Some(ttl) = self.ttl {
+            push_query(&mut target, "ttl_ms", ttl.as_millis());
+        }
+        if self.prev {
+            push_query(&mut target, "prev", true);
+        }
+        if self.dry_run {
+            push_query(&mut target, "dry_run", true);
+        }
+        let method = match self.verb {
+            Verb::Put => Method::PUT,
+            Verb::Patch => Method::PATCH,
+            Verb::Remove | Verb::Touch => Method::DELETE,
+        };
+        let mut call = Call::new(method, target, Intent::Write(self.request_id), Preference::Leader)?;
+        call.condition = self.condition.header()?;
+        if let Some(value) = self.value {
+            call.content_type = Some(match (self.verb, value.is_json) {
+                (Verb::Patch, _) => MERGE_PATCH,
+                (_, true) => JSON,
+                (_, false) => BYTES,
+            });
+            call.body = value.data;
+        }
+        Ok(call)
+    }
+
+    /// A touch has no route of its own.
+    fn op_call(self) -> Result<Call, Error> {
+        let cas = match self.condition {
+            Condition::Cas(cas) => Some(cas),
+            Condition::None | Condition::Present => None,
+            Condition::Absent => return Err(Error::Invalid("an entry that is absent cannot be touched".into())),
+        };
+        let millis = self.ttl.unwrap_or_default().as_millis();
+        let op = Op {
+            op: OpKind::Touch,
+            key: self.key,
+            value: None,
+            value_base64: None,
+            patch: None,
+            cas,
+            ttl_ms: Some(u64::try_from(millis).unwrap_or(u64::MAX)),
+            prev: self.prev,
+            dry_run: self.dry_run,
+            request_id: None,
+        };
+        let intent = Intent::Write(self.request_id);
+        let mut call = Call::new(Method::POST, "/v1/ops".into(), intent, Preference::Leader)?;
+        call.content_type = Some(JSON);
+        call.body = Value::json(&op)?.data;
+        Ok(call)
+    }
+}
+
+impl Condition {
+    fn header(&self) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
+        const ANY: HeaderValue = HeaderValue::from_static("*");
+        Ok(match self {
+            Self::None => None,
+            Self::Absent => Some((IF_NONE_MATCH, ANY)),
+            Self::Present => Some((IF_MATCH, ANY)),
+            Self::Cas(cas) => Some((IF_MATCH, etag(cas)?)),
+        })
+    }
+}
+
+impl<'a> IntoFuture for Write<'a> {
+    type Output = Result<WriteAnswer, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let (client, call) = self.into_call()?;
+            client.fetch(call).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        Client::new("127.0.0.1:1").expect("valid")
+    }
+
+    #[test]
+    fn a_write_says_on_the_wire_what_was_asked_for() {
+        let client = client();
+        let write = client.put("a b", Value::bytes("x")).cas("7").ttl(Duration::from_millis(1_500)).prev().dry_run();
+        let (_, call) = write.into_call().expect("valid");
+        assert_eq!(call.target, "/v1/kv/a%20b?ttl_ms=1500&prev=true&dry_run=true");
+        assert_eq!(call.condition, Some((IF_MATCH, HeaderValue::from_static("\"7\""))));
+        assert_eq!(call.content_type, Some(BYTES));
+    }
+
+    #[test]
+    fn every_write_has_a_fresh_id_or_the_given_one() {
+        let client = client();
+        let id =
+            |write: Write<'_>| write.into_call().expect("valid").1.request_id().expect("a write has an id").clone();
+        assert_ne!(id(client.remove("k")), id(client.remove("k")));
+        let own: RequestId = "order-1".parse().expect("valid");
+        assert_eq!(id(client.touch("k", Duration::ZERO).request_id(own.clone())), own);
+    }
+
+    #[test]
+    fn values_come_back_as_json_or_bytes() {
+        let text = r#"{"key":"k","value":{"a":1.50},"content_type":"json","cas":"1","create_revision":1,"mod_revision":1,"version":1}"#;
+        let entry: EntryView = serde_json::from_str(text).expect("valid");
+        assert_eq!(entry.bytes().expect("has bytes").as_deref(), Some(br#"{"a":1.50}"#.as_slice()));
+        assert!(entry.json::<Vec<u8>>().is_err());
+        let bytes = EntryView { value: None, value_base64: Some("AP8=".into()), ..entry };
+        assert_eq!(bytes.bytes().expect("has bytes").as_deref(), Some([0, 255].as_slice()));
+    }
+}

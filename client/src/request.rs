@@ -1,0 +1,184 @@
+//! A call before it is sent: method, target, conditions, body, and what may be done with it when it fails.
+//!
+//! Owns request ids and the escaping of keys. Builds everything once; an attempt only clones it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderName, HeaderValue, Method};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::endpoints::Preference;
+use crate::error::Error;
+
+/// Longest request id that nodes take.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What stands for itself in a path; the slash does, since keys are hierarchical.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
+
+/// Names one write over all its attempts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// 128 random bits in 22 characters.
+    pub fn random() -> Self {
+        let text = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 16]>());
+        Self(HeaderValue::from_maybe_shared(Bytes::from(text)).expect("base64url is a header value"))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().expect("an id is made of printable ASCII only")
+    }
+
+    /// As the value of `Idempotency-Key`.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl FromStr for RequestId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let fits = (1..=REQUEST_ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        match HeaderValue::from_str(text) {
+            Ok(value) if fits => Ok(Self(value)),
+            _ => Err(Error::Invalid(format!(
+                "a request id is 1 to {REQUEST_ID_BYTES_MAX} printable ASCII characters without spaces, not `{}`",
+                text.escape_default()
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// What may be done with a call whose attempt failed.
+#[derive(Debug, Clone)]
+pub(crate) enum Intent {
+    /// Changes nothing: may be repeated at will.
+    Read,
+    /// Changes something under an id: may be repeated at will, is applied at most once.
+    Write(RequestId),
+    /// Changes something without an id: may be repeated only when it was certainly not applied.
+    Once,
+}
+
+/// A call, ready to be attempted.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub method: Method,
+    pub target: PathAndQuery,
+    pub intent: Intent,
+    pub preference: Preference,
+    pub content_type: Option<HeaderValue>,
+    pub condition: Option<(HeaderName, HeaderValue)>,
+    pub body: Bytes,
+    /// Deadline of the whole call; the client's own where there is none.
+    pub timeout: Option<Duration>,
+    /// How long the server is asked to hold its answer back, on top of the deadline.
+    pub hold: Duration,
+}
+
+impl Call {
+    /// A call without condition or body.
+    pub fn new(method: Method, target: String, intent: Intent, preference: Preference) -> Result<Self, Error> {
+        let target = PathAndQuery::from_maybe_shared(Bytes::from(target))
+            .map_err(|error| Error::Invalid(format!("the request has no valid URL: {error}")))?;
+        Ok(Self {
+            method,
+            target,
+            intent,
+            preference,
+            content_type: None,
+            condition: None,
+            body: Bytes::new(),
+            timeout: None,
+            hold: Duration::ZERO,
+        })
+    }
+
+    /// The id of a write.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        match &self.intent {
+            Intent::Write(id) => Some(id),
+            Intent::Read | Intent::Once => None,
+        }
+    }
+}
+
+/// `/v1/kv/` and the key, escaped.
+pub(crate) fn key_path(key: &str) -> Result<String, Error> {
+    if key.is_empty() {
+        return Err(Error::Invalid("a key has at least one character".into()));
+    }
+    let mut path = String::with_capacity(48 + key.len());
+    path.push_str("/v1/kv/");
+    path.extend(utf8_percent_encode(key, PATH));
+    Ok(path)
+}
+
+/// Appends one query parameter.
+pub(crate) fn push_query(target: &mut String, name: &str, value: impl fmt::Display) {
+    use fmt::Write;
+    let first = if target.contains('?') { '&' } else { '?' };
+    write!(target, "{first}{name}=").expect("writing to a String cannot fail");
+    let text = value.to_string();
+    target.extend(utf8_percent_encode(&text, PATH));
+}
+
+/// A token as an entity tag.
+pub(crate) fn etag(cas: &str) -> Result<HeaderValue, Error> {
+    let digits = !cas.is_empty() && cas.bytes().all(|byte| byte.is_ascii_digit());
+    match HeaderValue::try_from(format!("\"{cas}\"")) {
+        Ok(value) if digits => Ok(value),
+        _ => Err(Error::Invalid(format!("a cas is a decimal number, not `{}`", cas.escape_default()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_ids_are_22_harmless_characters_and_differ() {
+        let (one, other) = (RequestId::random(), RequestId::random());
+        assert_eq!(one.as_str().len(), 22);
+        assert_ne!(one, other);
+        assert_eq!(one.as_str().parse::<RequestId>().expect("an own id parses"), one);
+    }
+
+    #[test]
+    fn ids_with_spaces_or_nothing_in_them_are_refused() {
+        for bad in ["", "a b", "a\nb", "ä", &"x".repeat(129)] {
+            assert!(bad.parse::<RequestId>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_escaped_but_for_their_slashes() {
+        assert_eq!(key_path("orders/o42").expect("valid"), "/v1/kv/orders/o42");
+        assert_eq!(key_path("a b?#%ä").expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
+        assert!(key_path("").is_err());
+    }
+
+    #[test]
+    fn a_cas_is_digits_in_quotes() {
+        assert_eq!(etag("42").expect("valid"), "\"42\"");
+        for bad in ["", "x", "4 2", "\"42\"", "-1"] {
+            assert!(etag(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! How a call gets to one node and its answer back.
+//!
+//! Owns the connections. Makes exactly one attempt, and says of a failed one whether the request went out. Never retries,
+//! but for a kept connection that turns out closed before anything was sent on it.
+//!
+//! HTTP/1.1 with one connection for each request in flight is the default because it is the cheapest: against a minimal
+//! server 9 µs of client CPU a request (HTTP/2 over 4 connections: 13 µs, over one: 18 µs; see `http1` for why).
+
+mod http1;
+mod http2;
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST};
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::endpoints::Glance;
+use crate::error::{Error, Failure, FailureKind};
+use crate::request::Call;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
+const TERM: HeaderName = HeaderName::from_static("quorate-term");
+const LEADER: HeaderName = HeaderName::from_static("quorate-leader");
+
+/// Longest time for a connection to come about; a node that is further away is not worth waiting for.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The node is told to answer at most this much earlier than we stop waiting, so that its own word on a timeout arrives.
+const GRACE_MAX: Duration = Duration::from_millis(250);
+/// Largest answer taken: many times the largest page of a listing. Protects the memory of the caller.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The HTTP version spoken to the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// One kept connection for each request in flight. Least CPU.
+    #[default]
+    Http1,
+    /// Four connections to each node, shared by all requests. Fewest sockets.
+    Http2,
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub status: StatusCode,
+    pub glance: Glance,
+    pub body: Bytes,
+}
+
+/// How far an attempt got.
+enum Broken {
+    /// Nothing was sent.
+    Before(FailureKind),
+    /// The request may have reached the node.
+    After(String),
+}
+
+/// The way to all nodes.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    lines: Vec<Line>,
+    protocol: Protocol,
+}
+
+/// The way to one node.
+#[derive(Debug)]
+struct Line {
+    /// `host:port`
+    address: String,
+    authority: Authority,
+    host: HeaderValue,
+    http1: http1::Pool,
+    http2: http2::Pool,
+}
+
+impl Transport {
+    /// Connects to nothing yet.
+    pub fn new(addresses: &[String], protocol: Protocol) -> Result<Self, Error> {
+        let lines = addresses.iter().map(|address| Line::new(address)).collect::<Result<_, _>>()?;
+        Ok(Self { lines, protocol })
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The node's `host:port`.
+    pub fn address(&self, node: usize) -> &str {
+        &self.lines[node].address
+    }
+
+    /// One attempt at one node, over within `budget`.
+    pub async fn send(&self, node: usize, call: &Call, budget: Duration) -> Result<Answer, Failure> {
+        let line = &self.lines[node];
+        let outcome = match self.protocol {
+            Protocol::Http1 => tokio::time::timeout(budget, http1::send(line, call, budget)).await,
+            Protocol::Http2 => tokio::time::timeout(budget, http2::send(line, call, budget)).await,
+        };
+        let kind = match outcome {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(Broken::Before(kind))) => kind,
+            Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
+            Err(_) => FailureKind::TimedOut(budget),
+        };
+        Err(Failure { address: line.address.clone(), kind })
+    }
+}
+
+impl Line {
+    fn new(address: &str) -> Result<Self, Error> {
+        let bad = |why: &str| Error::Invalid(format!("`{address}` is not an endpoint: {why}"));
+        let authority: Authority = address.parse().map_err(|_| bad("expected host:port"))?;
+        if authority.port_u16().is_none() || authority.as_str().contains('@') {
+            return Err(bad("expected host:port"));
+        }
+        let host = HeaderValue::from_str(address).map_err(|_| bad("the host is not ASCII"))?;
+        Ok(Self { address: address.into(), authority, host, http1: Default::default(), http2: Default::default() })
+    }
+
+    async fn connect(&self) -> Result<TokioIo<TcpStream>, Broken> {
+        let failed = |error| Broken::Before(FailureKind::Connect(error));
+        let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address)).await {
+            Ok(connected) => connected.map_err(failed)?,
+            Err(_) => return Err(failed(std::io::ErrorKind::TimedOut.into())),
+        };
+        stream.set_nodelay(true).map_err(failed)?;
+        Ok(TokioIo::new(stream))
+    }
+
+    /// The request as it goes out. HTTP/1.1 wants the path alone, HTTP/2 the whole URL.
+    fn request(&self, call: &Call, budget: Duration, protocol: Protocol) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(call.body.clone()));
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = self.uri(call, protocol);
+        let headers = request.headers_mut();
+        headers.reserve(6);
+        if protocol == Protocol::Http1 {
+            headers.insert(HOST, self.host.clone());
+        }
+        let told = budget - GRACE_MAX.min(budget / 10);
+        let millis = u64::try_from(told.as_millis()).unwrap_or(u64::MAX).max(1);
+        headers.insert(REQUEST_TIMEOUT, HeaderValue::from(millis));
+        if let Some(id) = call.request_id() {
+            headers.insert(IDEMPOTENCY_KEY, id.header());
+        }
+        if let Some(content_type) = &call.content_type {
+            headers.insert(CONTENT_TYPE, content_type.clone());
+        }
+        if let Some((name, value)) = &call.condition {
+            headers.insert(name.clone(), value.clone());
+        }
+        request
+    }
+
+    fn uri(&self, call: &Call, protocol: Protocol) -> Uri {
+        let mut parts = http::uri::Parts::default();
+        parts.path_and_query = Some(call.target.clone());
+        if protocol == Protocol::Http2 {
+            parts.scheme = Some(Scheme::HTTP);
+            parts.authority = Some(self.authority.clone());
+        }
+        Uri::from_parts(parts).expect("a path alone, or with scheme and authority, is a URI")
+    }
+}
+
+/// Reads an answer to its end.
+async fn receive(response: Response<Incoming>) -> Result<Answer, Broken> {
+    let (head, body) = response.into_parts();
+    let body = match Limited::new(body, ANSWER_BYTES_MAX).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return Err(Broken::After(format!("in the middle of the answer: {error}"))),
+    };
+    Ok(Answer { status: head.status, glance: glance(&head.headers), body })
+}
+
+/// What the headers say of the cluster. Headers that make no sense say nothing.
+fn glance(headers: &HeaderMap) -> Glance {
+    let number = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()?.parse().ok());
+    Glance { term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
+}
+
+/// The reasons of an error, outermost first.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+/// Whether a kept connection is too old to be trusted with another request: servers close idle ones.
+fn is_stale(since: Instant, now: Instant) -> bool {
+    const KEPT_MAX: Duration = Duration::from_secs(30);
+    now.duration_since(since) > KEPT_MAX
+}

@@ -1,0 +1,141 @@
+//! HTTP/1.1: one connection for each request in flight, kept for the next.
+//!
+//! Owns the idle connections of one node. A connection has no task of its own: whoever has a request on it drives it. That
+//! saves two task switches a request, and a call that is dropped closes its connection with it, so that no answer is ever
+//! read by the wrong call.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+
+use super::{Answer, Broken, Line, Protocol, chain, is_stale, receive};
+use crate::error::FailureKind;
+use crate::request::Call;
+
+/// Connections kept to one node; further ones are closed after use.
+const IDLE_MAX: usize = 1_024;
+
+type Connection = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+
+/// A connection without a request on it.
+struct Idle {
+    sender: SendRequest<Full<Bytes>>,
+    connection: Pin<Box<Connection>>,
+    since: Instant,
+}
+
+/// Idle connections to one node, the last used at the back.
+#[derive(Default)]
+pub(super) struct Pool {
+    idle: Mutex<VecDeque<Idle>>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "http1::Pool({} idle)", self.idle.lock().len())
+    }
+}
+
+impl Pool {
+    /// The warmest connection. The coldest goes when it is stale: one for each taken keeps the pool clean.
+    fn take(&self) -> Option<Idle> {
+        let (taken, dropped) = {
+            let mut idle = self.idle.lock();
+            let cold = idle.front().is_some_and(|coldest| is_stale(coldest.since, Instant::now()));
+            let dropped = if cold { idle.pop_front() } else { None };
+            (idle.pop_back(), dropped)
+        };
+        drop(dropped);
+        taken
+    }
+
+    fn put_back(&self, sender: SendRequest<Full<Bytes>>, connection: Pin<Box<Connection>>) {
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push_back(Idle { sender, connection, since: Instant::now() });
+        }
+    }
+}
+
+/// One attempt. A kept connection that was closed meanwhile is replaced by the next, at last by a new one.
+pub(super) async fn send(line: &Line, call: &Call, budget: Duration) -> Result<Answer, Broken> {
+    while let Some(Idle { mut sender, mut connection, since }) = line.http1.take() {
+        if is_stale(since, Instant::now()) {
+            continue;
+        }
+        let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget).await;
+        if !matches!(outcome, Err(Broken::Before(_))) {
+            return keep(line, sender, connection, outcome);
+        }
+    }
+    let stream = line.connect().await?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| before(&error))?;
+    let mut connection = Box::pin(connection);
+    let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget).await;
+    keep(line, sender, connection, outcome)
+}
+
+/// Keeps the connection of a successful exchange.
+fn keep(
+    line: &Line,
+    sender: SendRequest<Full<Bytes>>,
+    connection: Pin<Box<Connection>>,
+    outcome: Result<Answer, Broken>,
+) -> Result<Answer, Broken> {
+    if outcome.is_ok() && !sender.is_closed() {
+        line.http1.put_back(sender, connection);
+    }
+    outcome
+}
+
+/// Sends the request and reads the answer, moving the connection along.
+async fn exchange(
+    line: &Line,
+    sender: &mut SendRequest<Full<Bytes>>,
+    mut connection: Pin<&mut Connection>,
+    call: &Call,
+    budget: Duration,
+) -> Result<Answer, Broken> {
+    let mut exchange = pin!(async {
+        sender.ready().await.map_err(|error| before(&error))?;
+        let request = line.request(call, budget, Protocol::Http1);
+        match sender.try_send_request(request).await {
+            Ok(response) => receive(response).await,
+            // The request comes back only if not a byte of it was written.
+            Err(error) if error.message().is_some() => Err(before(error.error())),
+            Err(error) => Err(Broken::After(chain(error.error()))),
+        }
+    });
+    let mut ended = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(outcome) = exchange.as_mut().poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if ended {
+            return Poll::Ready(Err(Broken::After("it ended without an answer".into())));
+        }
+        // Errors of the connection also reach the exchange, which knows what they mean for the request.
+        ended = connection.as_mut().poll(cx).is_ready();
+        match exchange.as_mut().poll(cx) {
+            Poll::Pending if ended => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            other => other,
+        }
+    })
+    .await
+}
+
+fn before(error: &hyper::Error) -> Broken {
+    Broken::Before(FailureKind::NotSent(chain(error)))
+}

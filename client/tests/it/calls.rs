@@ -1,0 +1,235 @@
+//! One call: which failures are retried, under which id, and what the caller is told in the end.
+
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt;
+use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_client::{Change, Client, Error, Protocol, RetryPolicy, Value};
+use serde_json::json;
+
+use crate::fake::{Act, Fake, entry, nobody};
+
+fn one() -> Value {
+    Value::json(&1).expect("has JSON")
+}
+
+fn replayed() -> Act {
+    let body = json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "replayed": true});
+    Act::Answer(200, body.to_string())
+}
+
+/// The ids of all requests seen; asserts that each had one.
+fn ids(fake: &Fake) -> Vec<String> {
+    fake.seen().into_iter().map(|seen| seen.id.expect("a write is never sent without an id")).collect()
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_connections_is_passed_over() {
+    let fake = Fake::start().await;
+    let client = Client::new(format!("{},{}", nobody().await, fake.address)).expect("endpoints");
+    for _ in 0..5 {
+        client.put("k", one()).await.expect("the other node is well");
+    }
+    assert_eq!(ids(&fake).len(), 5);
+}
+
+#[tokio::test]
+async fn a_write_keeps_its_id_over_resets_refusals_and_unknown_fates() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([
+        Act::Reset,
+        Act::problem(ErrorCode::NoLeader, Applied::No),
+        Act::problem(ErrorCode::Timeout, Applied::Unknown),
+        Act::Answer(502, "<html>bad gateway</html>".into()),
+        replayed(),
+    ]);
+    let answer = client.put("k", one()).await.expect("the last try succeeds");
+    assert!(answer.replayed);
+    let ids = ids(&fake);
+    assert_eq!(ids.len(), 5);
+    assert!(ids.iter().all(|id| *id == ids[0] && id.len() == 22), "{ids:?}");
+}
+
+#[tokio::test]
+async fn two_writes_have_two_ids() {
+    let (fake, client) = Fake::with_client().await;
+    for _ in 0..2 {
+        client.remove("k").await.expect("works");
+    }
+    let ids = ids(&fake);
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[tokio::test]
+async fn a_write_without_answer_by_its_deadline_is_of_unknown_fate_and_says_its_id() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::Slow(Duration::from_secs(5))]);
+    let started = Instant::now();
+    let error = client.put("k", one()).timeout(Duration::from_millis(200)).await.expect_err("no answer");
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    assert!(matches!(error, Error::Unknown(_)), "{error:?}");
+    assert_eq!((error.applied(), error.request_id()), (Applied::Unknown, Some(&*ids(&fake)[0])));
+    assert!((100..=200).contains(&fake.seen()[0].timeout_ms), "the node knows the deadline: {:?}", fake.seen());
+}
+
+#[tokio::test]
+async fn a_read_without_answer_is_just_unavailable() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::Slow(Duration::from_secs(5))]);
+    let error = client.get("k").timeout(Duration::from_millis(200)).await.expect_err("no answer");
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    assert_eq!((error.applied(), error.is_retryable()), (Applied::No, true));
+}
+
+#[tokio::test]
+async fn a_slow_node_is_left_for_another_within_the_deadline() {
+    let (slow, quick) = (Fake::start().await, Fake::start().await);
+    slow.script(vec![Act::Slow(Duration::from_secs(9)); 2]);
+    let endpoints = format!("{},{}", slow.address, quick.address);
+    let builder = Client::builder().endpoints(endpoints).attempt_timeout(Duration::from_millis(100));
+    let client = builder.build().expect("endpoints");
+    for _ in 0..2 {
+        client.put("k", one()).await.expect("one node is quick");
+    }
+    assert!(ids(&quick).starts_with(&ids(&slow)) || ids(&quick).ends_with(&ids(&slow)), "{slow:?} {quick:?}");
+}
+
+#[tokio::test]
+async fn a_write_that_reached_no_node_is_not_applied() {
+    let client = Client::new(nobody().await).expect("an endpoint");
+    let error = client.put("k", one()).timeout(Duration::from_millis(100)).await.expect_err("nobody is there");
+    let Error::Unavailable(gave_up) = &error else { panic!("{error:?}") };
+    assert!(gave_up.attempts > 1, "{gave_up:?}");
+    assert_eq!(error.applied(), Applied::No);
+}
+
+#[tokio::test]
+async fn a_refusal_is_final_and_carries_the_entry() {
+    let (fake, client) = Fake::with_client().await;
+    let mut problem = Problem::new(ErrorCode::CasMismatch, Applied::No, "changed");
+    problem.current = Some(serde_json::from_value(entry("k", &json!(5), "9")).expect("an entry"));
+    problem.index = Some(10);
+    fake.script([Act::refuse(problem)]);
+    let error = client.cas("k", "7", one()).await.expect_err("refused");
+    assert!(matches!(error, Error::Rejected(_)), "{error:?}");
+    let current = error.problem().and_then(|problem| problem.current.as_ref()).expect("the entry as it is");
+    assert_eq!((current.cas.as_deref(), current.json::<u64>().ok()), (Some("9"), Some(5)));
+    assert_eq!((fake.seen().len(), fake.seen()[0].if_match.as_deref()), (1, Some("\"7\"")));
+}
+
+#[tokio::test]
+async fn a_refusal_at_the_door_does_not_settle_an_earlier_try() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::Reset, Act::problem(ErrorCode::QuotaExceeded, Applied::No)]);
+    let error = client.put("k", one()).await.expect_err("refused");
+    assert_eq!(error.applied(), Applied::Unknown, "the first try may have been applied: {error:?}");
+    fake.script([Act::problem(ErrorCode::QuotaExceeded, Applied::No)]);
+    let error = client.put("k", one()).await.expect_err("refused");
+    assert_eq!(error.applied(), Applied::No);
+}
+
+#[tokio::test]
+async fn with_retries_off_there_is_one_try() {
+    let fake = Fake::start().await;
+    let client = Client::builder().endpoints(&fake.address).retry(RetryPolicy::never()).build().expect("an endpoint");
+    fake.script([Act::problem(ErrorCode::NoLeader, Applied::No)]);
+    let error = client.put("k", one()).await.expect_err("no second try");
+    assert_eq!((error.applied(), fake.seen().len()), (Applied::No, 1));
+}
+
+#[tokio::test]
+async fn what_has_no_id_is_not_repeated_once_it_may_have_happened() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::problem(ErrorCode::NotReady, Applied::No), Act::Reset]);
+    let error = client.transfer_leader(Some(2)).await.expect_err("reset");
+    assert_eq!((error.applied(), fake.seen().len()), (Applied::Unknown, 2));
+    assert_eq!(fake.seen()[1].body, r#"{"to":2}"#);
+}
+
+#[tokio::test]
+async fn nonsense_is_a_protocol_error_and_never_a_panic() {
+    let (fake, client) = Fake::with_client().await;
+    let html = "<html>hello</html>";
+    for (status, applied) in [(200, Applied::Unknown), (404, Applied::No), (301, Applied::No)] {
+        fake.script([Act::Answer(status, html.into())]);
+        let error = client.put("k", one()).await.expect_err("nonsense");
+        assert!(matches!(error, Error::Protocol { .. }), "{status}: {error:?}");
+        assert_eq!(error.applied(), applied, "{status}");
+    }
+    fake.script([Act::Answer(200, "{}".into())]);
+    assert!(matches!(client.get("k").await, Err(Error::Protocol { applied: Applied::No, .. })));
+}
+
+#[tokio::test]
+async fn a_missing_entry_is_none_but_a_missing_path_is_an_error() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::problem(ErrorCode::NotFound, Applied::No)]);
+    assert_eq!(client.get("k").await.expect("a definite answer"), None);
+    let mut no_path = Problem::new(ErrorCode::NotFound, Applied::No, "no such path");
+    no_path.errors.push(quorate_client::api::InputFault { pointer: "path:".into(), detail: "none".into() });
+    fake.script([Act::refuse(no_path)]);
+    assert!(client.get("k").await.is_err());
+}
+
+#[tokio::test]
+async fn kept_connections_that_the_node_closed_cost_nothing() {
+    let (fake, client) = Fake::with_client().await;
+    let crowd = |count| futures::future::join_all((0..count).map(|_| client.put("k", one()).into_future()));
+    assert!(crowd(4).await.iter().all(Result::is_ok));
+    fake.hang_up().await;
+    assert!(crowd(4).await.iter().all(Result::is_ok));
+    let mut ids = ids(&fake);
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), fake.seen().len()), (8, 8), "no write was sent twice");
+}
+
+#[tokio::test]
+async fn the_answer_to_a_dropped_call_reaches_no_other() {
+    let (fake, client) = Fake::with_client().await;
+    client.get("warm").await.expect("works");
+    fake.script([Act::Answer(200, entry("first", &json!(1), "1").to_string()), Act::Slow(Duration::from_millis(100))]);
+    client.get("first").await.expect("works");
+    let dropped = tokio::time::timeout(Duration::from_millis(20), client.get("second").into_future()).await;
+    assert!(dropped.is_err(), "it is slower than that");
+    fake.script([Act::Answer(200, entry("third", &json!(3), "3").to_string())]);
+    let third = client.get("third").await.expect("works").expect("there is one");
+    assert_eq!(third.key, "third");
+}
+
+#[tokio::test]
+async fn http2_behaves_the_same() {
+    let fake = Fake::start().await;
+    let client = Client::builder().endpoints(&fake.address).protocol(Protocol::Http2).build().expect("an endpoint");
+    fake.script([Act::Reset, replayed()]);
+    assert!(client.put("k", one()).await.expect("the second try succeeds").replayed);
+    let ids = ids(&fake);
+    assert_eq!((ids.len(), &ids[0]), (2, &ids[1]));
+    fake.hang_up().await;
+    client.put("k", one()).await.expect("connects again");
+}
+
+#[tokio::test]
+async fn pages_follow_the_cursor_to_its_end() {
+    let (fake, client) = Fake::with_client().await;
+    let page = |cursor: Option<&str>| json!({"entries": [], "count": 0, "cursor": cursor, "revision": 7, "index": 9});
+    fake.script([Some("a+b="), Some("c"), None].map(|cursor| Act::Answer(200, page(cursor).to_string())));
+    let pages: Vec<_> = client.list("a/").limit(5).pages().try_collect().await.expect("three pages");
+    assert_eq!(pages.len(), 3);
+    let targets: Vec<_> = fake.seen().into_iter().map(|seen| seen.target).collect();
+    assert_eq!(
+        targets,
+        ["/v1/kv?prefix=a/&limit=5", "/v1/kv?cursor=a%2Bb%3D&limit=5", "/v1/kv?cursor=c&limit=5"].map(str::to_owned)
+    );
+}
+
+#[tokio::test]
+async fn waiting_tells_a_change_from_none_and_from_removal() {
+    let (fake, client) = Fake::with_client().await;
+    let wait = Duration::from_millis(50);
+    fake.script([Act::Answer(304, String::new()), Act::problem(ErrorCode::NotFound, Applied::No)]);
+    assert_eq!(client.wait_for_change("k", Some("7"), wait).await.expect("an answer"), Change::None);
+    assert_eq!(client.wait_for_change("k", Some("7"), wait).await.expect("an answer"), Change::Gone);
+    assert!(matches!(client.wait_for_change("k", None, wait).await, Ok(Change::Entry(_))));
+    assert_eq!(fake.seen()[0].target, "/v1/kv/k?wait_ms=50");
+}

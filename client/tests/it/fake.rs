@@ -1,0 +1,217 @@
+//! A node that does as told: answers from a script, remembers what it was asked.
+//!
+//! Owns nothing of Quorate's behaviour: a request that no script speaks of gets a plausible success.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use parking_lot::Mutex;
+use quorate_client::Client;
+use quorate_client::api::{Applied, ErrorCode, Problem};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
+
+/// What to do with a request.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Answer with this status and body.
+    Answer(u16, String),
+    /// Read the request, close the connection without an answer.
+    Reset,
+    /// Wait before doing as usual.
+    Slow(Duration),
+}
+
+impl Act {
+    /// Answer with a problem document.
+    pub fn problem(code: ErrorCode, applied: Applied) -> Self {
+        Self::refuse(Problem::new(code, applied, "as the script says"))
+    }
+
+    /// Answer with this problem document. An unknown fate always asks for the same request id, as nodes do.
+    pub fn refuse(mut problem: Problem) -> Self {
+        if problem.applied == Applied::Unknown {
+            problem.retry = quorate_client::api::Retry::SameRequestId;
+        }
+        Self::Answer(problem.status, serde_json::to_string(&problem).expect("problems have JSON"))
+    }
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub method: Method,
+    pub target: String,
+    pub id: Option<String>,
+    pub if_match: Option<String>,
+    pub timeout_ms: u64,
+    pub body: String,
+}
+
+#[derive(Debug)]
+struct Inner {
+    node_id: u64,
+    glance: Mutex<(u64, Option<u64>)>,
+    script: Mutex<VecDeque<Act>>,
+    seen: Mutex<Vec<Seen>>,
+    hang_up: broadcast::Sender<()>,
+}
+
+/// The node. Goes on until its runtime ends.
+#[derive(Debug, Clone)]
+pub struct Fake {
+    /// `host:port`
+    pub address: String,
+    inner: Arc<Inner>,
+}
+
+impl Fake {
+    /// Starts node 1 without a leader.
+    pub async fn start() -> Self {
+        Self::start_as(1).await
+    }
+
+    /// Starts a node on a free port.
+    pub async fn start_as(node_id: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("is bound").to_string();
+        let inner = Arc::new(Inner {
+            node_id,
+            glance: Mutex::new((1, None)),
+            script: Mutex::default(),
+            seen: Mutex::default(),
+            hang_up: broadcast::Sender::new(1),
+        });
+        let fake = Self { address, inner };
+        tokio::spawn(fake.clone().accept(listener));
+        fake
+    }
+
+    /// Starts it and makes a client of it alone.
+    pub async fn with_client() -> (Self, Client) {
+        let fake = Self::start().await;
+        let client = Client::new(&fake.address).expect("an endpoint");
+        (fake, client)
+    }
+
+    /// What to do with the next requests, status requests excepted.
+    pub fn script(&self, acts: impl IntoIterator<Item = Act>) {
+        self.inner.script.lock().extend(acts);
+    }
+
+    /// What to say of the leader from now on.
+    pub fn name_leader(&self, term: u64, leader_id: u64) {
+        *self.inner.glance.lock() = (term, Some(leader_id));
+    }
+
+    /// What it was asked, status requests excepted.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.inner.seen.lock().clone()
+    }
+
+    /// Closes all connections; returns once they are closed.
+    pub async fn hang_up(&self) {
+        let _ = self.inner.hang_up.send(());
+        while self.inner.hang_up.receiver_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn accept(self, listener: TcpListener) {
+        loop {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            tokio::spawn(self.clone().serve(stream));
+        }
+    }
+
+    async fn serve(self, stream: TcpStream) {
+        let mut hang_up = self.inner.hang_up.subscribe();
+        let service = service_fn(move |request| self.clone().handle(request));
+        let builder = auto::Builder::new(TokioExecutor::new());
+        tokio::select! {
+            // An error here is a reset from the script, or a client that went.
+            _ = builder.serve_connection(TokioIo::new(stream), service) => {}
+            _ = hang_up.recv() => {}
+        }
+    }
+
+    async fn handle(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
+        if request.uri().path() == "/v1/cluster/status" {
+            return Ok(self.answer(200, self.status().to_string()));
+        }
+        let seen = self.note(request).await;
+        let act = self.inner.script.lock().pop_front();
+        match act {
+            Some(Act::Answer(status, body)) => return Ok(self.answer(status, body)),
+            Some(Act::Reset) => return Err("as the script says"),
+            Some(Act::Slow(pause)) => tokio::time::sleep(pause).await,
+            None => {}
+        }
+        Ok(self.answer(200, usual(&seen).to_string()))
+    }
+
+    async fn note(&self, request: Request<Incoming>) -> Seen {
+        let header = |name| request.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
+        let (id, if_match) = (header("idempotency-key"), header("if-match"));
+        let timeout_ms = header("request-timeout").expect("always sent").parse().expect("a number");
+        let method = request.method().clone();
+        let target = request.uri().path_and_query().expect("has a path").to_string();
+        let body = request.into_body().collect().await.expect("a whole body").to_bytes();
+        let body = String::from_utf8_lossy(&body).into_owned();
+        let seen = Seen { method, target, id, if_match, timeout_ms, body };
+        self.inner.seen.lock().push(seen.clone());
+        seen
+    }
+
+    fn answer(&self, status: u16, body: String) -> Response<Full<Bytes>> {
+        let (term, leader) = *self.inner.glance.lock();
+        let leader = leader.map_or("none".to_owned(), |id| id.to_string());
+        Response::builder()
+            .status(StatusCode::from_u16(status).expect("a status"))
+            .header("quorate-term", term)
+            .header("quorate-leader", leader)
+            .body(Full::from(body))
+            .expect("a response")
+    }
+
+    fn status(&self) -> Value {
+        let (term, leader_id) = *self.inner.glance.lock();
+        json!({
+            "cluster_id": "c0ffee", "node_id": self.inner.node_id, "incarnation": "", "version": "0", "role": "follower",
+            "ready": true, "leader_id": leader_id, "term": term, "members": [], "last_log_index": 9, "committed_index": 9,
+            "applied_index": 9, "snapshot_index": 0, "purged_index": 0, "revision": 7, "oldest_revision": 1,
+            "cluster_clock_ms": 0, "digest": "0123456789abcdef0123456789abcdef",
+        })
+    }
+}
+
+/// What a healthy node might say.
+fn usual(seen: &Seen) -> Value {
+    match (&seen.method, seen.target.starts_with("/v1/kv?")) {
+        (&Method::GET, false) => entry("k", &json!({"n": 1}), "7"),
+        (&Method::GET, true) => json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": 7, "index": 9}),
+        _ => json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "create_revision": 7, "version": 2}),
+    }
+}
+
+/// An entry as answers show it.
+pub fn entry(key: &str, value: &Value, cas: &str) -> Value {
+    json!({
+        "key": key, "value": value, "content_type": "json", "cas": cas, "create_revision": 1, "mod_revision": 7, "version": 2,
+    })
+}
+
+/// An address where nobody listens.
+pub async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    listener.local_addr().expect("is bound").to_string()
+}

@@ -1,0 +1,8 @@
+//! The client and the command line against nodes that fail as told.
+
+mod bench;
+mod calls;
+mod commands;
+mod fake;
+mod leaders;
+mod updates;

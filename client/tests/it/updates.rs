@@ -1,0 +1,87 @@
+//! The optimistic update loop.
+
+use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_client::{Error, Updated};
+use serde_json::json;
+
+use crate::fake::{Act, Fake, entry};
+
+fn lost(code: ErrorCode, current: Option<(u64, &str)>) -> Act {
+    let mut problem = Problem::new(code, Applied::No, "somebody was faster");
+    problem.current =
+        current.map(|(n, cas)| serde_json::from_value(entry("k", &json!({"n": n}), cas)).expect("an entry"));
+    problem.index = Some(10);
+    Act::refuse(problem)
+}
+
+fn bump(current: Option<serde_json::Value>) -> Option<serde_json::Value> {
+    let n = current.map_or(0, |document| document["n"].as_u64().expect("a number"));
+    Some(json!({"n": n + 1}))
+}
+
+#[tokio::test]
+async fn a_lost_race_is_run_again_on_the_entry_that_the_refusal_brought() {
+    let (fake, client) = Fake::with_client().await;
+    let read = Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string());
+    fake.script([read, lost(ErrorCode::CasMismatch, Some((5, "9"))), lost(ErrorCode::CasMismatch, Some((6, "10")))]);
+    let updated = client.update("k", bump).await.expect("the third try wins");
+    let Updated::Written { value, tries, .. } = updated else { panic!("{updated:?}") };
+    assert_eq!((value, tries), (json!({"n": 7}), 3));
+    let writes = &fake.seen()[1..];
+    let matches: Vec<_> = writes.iter().map(|seen| seen.if_match.as_deref().expect("always on a cas")).collect();
+    assert_eq!(matches, ["\"7\"", "\"9\"", "\"10\""]);
+    assert_ne!(writes[0].id, writes[1].id, "another body is another request");
+}
+
+#[tokio::test]
+async fn an_entry_that_is_not_there_is_created_and_a_rival_creation_is_seen() {
+    let (fake, client) = Fake::with_client().await;
+    let missing = Act::problem(ErrorCode::NotFound, Applied::No);
+    fake.script([missing, lost(ErrorCode::AlreadyExists, Some((3, "4")))]);
+    let updated = client.update("k", bump).await.expect("the second try wins");
+    assert_eq!(updated.written(), Some(json!({"n": 4})));
+    assert_eq!(fake.seen()[1].if_match, None);
+}
+
+#[tokio::test]
+async fn an_entry_removed_meanwhile_is_read_again() {
+    let (fake, client) = Fake::with_client().await;
+    let read = Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string());
+    fake.script([read, lost(ErrorCode::NotFound, None), Act::problem(ErrorCode::NotFound, Applied::No)]);
+    let updated = client.update("k", bump).await.expect("created anew");
+    assert_eq!(updated.written(), Some(json!({"n": 1})));
+}
+
+#[tokio::test]
+async fn an_update_gives_up_after_its_tries_and_says_how_many() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string())]);
+    fake.script(vec![lost(ErrorCode::CasMismatch, Some((2, "9"))); 3]);
+    let error = client.update_within("k", 3, bump).await.expect_err("always lost");
+    assert!(matches!(error, Error::Contended { tries: 3, .. }), "{error:?}");
+    assert!(error.to_string().contains("3 tries"), "{error}");
+    assert_eq!((error.applied(), fake.seen().len()), (Applied::No, 4));
+}
+
+#[tokio::test]
+async fn an_update_may_decide_to_leave_things_as_they_are() {
+    let (fake, client) = Fake::with_client().await;
+    let updated = client.update("k", |_: Option<serde_json::Value>| None).await.expect("nothing to do");
+    assert_eq!((updated, fake.seen().len()), (Updated::Unchanged, 1));
+}
+
+#[tokio::test]
+async fn an_update_of_unknown_fate_is_not_run_again() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string())]);
+    fake.script([Act::Reset, Act::problem(ErrorCode::QuotaExceeded, Applied::No)]);
+    let mut calls = 0;
+    let outcome = client
+        .update("k", |document| {
+            calls += 1;
+            bump(document)
+        })
+        .await;
+    assert!(matches!(outcome, Err(Error::Unknown(_))), "{outcome:?}");
+    assert_eq!(calls, 1);
+}
