@@ -12,6 +12,17 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # One build directory outside the checkout: every clone and worktree shares RocksDB's long C++ build.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$HOME/.cache/quorate/target}
 
+# cargo takes a crate for built when its sources are older than the build, and does not see that they lie in another
+# checkout. So a checkout that takes over the directory from another makes its own sources new first.
+claim_target_dir() {
+    local mark=$CARGO_TARGET_DIR/checkout
+    mkdir -p "$CARGO_TARGET_DIR"
+    if [[ ! -f $mark || $(<"$mark") != "$repo" ]]; then
+        find "$repo" -name .quorate -prune -o \( -name '*.rs' -o -name Cargo.toml \) -exec touch {} +
+        printf '%s\n' "$repo" >"$mark"
+    fi
+}
+
 say() { printf '%s\n' "$*" >&2; }
 
 # Ends the script with one sentence and exit code 1.
@@ -54,6 +65,7 @@ use_built_rocksdb() {
 # Always the whole workspace: another selection would mean other crate features and another build of RocksDB.
 build_programs() {
     local profile=$1 flags=()
+    claim_target_dir
     if [[ $profile == release ]]; then
         flags=(--release)
         use_built_rocksdb
