@@ -65,6 +65,7 @@ async fn a_node_with_damaged_files_refuses_to_start_and_names_them() {
             Damage::FlipInTheMiddle,
         ),
         ("pointer of the state", largest(&data.join("state"), |name| name == "CURRENT-DB"), Damage::Overwrite),
+        ("mark beside the log", largest(&data, |name| name == "log.mark"), Damage::FlipInTheMiddle),
         ("identity", largest(&data, |name| name == "identity"), Damage::FlipInTheMiddle),
         ("identity", largest(&data, |name| name == "identity"), Damage::CutToHalf),
     ] {
