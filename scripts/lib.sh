@@ -70,7 +70,10 @@ build_programs() {
         flags=(--release)
         use_built_rocksdb
     fi
-    say "Building Quorate ($profile). The first build compiles RocksDB and takes a quarter of an hour on two cores."
+    say "Building Quorate ($profile)."
+    if ! compgen -G "$CARGO_TARGET_DIR/*/build/librocksdb-sys-*/out/librocksdb.a" >/dev/null; then
+        say "This first build compiles RocksDB, which takes about a quarter of an hour on two cores."
+    fi
     (cd "$repo" && cargo build --workspace --bins --locked "${flags[@]}") >&2 || die "the build failed, see above"
     printf '%s\n' "$CARGO_TARGET_DIR/$profile"
 }

@@ -172,8 +172,10 @@ impl Connection {
 
     /// Sends a request and reads its answer.
     pub async fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
-        self.send(&request.to_bytes()).await?;
-        self.answer(request.method == "HEAD").await
+        let sent = self.send(&request.to_bytes()).await;
+        let answer = self.answer(request.method == "HEAD").await;
+        // A node may refuse a body that it has not read: then the answer counts, not that the rest could not be sent.
+        if answer.is_err() { sent.and(answer) } else { answer }
     }
 
     /// Sends bytes as they are.

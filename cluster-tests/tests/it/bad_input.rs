@@ -170,23 +170,3 @@ async fn closed_after(at: SocketAddr, bytes: &[u8]) -> Duration {
     assert!(said.is_empty() || said.starts_with("HTTP/1.1 4") || said.starts_with("HTTP/1.1 5"), "{said}");
     begin.elapsed()
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ambiguous_framing_is_refused() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let at = cluster.client_address(1);
-    let head = "PUT /v1/kv/smuggled HTTP/1.1\r\nHost: q\r\nContent-Type: application/json\r\n";
-    for (name, rest) in [
-        ("two lengths", "Content-Length: 1\r\nContent-Length: 2\r\n\r\n12"),
-        ("length and chunks", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n1\r\n0\r\n\r\n"),
-        ("length that is no number", "Content-Length: 1x\r\n\r\n1"),
-    ] {
-        let mut connection = Connection::open(at).await.unwrap();
-        connection.send(format!("{head}{rest}").as_bytes()).await.unwrap();
-        let answer = connection.answer(false).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(answer.status, 400, "{name}: {}", answer.text());
-    }
-    let gone = Request::get("/v1/kv/smuggled").send(at).await.unwrap();
-    assert_eq!(gone.status, 404, "{}", gone.text());
-    cluster.assert_agreement().await;
-}
