@@ -30,27 +30,29 @@ struct Args {
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
     /// Seconds to run before measuring
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 2.0)]
     warmup: f64,
     /// Bytes of each value
     #[arg(long, default_value_t = 256)]
     value_size: usize,
-    /// Different keys, evenly shared out among clients for cas
-    #[arg(long, default_value_t = 10_000)]
+    /// How many different keys; for cas each client has one of its own
+    #[arg(long, default_value_t = 100_000)]
     keys: usize,
+    /// Do not write the keys before reading them
+    #[arg(long)]
+    no_fill: bool,
     /// Which members to connect to
     #[arg(long, value_enum, default_value_t = Target::All)]
     target: Target,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-#[value(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Op {
     /// Overwrite a random key
     Put,
     /// Read a random key, linearizably
     Get,
-    /// Overwrite a key on its last revision
+    /// Overwrite its own key on its last revision
     Cas,
 }
 
@@ -68,7 +70,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
     let connections = connect(&args).await?;
-    if matches!(args.op, Op::Get) {
+    if args.op == Op::Get && !args.no_fill {
         fill(&args, &connections).await?;
     }
     let begin = Instant::now() + Duration::from_secs_f64(args.warmup);
@@ -153,14 +155,14 @@ struct Worker {
     random: StdRng,
     value: Vec<u8>,
     keys: usize,
-    /// For cas: the keys that only this client writes, with the revision of its last write.
-    own: Vec<(String, i64)>,
+    /// For cas: the key that only this client writes, and the revision of its last change as far as known.
+    own: (String, i64),
     outcome: Outcome,
 }
 
 impl Worker {
     fn new(number: usize, kv: KvClient, args: &Args) -> Self {
-        let own = (number..args.keys.max(args.clients)).step_by(args.clients).map(|number| (key(number), -1)).collect();
+        let own = (format!("bench/own/{number}"), 0);
         let random = StdRng::seed_from_u64(number as u64);
         let value = vec![b'x'; args.value_size];
         Self { kv, op: args.op, random, value, keys: args.keys, own, outcome: Outcome::new() }
@@ -172,68 +174,82 @@ impl Worker {
             if sent >= end {
                 return Ok(self.outcome);
             }
-            self.once().await?;
-            if sent >= begin {
-                let micros = sent.elapsed().as_micros() as u64;
-                self.outcome.micros.saturating_record(micros.max(1));
+            let done = self.once().await?;
+            if sent < begin {
+                continue;
+            }
+            if done {
+                self.outcome.micros.saturating_record(sent.elapsed().as_micros().max(1) as u64);
+            } else {
+                self.outcome.mismatches += 1;
             }
         }
     }
 
-    async fn once(&mut self) -> Result<(), etcd_client::Error> {
+    /// One operation; `false` for a cas that was refused.
+    async fn once(&mut self) -> Result<bool, etcd_client::Error> {
         match self.op {
             Op::Put => {
                 let key = key(self.random.random_range(0..self.keys));
-                self.kv.put(key, self.value.clone(), None).await?;
+                self.kv.put(key, self.value.clone(), None).await.map(|_| true)
             }
             Op::Get => {
                 let key = key(self.random.random_range(0..self.keys));
-                self.kv.get(key, None).await?;
+                self.kv.get(key, None).await.map(|_| true)
             }
-            Op::Cas => self.cas().await?,
+            Op::Cas => self.cas().await,
         }
-        Ok(())
     }
 
-    /// Replaces one of its own keys on the revision it knows; where it knows none yet, learns it from the refusal.
-    async fn cas(&mut self) -> Result<(), etcd_client::Error> {
-        let slot = self.random.random_range(0..self.own.len());
-        let (key, revision) = self.own[slot].clone();
-        let expected = Compare::mod_revision(key.as_str(), CompareOp::Equal, revision.max(0));
-        let put = TxnOp::put(key.as_str(), self.value.clone(), None);
-        let txn = Txn::new().when([expected]).and_then([put]).or_else([TxnOp::get(key.as_str(), None)]);
+    /// Replaces its own key on the revision it knows; learns the true one from a refusal.
+    async fn cas(&mut self) -> Result<bool, etcd_client::Error> {
+        let (key, revision) = (self.own.0.as_str(), self.own.1);
+        let expected = Compare::mod_revision(key, CompareOp::Equal, revision);
+        let put = TxnOp::put(key, self.value.clone(), None);
+        let txn = Txn::new().when([expected]).and_then([put]).or_else([TxnOp::get(key, None)]);
         let answer = self.kv.txn(txn).await?;
-        self.own[slot].1 = if answer.succeeded() {
+        let written = answer.succeeded();
+        self.own.1 = if written {
             answer.header().map_or(0, etcd_client::ResponseHeader::revision)
         } else {
-            self.outcome.mismatches += 1;
             match answer.op_responses().first() {
                 Some(TxnOpResponse::Get(found)) => found.kvs().first().map_or(0, etcd_client::KeyValue::mod_revision),
                 _ => 0,
             }
         };
-        Ok(())
+        Ok(written)
     }
 }
 
-/// The form of `quorate bench --output json`.
+/// The form of `quorate --output json bench`; times in microseconds.
 fn report(args: &Args, total: &Outcome) -> serde_json::Value {
-    let millis = |quantile: f64| total.micros.value_at_quantile(quantile) as f64 / 1e3;
+    let at = |quantile: f64| total.micros.value_at_quantile(quantile);
+    let kind = match args.op {
+        Op::Put => "put",
+        Op::Get => "get",
+        Op::Cas => "cas",
+    };
+    let (ops, ops_per_s) = (total.micros.len(), total.micros.len() as f64 / args.seconds);
+    let latencies = serde_json::json!({
+        "ops": ops,
+        "ops_per_s": ops_per_s,
+        "mean": total.micros.mean(),
+        "p50": at(0.5),
+        "p90": at(0.9),
+        "p99": at(0.99),
+        "p999": at(0.999),
+        "max": total.micros.max(),
+    });
     serde_json::json!({
         "clients": args.clients,
+        "mix": format!("{kind}=100"),
         "value_size": args.value_size,
         "keys": args.keys,
         "seconds": args.seconds,
-        "operations": total.micros.len(),
-        "per_second": total.micros.len() as f64 / args.seconds,
+        "ops": ops,
+        "ops_per_s": ops_per_s,
         "mismatches": total.mismatches,
-        "latency_ms": {
-            "mean": total.micros.mean() / 1e3,
-            "p50": millis(0.5),
-            "p90": millis(0.9),
-            "p99": millis(0.99),
-            "p999": millis(0.999),
-            "max": total.micros.max() as f64 / 1e3,
-        },
+        "errors": {},
+        "kinds": { kind: latencies },
     })
 }
