@@ -1,1 +1,18 @@
+//! Real clusters under test: processes, faults, load and what must hold afterwards.
+//!
+//! Owns starting `quorate-node` processes and hurting them. Never reaches into a node: everything goes through its
+//! command line, its HTTP API, its files and signals, as it does for a user.
 
+pub mod cluster;
+pub mod eventually;
+pub mod history;
+pub mod http;
+pub mod load;
+pub mod node_process;
+pub mod ports;
+pub mod seed;
+pub mod stats;
+
+pub use cluster::{Cluster, Settings};
+pub use eventually::{eventually, sooner_than};
+pub use http::{Answer, Connection, Request};

@@ -1,0 +1,417 @@
+//! A cluster of `quorate-node` processes in a temporary directory.
+//!
+//! Owns addresses, data directories and logs of its nodes, and the faults a test can cause. Never talks to a node but over
+//! HTTP, and never repairs what a test broke.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use quorate_client::Client;
+use quorate_client::api::{DigestAnswer, Role, StatusAnswer};
+use serde::de::DeserializeOwned;
+use tempfile::TempDir;
+
+use crate::eventually::{eventually, sooner_than};
+use crate::http::Request;
+use crate::node_process::{NodeProcess, describe};
+use crate::ports::free_addresses;
+
+/// Long enough for anything that works at all on a machine that is busy with other things.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a question about the state of a node may take before it counts as no answer.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Lines of each log that a failed test prints.
+const LOG_LINES: usize = 40;
+/// How often new ports are tried when another program was faster.
+const PORT_TRIES: usize = 5;
+
+/// How the nodes of a cluster are configured, beside what tells them apart.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    ids: Vec<u64>,
+    flags: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    /// Three nodes with the defaults of the server, but for a small ballast file.
+    fn default() -> Self {
+        Self::with_ids([1, 2, 3])
+    }
+}
+
+impl Settings {
+    /// Nodes with these ids.
+    pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
+        let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
+        Self { ids: ids.into_iter().collect(), flags }
+    }
+
+    /// With this flag on all nodes.
+    pub fn flag(mut self, name: &str, value: impl ToString) -> Self {
+        self.flags.insert(name.into(), value.to_string());
+        self
+    }
+}
+
+/// One member and what is known of its process.
+#[derive(Debug)]
+struct Node {
+    client: SocketAddr,
+    peer: SocketAddr,
+    process: Option<NodeProcess>,
+    paused: bool,
+}
+
+/// A cluster. Dropping it kills its nodes; in a test that panics it prints the ends of their logs.
+#[derive(Debug)]
+pub struct Cluster {
+    home: TempDir,
+    settings: Settings,
+    nodes: BTreeMap<u64, Node>,
+    /// Digests seen so far by log index, with the node that showed it.
+    digests: BTreeMap<u64, (u64, String)>,
+}
+
+impl Cluster {
+    /// Three nodes that are ready.
+    pub async fn start() -> Self {
+        Self::start_with(Settings::default()).await
+    }
+
+    /// Nodes with these settings that are ready.
+    pub async fn start_with(settings: Settings) -> Self {
+        for _ in 1..PORT_TRIES {
+            let mut cluster = Self::new(settings.clone());
+            cluster.start_all();
+            match cluster.all_ready_or_port_taken().await {
+                Ok(()) => return cluster,
+                Err(taken) => println!("trying other ports: {taken}"),
+            }
+        }
+        panic!("other programs took the ports of the nodes {PORT_TRIES} times");
+    }
+
+    /// Addresses and directories; nothing runs yet.
+    pub fn new(settings: Settings) -> Self {
+        let home = tempfile::Builder::new().prefix("quorate-test-").tempdir().expect("a temporary directory");
+        let addresses = free_addresses(2 * settings.ids.len());
+        let nodes = settings
+            .ids
+            .iter()
+            .zip(addresses.chunks(2))
+            .map(|(id, pair)| (*id, Node { client: pair[0], peer: pair[1], process: None, paused: false }));
+        let nodes = nodes.collect();
+        Self { home, settings, nodes, digests: BTreeMap::new() }
+    }
+
+    async fn all_ready_or_port_taken(&mut self) -> Result<(), String> {
+        let outcome = sooner_than(PATIENCE, async || match self.look_for_taken_port() {
+            Some(taken) => Ok(Err(taken)),
+            None => self.all_live_ready().await.map(Ok),
+        });
+        outcome.await.unwrap_or_else(|reason| panic!("a new cluster is not ready after {PATIENCE:?}: {reason}"))
+    }
+
+    fn look_for_taken_port(&mut self) -> Option<String> {
+        for (id, node) in &mut self.nodes {
+            let Some(process) = &mut node.process else { continue };
+            let Some(end) = process.try_end() else { continue };
+            let log = process.log_text();
+            assert!(
+                log.to_lowercase().contains("in use"),
+                "node {id} ended at its first start with {}:\n{log}",
+                describe(end)
+            );
+            return Some(log);
+        }
+        None
+    }
+
+    // --- who is who -------------------------------------------------------------------------------------------------
+
+    /// All node ids.
+    pub fn ids(&self) -> Vec<u64> {
+        self.nodes.keys().copied().collect()
+    }
+
+    /// The ids of nodes that run and are not paused.
+    pub fn live(&self) -> Vec<u64> {
+        self.nodes.iter().filter(|(_, node)| node.process.is_some() && !node.paused).map(|(id, _)| *id).collect()
+    }
+
+    /// The live nodes but this one.
+    pub fn live_but(&self, id: u64) -> Vec<u64> {
+        self.live().into_iter().filter(|other| *other != id).collect()
+    }
+
+    /// Where clients reach a node.
+    pub fn client_address(&self, id: u64) -> SocketAddr {
+        self.node(id).client
+    }
+
+    /// Where peers reach a node.
+    pub fn peer_address(&self, id: u64) -> SocketAddr {
+        self.node(id).peer
+    }
+
+    /// A client that knows all nodes, live or not, but for `unknown`. What the unknown node leads it reaches through the
+    /// others, so that clients which leave out different nodes send over all of them.
+    pub fn client_without(&self, unknown: Option<u64>) -> Client {
+        let known = self.nodes.iter().filter(|(id, _)| Some(**id) != unknown || self.nodes.len() == 1);
+        let endpoints: Vec<_> = known.map(|(_, node)| node.client.to_string()).collect();
+        Client::new(endpoints.join(",")).expect("addresses are endpoints")
+    }
+
+    /// The data directory of a node.
+    pub fn data_dir(&self, id: u64) -> PathBuf {
+        self.home.path().join(id.to_string()).join("data")
+    }
+
+    /// What a running node wrote since its last start.
+    pub fn log_text(&self, id: u64) -> String {
+        self.process(id).log_text()
+    }
+
+    fn node(&self, id: u64) -> &Node {
+        self.nodes.get(&id).unwrap_or_else(|| panic!("there is no node {id}"))
+    }
+
+    fn node_mut(&mut self, id: u64) -> &mut Node {
+        self.nodes.get_mut(&id).unwrap_or_else(|| panic!("there is no node {id}"))
+    }
+
+    fn process(&self, id: u64) -> &NodeProcess {
+        self.node(id).process.as_ref().unwrap_or_else(|| panic!("node {id} does not run"))
+    }
+
+    // --- starting and hurting ---------------------------------------------------------------------------------------
+
+    /// Starts a node on its directory. Returns at once; whether it comes up is for the test to see.
+    pub fn start_node(&mut self, id: u64) {
+        let arguments = self.arguments(id);
+        let dir = self.home.path().join(id.to_string());
+        std::fs::create_dir_all(&dir).expect("the directory of a node can be made");
+        assert!(self.node(id).process.is_none(), "node {id} runs already");
+        let process = NodeProcess::start(&arguments, &dir.join("log"));
+        let process = process.unwrap_or_else(|error| panic!("node {id} cannot be started: {error}"));
+        self.node_mut(id).process = Some(process);
+    }
+
+    /// Starts all nodes that do not run.
+    pub fn start_all(&mut self) {
+        for id in self.ids() {
+            if self.node(id).process.is_none() {
+                self.start_node(id);
+            }
+        }
+    }
+
+    /// The command line of a node: the same on every start.
+    fn arguments(&self, id: u64) -> Vec<String> {
+        let join: Vec<_> = self.nodes.iter().map(|(id, node)| format!("{id}={}", node.peer)).collect();
+        let node = self.node(id);
+        let own = [
+            ("--node-id", id.to_string()),
+            ("--data-dir", self.data_dir(id).display().to_string()),
+            ("--client-listen", node.client.to_string()),
+            ("--peer-listen", node.peer.to_string()),
+            ("--join", join.join(",")),
+        ];
+        let own = own.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+        own.chain(self.settings.flags.iter().flat_map(|(name, value)| [name.clone(), value.clone()])).collect()
+    }
+
+    /// SIGKILL, and waits until the process is gone.
+    pub async fn kill(&mut self, id: u64) {
+        self.end(id, libc::SIGKILL).await;
+    }
+
+    /// SIGKILL to all live nodes at once, before the first of them is waited for.
+    pub async fn kill_all(&mut self) {
+        let live = self.live();
+        for id in &live {
+            self.process(*id).signal(libc::SIGKILL);
+        }
+        for id in live {
+            self.kill_signalled(id).await;
+        }
+    }
+
+    /// SIGTERM, and waits for the end, which must be a success.
+    pub async fn stop(&mut self, id: u64) {
+        let tail = self.process(id).log_tail(LOG_LINES);
+        let end = self.end(id, libc::SIGTERM).await;
+        assert!(end.success(), "node {id} ended a graceful stop with {}; its log before:\n{tail}", describe(end));
+    }
+
+    async fn end(&mut self, id: u64, signal: libc::c_int) -> ExitStatus {
+        self.process(id).signal(signal);
+        self.kill_signalled(id).await
+    }
+
+    async fn kill_signalled(&mut self, id: u64) -> ExitStatus {
+        let node = self.node_mut(id);
+        let mut process = node.process.take().expect("it was signalled, so it runs");
+        node.paused = false;
+        process.wait(PATIENCE).await
+    }
+
+    /// Waits for a node to end by itself. Returns how, and what it wrote in this run.
+    pub async fn wait_end(&mut self, id: u64, within: Duration) -> (ExitStatus, String) {
+        let mut process = self.node_mut(id).process.take().unwrap_or_else(|| panic!("node {id} does not run"));
+        let end = process.wait(within).await;
+        (end, process.log_text())
+    }
+
+    /// How a node ended and what it wrote, if it has ended.
+    pub fn try_end(&mut self, id: u64) -> Option<(ExitStatus, String)> {
+        let process = self.node_mut(id).process.as_mut()?;
+        let end = process.try_end()?;
+        let log = process.log_text();
+        self.node_mut(id).process = None;
+        Some((end, log))
+    }
+
+    /// SIGSTOP: the node stands still but keeps its connections.
+    pub fn pause(&mut self, id: u64) {
+        self.process(id).signal(libc::SIGSTOP);
+        self.node_mut(id).paused = true;
+    }
+
+    /// SIGCONT.
+    pub fn resume(&mut self, id: u64) {
+        self.process(id).signal(libc::SIGCONT);
+        self.node_mut(id).paused = false;
+    }
+
+    /// Deletes the data of a node that does not run.
+    pub fn wipe(&mut self, id: u64) {
+        assert!(self.node(id).process.is_none(), "node {id} runs; kill it before its data is deleted");
+        std::fs::remove_dir_all(self.data_dir(id)).expect("the data of a node can be deleted");
+    }
+
+    // --- looking ----------------------------------------------------------------------------------------------------
+
+    /// The status of a node as it says it itself.
+    pub async fn status(&self, id: u64) -> Result<StatusAnswer, String> {
+        self.look(id, "/v1/cluster/status").await
+    }
+
+    /// The digest of a node at its applied index.
+    pub async fn digest(&self, id: u64) -> Result<DigestAnswer, String> {
+        self.look(id, "/v1/cluster/digest").await
+    }
+
+    async fn look<T: DeserializeOwned>(&self, id: u64, target: &str) -> Result<T, String> {
+        let answer = Request::get(target).send_within(self.client_address(id), LOOK_TIMEOUT).await;
+        let answer = answer.map_err(|error| format!("node {id}: {target}: {error}"))?;
+        if answer.is_success() { Ok(answer.json()) } else { Err(format!("node {id}: {target}: {}", answer.text())) }
+    }
+
+    /// Whether a node would serve a linearizable read now.
+    pub async fn is_ready(&self, id: u64) -> Result<(), String> {
+        let answer = Request::get("/readyz").send_within(self.client_address(id), LOOK_TIMEOUT).await;
+        let answer = answer.map_err(|error| format!("node {id}: /readyz: {error}"))?;
+        if answer.status == 200 { Ok(()) } else { Err(format!("node {id}: {} {}", answer.status, answer.text())) }
+    }
+
+    async fn all_live_ready(&self) -> Result<(), String> {
+        for id in self.live() {
+            self.is_ready(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a node is ready.
+    pub async fn wait_ready(&self, id: u64) {
+        eventually(&format!("node {id} is ready"), PATIENCE, async || self.is_ready(id).await).await;
+    }
+
+    /// Waits until all live nodes are ready.
+    pub async fn wait_all_ready(&self) {
+        eventually("all live nodes are ready", PATIENCE, async || self.all_live_ready().await).await;
+    }
+
+    /// Waits until a live node leads and all live nodes say so in the same term. Returns its id.
+    pub async fn leader(&self) -> u64 {
+        eventually("one leader that all live nodes know", PATIENCE, async || self.agreed_leader().await).await
+    }
+
+    async fn agreed_leader(&self) -> Result<u64, String> {
+        let mut views = Vec::new();
+        for id in self.live() {
+            views.push(self.status(id).await?);
+        }
+        let leading: Vec<_> = views.iter().filter(|view| view.role == Role::Leader).collect();
+        let [leader] = leading[..] else { return Err(format!("{} nodes say that they lead", leading.len())) };
+        let doubts = views.iter().find(|view| (view.leader_id, view.term) != (Some(leader.node_id), leader.term));
+        match doubts {
+            None => Ok(leader.node_id),
+            Some(view) => Err(format!(
+                "node {} leads term {}, but node {} knows {:?} in term {}",
+                leader.node_id, leader.term, view.node_id, view.leader_id, view.term
+            )),
+        }
+    }
+
+    /// A live node that does not lead.
+    pub async fn follower(&self) -> u64 {
+        let leader = self.leader().await;
+        *self.live_but(leader).first().expect("a cluster of one has no follower")
+    }
+
+    // --- agreement --------------------------------------------------------------------------------------------------
+
+    /// Waits until all live nodes are at the same index with the same digest. Any two digests ever seen for one index must
+    /// be equal; it panics at once where they are not.
+    pub async fn assert_agreement(&mut self) {
+        let live = self.live();
+        let mut seen = std::mem::take(&mut self.digests);
+        eventually("all live nodes are at the same index", PATIENCE, async || {
+            let mut indexes = Vec::new();
+            for id in &live {
+                let answer = self.digest(*id).await?;
+                indexes.push((*id, answer.index));
+                note_digest(&mut seen, answer);
+            }
+            let equal = indexes.windows(2).all(|pair| pair[0].1 == pair[1].1);
+            if equal { Ok(()) } else { Err(format!("nodes and their applied indexes: {indexes:?}")) }
+        })
+        .await;
+        self.digests = seen;
+    }
+}
+
+/// Remembers the digest, and compares it with what another node showed for the same index.
+fn note_digest(seen: &mut BTreeMap<u64, (u64, String)>, answer: DigestAnswer) {
+    let (node, digest) = seen.entry(answer.index).or_insert_with(|| (answer.node_id, answer.digest.clone()));
+    assert_eq!(
+        *digest, answer.digest,
+        "at log index {} node {node} and node {} hold different states",
+        answer.index, answer.node_id
+    );
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for id in self.ids() {
+            let path = self.home.path().join(id.to_string()).join("log");
+            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| format!("(no log: {error})"));
+            let lines: Vec<_> = text.lines().collect();
+            println!("--- end of the log of node {id}");
+            println!("{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
+        }
+        if std::env::var_os("QUORATE_KEEP").is_some() {
+            self.home.disable_cleanup(true);
+            println!("--- kept for QUORATE_KEEP: {}", self.home.path().display());
+        } else {
+            println!("--- QUORATE_KEEP=1 keeps data and logs of a failed test");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One `quorate-node` process.
+//!
+//! Owns the process, its log file and its signals. Never leaves a process behind: dropping one kills it, and so does the
+//! kernel when the test itself is killed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use crate::eventually::sooner_than;
+
+/// A running process, or one whose end was not looked at yet.
+#[derive(Debug)]
+pub struct NodeProcess {
+    child: Child,
+    log: PathBuf,
+    /// Where the log of this run begins in the file, which goes on over restarts.
+    log_begin: u64,
+}
+
+impl NodeProcess {
+    /// Starts a node with these arguments; its output is appended to `log`.
+    pub fn start(arguments: &[String], log: &Path) -> io::Result<Self> {
+        let output = OpenOptions::new().create(true).append(true).open(log)?;
+        let log_begin = output.metadata()?.len();
+        let mut command = Command::new(binary());
+        command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        // What the shell of a developer says to its own nodes must not reach those of a test.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+            command.env_remove(name);
+        }
+        die_with_parent(&mut command);
+        Ok(Self { child: command.spawn()?, log: log.to_owned(), log_begin })
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal. The child is not reaped before `wait`, so the id cannot be anyone else's.
+    pub fn signal(&self, signal: libc::c_int) {
+        let id = libc::pid_t::try_from(self.child.id()).expect("a process id fits into pid_t");
+        // SAFETY: kill takes no pointers.
+        let sent = unsafe { libc::kill(id, signal) };
+        assert_eq!(sent, 0, "signal {signal} to process {id}: {}", io::Error::last_os_error());
+    }
+
+    /// How it ended, if it did.
+    pub fn try_end(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
+    }
+
+    /// Waits for its end; panics with the end of its log if it goes on.
+    pub async fn wait(&mut self, within: Duration) -> ExitStatus {
+        let ended = sooner_than(within, async || self.try_end().ok_or_else(|| "it still runs".to_owned())).await;
+        ended.unwrap_or_else(|_| {
+            panic!("process {} still runs after {within:?}; its log ends:\n{}", self.id(), self.log_tail(40))
+        })
+    }
+
+    /// What it wrote since it was started.
+    pub fn log_text(&self) -> String {
+        let read = || {
+            let mut file = File::open(&self.log)?;
+            file.seek(SeekFrom::Start(self.log_begin))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok::<_, io::Error>(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        read().unwrap_or_else(|error| format!("({}: {error})", self.log.display()))
+    }
+
+    /// The last lines of that.
+    pub fn log_tail(&self, lines: usize) -> String {
+        let text = self.log_text();
+        let all: Vec<_> = text.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+impl Drop for NodeProcess {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended and was waited for: then there is nothing left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// "exit code 1" or "signal 9".
+pub fn describe(end: ExitStatus) -> String {
+    match (end.code(), end.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => format!("{end:?}"),
+    }
+}
+
+/// Asks the kernel to kill the node when the thread that starts it ends, that is, when the test is killed.
+fn die_with_parent(command: &mut Command) {
+    // SAFETY: prctl is a plain system call; nothing is allocated or locked between fork and exec.
+    unsafe {
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+/// The server: `QUORATE_NODE`, else the one that cargo built beside this test.
+fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("QUORATE_NODE") {
+        let path = PathBuf::from(path);
+        assert!(path.is_file(), "QUORATE_NODE names {}, which is no file", path.display());
+        return path;
+    }
+    let test = std::env::current_exe().expect("a test knows its own path");
+    // target/debug/deps/it-0123 → target/debug/quorate-node
+    let found = test.ancestors().skip(1).take(2).map(|dir| dir.join("quorate-node")).find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "there is no quorate-node beside {}; run `cargo build --workspace` first, or set QUORATE_NODE",
+            test.display()
+        )
+    })
+}

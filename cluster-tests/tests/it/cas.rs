@@ -1,0 +1,73 @@
+//! Compare and swap between nodes.
+
+use cluster_tests::{Answer, Cluster, Connection, Request};
+use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
+
+const ROUNDS: u64 = 100;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_writers_with_the_same_token_one_wins_and_the_other_gets_the_winner() {
+    let mut cluster = Cluster::start().await;
+    let ids = cluster.ids();
+    let mut connections = Vec::new();
+    for id in &ids {
+        connections.push(Connection::open(cluster.client_address(*id)).await.unwrap());
+    }
+    let first = connections[0].exchange(&Request::put("race", "0")).await.unwrap().expect_success();
+    let mut cas = first.json::<WriteAnswer>().cas.expect("a put gives a token");
+    for round in 0..ROUNDS {
+        // Each pair of nodes in turn.
+        let count = ids.len();
+        let one = (round % count as u64) as usize;
+        let [left, right] = connections.get_disjoint_mut([one, (one + 1) % count]).expect("two different nodes");
+        let replace = |value: u64| Request::put("race", value.to_string()).header("If-Match", format!("\"{cas}\""));
+        let (left_value, right_value) = (2 * round, 2 * round + 1);
+        let (left_request, right_request) = (replace(left_value), replace(right_value));
+        let (left, right) = tokio::join!(left.exchange(&left_request), right.exchange(&right_request));
+        let (left, right) = (left.unwrap(), right.unwrap());
+        let (winner, value, loser) = match (left.is_success(), right.is_success()) {
+            (true, false) => (left, left_value, right),
+            (false, true) => (right, right_value, left),
+            _ => panic!("round {round}: exactly one must win, got {} and {}", left.text(), right.text()),
+        };
+        cas = winner.json::<WriteAnswer>().cas.expect("a put gives a token");
+        assert_lost_to(&loser, &cas, value);
+    }
+    cluster.assert_agreement().await;
+}
+
+/// The loser must learn enough to go on without another read.
+fn assert_lost_to(loser: &Answer, cas: &str, value: u64) {
+    let problem = loser.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::CasMismatch, Applied::No), "{}", loser.text());
+    let current = problem.current.expect("the current entry");
+    assert_eq!(current.cas.as_deref(), Some(cas), "the token of the winner");
+    assert_eq!(current.value.expect("JSON").0.get(), value.to_string(), "the value of the winner");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_inserts_of_one_key_exactly_one_succeeds() {
+    let mut cluster = Cluster::start().await;
+    let mut inserts = Vec::new();
+    for number in 0..30_u64 {
+        let ids = cluster.ids();
+        let at = cluster.client_address(ids[number as usize % ids.len()]);
+        let insert = Request::put("only-one", number.to_string()).header("If-None-Match", "*");
+        inserts.push(tokio::spawn(async move { (number, insert.send(at).await.unwrap()) }));
+    }
+    let mut winners = Vec::new();
+    for insert in inserts {
+        let (number, answer) = insert.await.unwrap();
+        if answer.is_success() {
+            winners.push(number);
+        } else {
+            assert_eq!(answer.problem().code, ErrorCode::AlreadyExists, "{}", answer.text());
+        }
+    }
+    let [winner] = winners[..] else { panic!("{winners:?} all inserted the same key") };
+    for id in cluster.ids() {
+        let entry: EntryView = Request::get("/v1/kv/only-one").send(cluster.client_address(id)).await.unwrap().json();
+        assert_eq!((entry.value.unwrap().0.get(), entry.version), (winner.to_string().as_str(), 1));
+    }
+    cluster.assert_agreement().await;
+}

@@ -1,0 +1,83 @@
+//! One counter, many clients, a leader that keeps dying: no increment is lost and none happens twice.
+
+use std::time::Duration;
+
+use cluster_tests::{Cluster, Request, eventually, seed};
+use quorate_client::Client;
+use quorate_client::api::EntryView;
+use rand::RngExt;
+
+const CLIENTS: u64 = 8;
+const INCREMENTS_EACH: u64 = 1_000;
+const KILLS: u64 = 3;
+const KEY: &str = "counter";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_clients_count_to_eight_thousand_while_the_leader_is_killed_three_times() {
+    let mut random = seed::seeded();
+    let mut cluster = Cluster::start().await;
+    let ids = cluster.ids();
+    let tasks = (0..CLIENTS).map(|number| {
+        let client = cluster.client_without(Some(ids[number as usize % ids.len()]));
+        tokio::spawn(count(client, number))
+    });
+    let tasks: Vec<_> = tasks.collect();
+
+    for kill in 1..=KILLS {
+        // Spread over the run, each somewhere within its part of it.
+        let part = CLIENTS * INCREMENTS_EACH / (KILLS + 1);
+        let goal = kill * part - random.random_range(0..part / 2);
+        wait_for_count(&cluster, goal).await;
+        let leader = cluster.leader().await;
+        println!("killing node {leader}, which leads, at about {goal}");
+        cluster.kill(leader).await;
+        wait_for_count(&cluster, goal + 50).await;
+        cluster.start_node(leader);
+        cluster.wait_ready(leader).await;
+    }
+
+    let mut acknowledged = 0;
+    for task in tasks {
+        acknowledged += task.await.expect("a client gave up");
+    }
+    assert_eq!(acknowledged, CLIENTS * INCREMENTS_EACH);
+    for id in cluster.ids() {
+        assert_eq!(read(&cluster, id).await, Ok(acknowledged), "the counter through node {id}");
+    }
+    cluster.assert_agreement().await;
+}
+
+/// Increments until done; returns how many were acknowledged.
+async fn count(client: Client, number: u64) -> u64 {
+    let mut acknowledged = 0;
+    while acknowledged < INCREMENTS_EACH {
+        match client.update(KEY, |now: Option<u64>| Some(now.unwrap_or(0) + 1)).await {
+            Ok(_) => acknowledged += 1,
+            Err(error) => panic!("client {number} gave up after {acknowledged} increments: {error}"),
+        }
+    }
+    acknowledged
+}
+
+async fn wait_for_count(cluster: &Cluster, goal: u64) {
+    let any = *cluster.live().first().expect("some node lives");
+    eventually(&format!("the counter reaches {goal}"), Duration::from_secs(120), async || {
+        let now = read(cluster, any).await?;
+        if now >= goal { Ok(()) } else { Err(format!("it is at {now}")) }
+    })
+    .await;
+}
+
+/// A linearizable read through one node.
+async fn read(cluster: &Cluster, through: u64) -> Result<u64, String> {
+    let answer = Request::get(format!("/v1/kv/{KEY}")).send(cluster.client_address(through)).await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    if answer.status == 404 {
+        return Ok(0);
+    }
+    if !answer.is_success() {
+        return Err(answer.text());
+    }
+    let entry: EntryView = answer.json();
+    Ok(entry.value.expect("JSON is shown").0.get().parse().expect("a number"))
+}

@@ -1,0 +1,106 @@
+//! How long writes wait when the leader goes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use cluster_tests::stats::{DEBUG_BUILD, in_millis, median};
+use cluster_tests::{Cluster, Connection, Request};
+use tokio::time::Instant;
+
+/// Odd, so that the median is one of them.
+const ROUNDS: usize = 9;
+const KILL_MEDIAN_MAX: Duration = Duration::from_millis(1_000);
+const STOP_MEDIAN_MAX: Duration = Duration::from_millis(150);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_leader_is_replaced_within_a_second() {
+    let mut cluster = Cluster::start().await;
+    let mut gaps = Vec::new();
+    for round in 0..ROUNDS {
+        cluster.assert_agreement().await;
+        let leader = cluster.leader().await;
+        let survivor = cluster.live_but(leader)[round % 2];
+        // Connected before, as a client is.
+        let writer = Writer::open(cluster.client_address(survivor), round).await;
+        let begin = Instant::now();
+        cluster.kill(leader).await;
+        writer.acknowledged_after(begin).await;
+        gaps.push(begin.elapsed());
+        cluster.start_node(leader);
+        cluster.wait_ready(leader).await;
+    }
+    report("leader killed to next acknowledged write", &gaps);
+    assert!(median(&gaps) < KILL_MEDIAN_MAX, "median {:?}: {}", median(&gaps), in_millis(&gaps));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_stopped_hands_over_without_a_pause() {
+    let mut cluster = Cluster::start().await;
+    let mut gaps = Vec::new();
+    for round in 0..ROUNDS {
+        cluster.assert_agreement().await;
+        let leader = cluster.leader().await;
+        let survivor = cluster.live_but(leader)[round % 2];
+        let address = cluster.client_address(survivor);
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let gap = tokio::spawn(async move { longest_gap(Writer::open(address, round).await, stopped).await });
+        cluster.stop(leader).await;
+        stop.send(true).expect("the writer listens until told to stop");
+        gaps.push(gap.await.unwrap());
+        cluster.start_node(leader);
+        cluster.wait_ready(leader).await;
+    }
+    report("longest time without an acknowledged write while the leader stops", &gaps);
+    assert!(median(&gaps) < STOP_MEDIAN_MAX, "median {:?}: {}", median(&gaps), in_millis(&gaps));
+    cluster.assert_agreement().await;
+}
+
+fn report(what: &str, gaps: &[Duration]) {
+    let build = if DEBUG_BUILD { " (debug build)" } else { "" };
+    println!("{what}{build}: median {:.1} ms of {}", median(gaps).as_secs_f64() * 1e3, in_millis(gaps));
+}
+
+/// The longest time between two acknowledged writes from now until `stopped`, and one write beyond.
+async fn longest_gap(mut writer: Writer, stopped: tokio::sync::watch::Receiver<bool>) -> Duration {
+    let mut longest = Duration::ZERO;
+    let mut last = Instant::now();
+    loop {
+        let done = *stopped.borrow();
+        writer = writer.acknowledged_after(last).await;
+        longest = longest.max(last.elapsed());
+        last = Instant::now();
+        if done {
+            return longest;
+        }
+    }
+}
+
+/// Sends one write after the other through one node.
+struct Writer {
+    node: SocketAddr,
+    connection: Connection,
+    round: usize,
+    sent: u64,
+}
+
+impl Writer {
+    async fn open(node: SocketAddr, round: usize) -> Self {
+        Self { node, connection: Connection::open(node).await.unwrap(), round, sent: 0 }
+    }
+
+    /// Sends the same write until it is acknowledged, under one request id.
+    async fn acknowledged_after(mut self, begin: Instant) -> Self {
+        self.sent += 1;
+        let id = format!("failover-{}-{}-{}", self.round, self.node.port(), self.sent);
+        let request = Request::put("failover", self.sent.to_string()).request_id(&id);
+        loop {
+            assert!(begin.elapsed() < Duration::from_secs(10), "no write was acknowledged for 10 s");
+            match self.connection.exchange(&request).await {
+                Ok(answer) if answer.is_success() => return self,
+                Ok(answer) => assert_eq!(answer.status / 100, 5, "{}", answer.text()),
+                Err(_) => self.connection = Connection::open(self.node).await.expect("a survivor takes connections"),
+            }
+        }
+    }
+}

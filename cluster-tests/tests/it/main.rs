@@ -1,0 +1,21 @@
+//! What Quorate promises, tried on clusters of real processes.
+//!
+//! Each test starts its own cluster in its own temporary directory, and ends with all nodes agreeing on their state.
+
+// What a user sees.
+mod bad_input;
+mod cas;
+mod counter;
+mod exactly_once;
+mod reads;
+mod smoke;
+
+// Nodes that go and come back.
+mod catch_up;
+mod durability;
+mod failover;
+mod restart;
+
+// Disks that cannot be trusted.
+mod damage;
+mod identity;

@@ -1,0 +1,87 @@
+//! Reads are linearizable on every node.
+
+use cluster_tests::{Cluster, Connection, Request, eventually};
+use quorate_client::api::EntryView;
+
+const ROUNDS: u64 = 300;
+
+fn number(entry: &EntryView) -> u64 {
+    let value = entry.value.as_ref().expect("JSON is shown").0.get();
+    value.parse().unwrap_or_else(|_| panic!("{value} is not what was written"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_reads_what_was_acknowledged_elsewhere_a_moment_ago() {
+    let mut cluster = Cluster::start().await;
+    let mut connections = Vec::new();
+    for id in cluster.ids() {
+        connections.push((id, Connection::open(cluster.client_address(id)).await.unwrap()));
+    }
+    let nodes = connections.len();
+    for round in 0..ROUNDS {
+        let (writer, connection) = &mut connections[round as usize % nodes];
+        let writer = *writer;
+        connection.exchange(&Request::put("fresh", round.to_string())).await.unwrap().expect_success();
+        for (reader, connection) in &mut connections {
+            let answer = connection.exchange(&Request::get("/v1/kv/fresh")).await.unwrap().expect_success();
+            assert_eq!(number(&answer.json()), round, "node {reader} right after node {writer} acknowledged");
+        }
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_stood_still_while_another_took_over_reads_nothing_stale() {
+    let mut cluster = Cluster::start().await;
+    for round in 0..3_u64 {
+        let old = cluster.leader().await;
+        Request::put("paused", (2 * round).to_string())
+            .send(cluster.client_address(old))
+            .await
+            .unwrap()
+            .expect_success();
+        cluster.pause(old);
+        let new = cluster.leader().await;
+        let newer = Request::put("paused", (2 * round + 1).to_string());
+        newer.send(cluster.client_address(new)).await.unwrap().expect_success();
+
+        // The question is asked while the old leader stands still: it is the first thing it sees when it wakes up.
+        let mut connection = Connection::open(cluster.client_address(old)).await.unwrap();
+        connection.send(&Request::get("/v1/kv/paused").to_bytes()).await.unwrap();
+        cluster.resume(old);
+        let answer = connection.answer(false).await.unwrap();
+        if answer.is_success() {
+            assert_eq!(number(&answer.json()), 2 * round + 1, "a leader of the past answered node {new}'s readers");
+        } else {
+            assert_eq!(answer.status / 100, 5, "refusing is right, but not as {}: {}", answer.status, answer.text());
+        }
+        cluster.wait_all_ready().await;
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_cut_off_from_the_others_refuses_linearizable_reads() {
+    let mut cluster = Cluster::start().await;
+    Request::put("cut-off", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
+    let alone = cluster.leader().await;
+    for id in cluster.live_but(alone) {
+        cluster.kill(id).await;
+    }
+    let read = Request::get("/v1/kv/cut-off").header("Request-Timeout", "1000");
+    let answer = read.send(cluster.client_address(alone)).await.unwrap();
+    assert_eq!(answer.status / 100, 5, "without a quorum nobody knows what is current: {}", answer.text());
+    let reason = eventually("the node says that it is not ready", cluster_tests::cluster::PATIENCE, async || {
+        match cluster.is_ready(alone).await {
+            Ok(()) => Err("it says that it is ready".to_owned()),
+            Err(reason) => Ok(reason),
+        }
+    });
+    println!("not ready: {}", reason.await);
+
+    cluster.start_all();
+    cluster.wait_all_ready().await;
+    let entry: EntryView = read.send(cluster.client_address(alone)).await.unwrap().expect_success().json();
+    assert_eq!(number(&entry), 1);
+    cluster.assert_agreement().await;
+}
