@@ -13,6 +13,10 @@ pub const FORMAT_VERSION: u8 = 1;
 
 const CONFIG: Configuration<LittleEndian, Varint> = bincode::config::standard();
 
+/// Most memory that a length inside a record can make the decoder ask for at once. Records come from the network too,
+/// and bincode allocates what a length promises before it looks whether so many bytes are there.
+const DECODE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
@@ -50,7 +54,8 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
     if version != FORMAT_VERSION {
         return Err(CodecError::UnknownVersion { found: version });
     }
-    let (record, used) = bincode::decode_from_slice(body, CONFIG).map_err(|e| CodecError::Malformed(e.to_string()))?;
+    let config = CONFIG.with_limit::<DECODE_BYTES_MAX>();
+    let (record, used) = bincode::decode_from_slice(body, config).map_err(|e| CodecError::Malformed(e.to_string()))?;
     if used != body.len() {
         return Err(CodecError::Malformed(format!("{} bytes too many", body.len() - used)));
     }
