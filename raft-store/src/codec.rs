@@ -18,6 +18,10 @@ const RECORD_BYTES_MAX: usize = 2 * crate::limits::BATCH_BYTES_MAX;
 const CONFIG: Configuration<LittleEndian, Varint, Limit<RECORD_BYTES_MAX>> =
     bincode::config::standard().with_limit::<RECORD_BYTES_MAX>();
 
+/// Most memory that a length inside a record can make the decoder ask for at once. Records come from the network too,
+/// and bincode allocates what a length promises before it looks whether so many bytes are there.
+const DECODE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
@@ -55,7 +59,8 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
     if version != FORMAT_VERSION {
         return Err(CodecError::UnknownVersion { found: version });
     }
-    let (record, used) = bincode::decode_from_slice(body, CONFIG).map_err(|e| CodecError::Malformed(e.to_string()))?;
+    let config = CONFIG.with_limit::<DECODE_BYTES_MAX>();
+    let (record, used) = bincode::decode_from_slice(body, config).map_err(|e| CodecError::Malformed(e.to_string()))?;
     if used != body.len() {
         return Err(CodecError::Malformed(format!("{} bytes too many", body.len() - used)));
     }

@@ -129,7 +129,8 @@ impl TryFrom<MembershipRecord> for Membership {
         if record.configs.is_empty() && record.nodes.is_empty() {
             return Ok(Membership::default());
         }
-        let nodes: BTreeMap<NodeId, Member> = record.nodes.into_iter().map(|(id, member)| (id, member.into())).collect();
+        let nodes: BTreeMap<NodeId, Member> =
+            record.nodes.into_iter().map(|(id, member)| (id, member.into())).collect();
         Membership::new(record.configs, nodes).map_err(|error| CodecError::Malformed(format!("membership: {error}")))
     }
 }
@@ -181,20 +182,32 @@ pub fn encoded_entry_len(entry: &LogEntry) -> usize {
 /// Appends the entry: version, term, node, index (little endian), kind, payload to the end.
 pub fn encode_entry(entry: &LogEntry, into: &mut BytesMut) {
     into.reserve(encoded_entry_len(entry));
+    if let Some(payload) = encode_entry_head(entry, into) {
+        into.put_slice(payload);
+    }
+}
+
+/// Appends what [`encode_entry`] would, but leaves off the payload of a normal entry and returns it: for a sender that
+/// puts the shared bytes on the wire without copying them.
+pub fn encode_entry_head<'e>(entry: &'e LogEntry, into: &mut BytesMut) -> Option<&'e Bytes> {
     let id = LogIdRecord::from(&entry.log_id);
     into.put_u8(codec::FORMAT_VERSION);
     into.put_u64_le(id.term);
     into.put_u64_le(id.node);
     into.put_u64_le(id.index);
     match &entry.payload {
-        EntryPayload::Blank => into.put_u8(KIND_BLANK),
+        EntryPayload::Blank => {
+            into.put_u8(KIND_BLANK);
+            None
+        }
         EntryPayload::Normal(batch) => {
             into.put_u8(KIND_NORMAL);
-            into.put_slice(&batch.0);
+            Some(&batch.0)
         }
         EntryPayload::Membership(membership) => {
             into.put_u8(KIND_MEMBERSHIP);
             into.put_slice(&codec::encode(&MembershipRecord::from(membership)));
+            None
         }
     }
 }

@@ -1,0 +1,222 @@
+//! A lane to one peer: at most one connection, made when it is first needed and again after it broke.
+//!
+//! Owns dialling and its pace. Never dials this node itself, and never dials before somebody wants to send.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, timeout};
+
+use super::client::NetInner;
+use super::connection::Connection;
+use super::counters::{LaneCounters, LaneKind};
+use super::frame::FrameReader;
+use super::handshake::{hello_frame, read_welcome};
+use super::limits::{HANDSHAKE_BYTES_MAX, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
+
+/// Whom to reach, and who they have to be.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct LaneKey {
+    pub addr: String,
+    pub node: Option<u64>,
+    pub incarnation: Option<u128>,
+    pub kind: LaneKind,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum DialError {
+    /// The peer did not answer.
+    Unreachable(String),
+    /// The peer answered, and one of the two refuses to talk to the other.
+    Refused(String),
+}
+
+impl DialError {
+    pub fn into_reason(self) -> String {
+        match self {
+            Self::Unreachable(reason) | Self::Refused(reason) => reason,
+        }
+    }
+
+    fn floor(&self) -> Duration {
+        match self {
+            Self::Unreachable(_) => REDIAL_FLOOR,
+            Self::Refused(_) => REFUSED_FLOOR,
+        }
+    }
+}
+
+type Dialled = Result<Arc<Connection>, DialError>;
+type Dialling = Shared<BoxFuture<'static, Dialled>>;
+
+enum State {
+    Idle,
+    Dialling(Dialling),
+    Live(Arc<Connection>),
+    Failed { until: Instant, error: DialError },
+}
+
+pub(super) struct Lane {
+    key: LaneKey,
+    state: Mutex<State>,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let State::Live(connection) = self.state.get_mut() {
+            connection.close("this node closed its connections");
+        }
+    }
+}
+
+impl Lane {
+    pub fn new(key: LaneKey) -> Self {
+        Self { key, state: Mutex::new(State::Idle) }
+    }
+
+    /// The live connection, or the outcome of the attempt under way. Dropping the future does not end the attempt, so
+    /// that impatient callers get a connection in the end.
+    pub async fn connection(self: &Arc<Self>, net: &Arc<NetInner>) -> Dialled {
+        let dialling = {
+            let mut state = self.state.lock();
+            if let Some(answer) = self.settled(&mut state, net) {
+                return answer;
+            }
+            match &*state {
+                State::Dialling(dialling) => dialling.clone(),
+                _ => {
+                    let dialling = self.start(net);
+                    *state = State::Dialling(dialling.clone());
+                    dialling
+                }
+            }
+        };
+        dialling.await
+    }
+
+    /// Forgets a failure: the peer was just heard of.
+    pub fn retry_now(&self, node: u64) {
+        let mut state = self.state.lock();
+        if self.key.node == Some(node) && matches!(*state, State::Failed { .. }) {
+            *state = State::Idle;
+        }
+    }
+
+    /// Whether anything would be lost by forgetting this lane.
+    pub fn is_unused(&self) -> bool {
+        match &*self.state.lock() {
+            State::Live(connection) => connection.is_closed(),
+            State::Dialling(_) => false,
+            State::Idle | State::Failed { .. } => true,
+        }
+    }
+
+    /// What can be said without dialling.
+    fn settled(&self, state: &mut State, net: &NetInner) -> Option<Dialled> {
+        match state {
+            State::Live(connection) if !connection.is_closed() => {
+                if connection.local_cluster == net.local.identity.load().cluster_id {
+                    return Some(Ok(Arc::clone(connection)));
+                }
+                // The peer knows us as a node without a cluster; it has to hear of the adoption.
+                connection.retire();
+                None
+            }
+            State::Live(connection) if connection.established.elapsed() < REDIAL_FLOOR => {
+                Some(Err(DialError::Unreachable(connection.reason())))
+            }
+            State::Failed { until, error } if Instant::now() < *until => Some(Err(error.clone())),
+            State::Idle | State::Dialling(_) | State::Live(_) | State::Failed { .. } => None,
+        }
+    }
+
+    fn start(self: &Arc<Self>, net: &Arc<NetInner>) -> Dialling {
+        let (lane, net) = (Arc::clone(self), Arc::clone(net));
+        let task = tokio::spawn(async move {
+            let dialled = lane.dial(&net).await;
+            lane.on_dialled(&dialled, &net);
+            dialled
+        });
+        task.map(|joined| joined.unwrap_or_else(|_| Err(DialError::Unreachable("this node is stopping".into()))))
+            .boxed()
+            .shared()
+    }
+
+    fn on_dialled(&self, dialled: &Dialled, net: &NetInner) {
+        let mut state = self.state.lock();
+        let counters = net.counters.lane(self.key.kind);
+        match dialled {
+            Ok(connection) => {
+                LaneCounters::add(&counters.connects, 1);
+                tracing::debug!(addr = self.key.addr, lane = self.key.kind.name(), "connected to a peer");
+                *state = State::Live(Arc::clone(connection));
+            }
+            Err(error) => {
+                LaneCounters::add(&counters.connect_failures, 1);
+                *state = State::Failed { until: Instant::now() + error.floor(), error: error.clone() };
+            }
+        }
+    }
+
+    async fn dial(&self, net: &Arc<NetInner>) -> Dialled {
+        let cluster = net.local.identity.load().cluster_id;
+        let (reader, write) = dial(&self.key, net).await?;
+        let dead_after = net.timings.dead_after(self.key.kind);
+        Ok(Connection::start(reader, write, self.key.kind, Arc::clone(&net.counters), cluster, dead_after))
+    }
+}
+
+/// A socket after a handshake in which both sides agreed to talk.
+pub(super) async fn dial(
+    key: &LaneKey,
+    net: &NetInner,
+) -> Result<(FrameReader<OwnedReadHalf>, OwnedWriteHalf), DialError> {
+    let own = net.local.identity.load().node_id;
+    if key.node == Some(own) {
+        return Err(DialError::Refused(format!("node {own} does not connect to itself")));
+    }
+    let connecting = timeout(net.timings.connect(), TcpStream::connect(&key.addr));
+    let stream = connecting
+        .await
+        .map_err(|_| DialError::Unreachable(format!("connecting to {} took too long", key.addr)))?
+        .map_err(|error| DialError::Unreachable(format!("connecting to {} failed: {error}", key.addr)))?;
+    tune(&stream).map_err(|error| DialError::Unreachable(format!("{}: {error}", key.addr)))?;
+    timeout(net.timings.handshake(), shake_hands(stream, key, net))
+        .await
+        .map_err(|_| DialError::Unreachable(format!("{} did not answer the handshake", key.addr)))?
+}
+
+async fn shake_hands(
+    stream: TcpStream,
+    key: &LaneKey,
+    net: &NetInner,
+) -> Result<(FrameReader<OwnedReadHalf>, OwnedWriteHalf), DialError> {
+    let broken = |reason: String| DialError::Unreachable(format!("{}: {reason}", key.addr));
+    let (read, mut write) = stream.into_split();
+    let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
+    let hello = hello_frame(&net.local.hello(key.kind, key.node)).into_bytes();
+    write.write_all(&hello).await.map_err(|error| broken(error.to_string()))?;
+    let frame = reader.next().await.map_err(|error| broken(error.to_string()))?;
+    let frame = frame.ok_or_else(|| broken("closed during the handshake".into()))?;
+    let refused = |reason: String| DialError::Refused(format!("{}: {reason}", key.addr));
+    let welcome = read_welcome(&frame).map_err(refused)?;
+    let known = key.incarnation.or_else(|| net.known_incarnation(welcome.node_id));
+    net.local.judge_welcome(&welcome, key.node, known).map_err(refused)?;
+    reader.set_body_max(answer_bytes_max(key.kind));
+    Ok((reader, write))
+}
+
+/// Socket options of both sides: frames are batched by us, and a peer that vanished without a word is noticed.
+pub(super) fn tune(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}

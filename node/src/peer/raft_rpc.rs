@@ -1,0 +1,169 @@
+//! What the transport needs of Raft on the answering side.
+//!
+//! Owns the trait and its implementation for openraft. Never knows a socket. The trait exists so that the transport
+//! can be tested without a Raft behind it, and so that connections can be accepted before Raft is up.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::raft::{
+    AppendEntriesRequest, StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use openraft::storage::RaftStateMachine;
+use openraft::{Raft, Snapshot};
+use quorate_store::raft::{NodeId, SnapshotMeta, TypeConfig, Vote};
+use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest, SnapshotReceiver};
+
+use super::raft_codec::RaftAnswer;
+
+/// Filled once Raft is built. Until then Raft's questions are answered with "not up yet".
+pub type RaftCell = Arc<OnceLock<Arc<dyn RaftRpc>>>;
+
+/// Raft as the peers of a node see it. A text in an error says that this node's Raft is dead or stopping.
+pub trait RaftRpc: Send + Sync + 'static {
+    /// Answers append requests in order, one answer each; ends after the first that is not a match.
+    fn stream_append(
+        &self,
+        requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
+    ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
+
+    /// Asks for this node's vote.
+    fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>>;
+
+    /// Asks whether this node would vote so, without making it.
+    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>>;
+
+    /// The leader steps back.
+    fn transfer_leader(
+        &self,
+        request: TransferLeaderRequest<TypeConfig>,
+    ) -> BoxFuture<'static, RaftAnswer<TransferLeaderResponse<TypeConfig>>>;
+
+    /// The vote this node has given.
+    fn current_vote(&self) -> Vote;
+
+    /// Begins or continues to take in a snapshot. Blocks.
+    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>>;
+
+    /// A peer connected: replication to it need not wait out its backoff.
+    fn on_peer_connected(&self, node: NodeId) -> BoxFuture<'static, ()>;
+}
+
+/// A snapshot on its way in. All but `install` block.
+pub trait SnapshotIntake: Send + 'static {
+    /// Bytes already here for each file of the manifest, in its order.
+    fn have(&self) -> Vec<u64>;
+
+    /// Appends a chunk at `offset`, which is what is here already.
+    fn write(&mut self, file: usize, offset: u64, chunk: &[u8]) -> io::Result<()>;
+
+    /// Verifies and makes durable what was written. Called once, after the last chunk.
+    fn verify(&mut self) -> io::Result<()>;
+
+    /// Hands the verified snapshot to Raft, under the leader's vote, and gives the vote of this node.
+    fn install(self: Box<Self>, vote: Vote) -> BoxFuture<'static, RaftAnswer<Vote>>;
+}
+
+impl<SM> RaftRpc for Raft<TypeConfig, SM>
+where
+    SM: RaftStateMachine<TypeConfig, SnapshotData = SnapshotHandle>,
+{
+    fn stream_append(
+        &self,
+        requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
+    ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+        Raft::stream_append(self, requests).map(|answer| answer.map_err(|fatal| fatal.to_string())).boxed()
+    }
+
+    fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+        let raft = self.clone();
+        async move { Raft::vote(&raft, request).await.map_err(|error| error.to_string()) }.boxed()
+    }
+
+    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+        let raft = self.clone();
+        async move { Raft::pre_vote(&raft, request).await.map_err(|error| error.to_string()) }.boxed()
+    }
+
+    fn transfer_leader(
+        &self,
+        request: TransferLeaderRequest<TypeConfig>,
+    ) -> BoxFuture<'static, RaftAnswer<TransferLeaderResponse<TypeConfig>>> {
+        let raft = self.clone();
+        async move { raft.handle_transfer_leader(request).await.map_err(|fatal| fatal.to_string()) }.boxed()
+    }
+
+    fn current_vote(&self) -> Vote {
+        self.metrics().borrow_watched().vote
+    }
+
+    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>> {
+        let meta = SnapshotMeta::try_from(manifest.meta.clone());
+        let meta = meta.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        let receiver = Some(SnapshotReceiver::begin(state_dir, manifest)?);
+        Ok(Box::new(RaftIntake { raft: self.clone(), meta, receiver, handle: None }))
+    }
+
+    fn on_peer_connected(&self, node: NodeId) -> BoxFuture<'static, ()> {
+        let raft = self.clone();
+        async move {
+            if let Err(fatal) = raft.trigger().reset_backoff([node]).await {
+                tracing::debug!(node, %fatal, "replication backoff was not reset");
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The store's receiver, then the handle it becomes, then the Raft that installs it.
+struct RaftIntake<SM>
+where
+    SM: RaftStateMachine<TypeConfig, SnapshotData = SnapshotHandle>,
+{
+    raft: Raft<TypeConfig, SM>,
+    meta: SnapshotMeta,
+    receiver: Option<SnapshotReceiver>,
+    handle: Option<SnapshotHandle>,
+}
+
+impl<SM> RaftIntake<SM>
+where
+    SM: RaftStateMachine<TypeConfig, SnapshotData = SnapshotHandle>,
+{
+    fn open(&mut self) -> io::Result<&mut SnapshotReceiver> {
+        self.receiver.as_mut().ok_or_else(|| io::Error::other("the snapshot was finished already"))
+    }
+}
+
+impl<SM> SnapshotIntake for RaftIntake<SM>
+where
+    SM: RaftStateMachine<TypeConfig, SnapshotData = SnapshotHandle>,
+{
+    fn have(&self) -> Vec<u64> {
+        self.receiver.as_ref().map(SnapshotReceiver::have).unwrap_or_default()
+    }
+
+    fn write(&mut self, file: usize, offset: u64, chunk: &[u8]) -> io::Result<()> {
+        self.open()?.write(file, offset, chunk)
+    }
+
+    fn verify(&mut self) -> io::Result<()> {
+        self.open()?;
+        self.handle = self.receiver.take().map(SnapshotReceiver::finish).transpose()?;
+        Ok(())
+    }
+
+    fn install(self: Box<Self>, vote: Vote) -> BoxFuture<'static, RaftAnswer<Vote>> {
+        async move {
+            let snapshot = self.handle.ok_or("the snapshot was not verified")?;
+            let installing = self.raft.install_full_snapshot(vote, Snapshot { meta: self.meta, snapshot });
+            installing.await.map(|response| response.vote).map_err(|fatal| fatal.to_string())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,90 @@
+//! The app lane, answering side: questions to the node, each in a task of its own.
+//!
+//! Owns the bound on unanswered questions: when it is reached, no more are read. Never answers out of its own head but
+//! to refuse what may not be asked before both nodes are of one cluster.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quorate_store::codec;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::frame::{Frame, FrameKind, Outgoing};
+use super::limits::{CALL_ANSWER_BYTES_MAX, CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
+use super::message::{PeerRequest, PeerResponse};
+use super::server::{Inbound, misplaced, pong};
+
+struct Room {
+    calls: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+}
+
+impl Room {
+    async fn take(&self, bytes: usize) -> (OwnedSemaphorePermit, OwnedSemaphorePermit) {
+        const OPEN: &str = "these semaphores are never closed";
+        let bytes = Arc::clone(&self.bytes).acquire_many_owned(bytes as u32).await.expect(OPEN);
+        (bytes, Arc::clone(&self.calls).acquire_owned().await.expect(OPEN))
+    }
+}
+
+/// Serves until the peer closes; `Err` says what it did wrong.
+pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
+    let room =
+        Room { calls: Arc::new(Semaphore::new(CALLS_MAX)), bytes: Arc::new(Semaphore::new(CALL_BYTES_IN_FLIGHT_MAX)) };
+    while let Some(frame) = inbound.reader.next().await.map_err(|error| error.to_string())? {
+        match frame.kind {
+            FrameKind::Ping => pong(&inbound.out).await?,
+            FrameKind::Call => on_call(&inbound, &room, frame).await?,
+            kind => return Err(misplaced(kind, inbound.lane)),
+        }
+    }
+    Ok(())
+}
+
+async fn on_call(inbound: &Inbound, room: &Room, frame: Frame) -> Result<(), String> {
+    let permits = room.take(frame.body.len()).await;
+    let id = frame.id;
+    let request = match codec::decode::<PeerRequest>(&frame.body) {
+        Ok(request) => request,
+        Err(error) => return refuse(inbound, id, format!("the question was not understood: {error}")).await,
+    };
+    // The read buffer is free again once the frame is gone; the request has copies.
+    drop(frame);
+    if !may_ask(inbound, &request) {
+        return refuse(inbound, id, "the two nodes are not of one cluster yet".into()).await;
+    }
+    let answering = inbound.server.service.handle(inbound.peer.clone(), request);
+    let (out, token) = (inbound.out.clone(), inbound.token.clone());
+    inbound.tasks.spawn(async move {
+        let work = async { out.send(answer_frame(id, &answering.await)).await };
+        // A connection that ended has nobody left who waits; the work itself is not undone by that.
+        if let Some(Err(_)) = token.run_until_cancelled(work).await {
+            tracing::debug!("an answer found its connection closed");
+        }
+        drop(permits);
+    });
+    Ok(())
+}
+
+fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
+    match request {
+        PeerRequest::Hello | PeerRequest::Adopt { .. } | PeerRequest::Join { .. } => true,
+        PeerRequest::ReadIndex | PeerRequest::Forward { .. } | PeerRequest::Digest => {
+            inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id)
+        }
+    }
+}
+
+async fn refuse(inbound: &Inbound, id: u64, reason: String) -> Result<(), String> {
+    let frame = Outgoing::whole(FrameKind::CallRefused, id, Bytes::from(reason));
+    inbound.out.send(frame).await.map_err(|_| "the connection broke".to_owned())
+}
+
+fn answer_frame(id: u64, response: &PeerResponse) -> Outgoing {
+    let body = codec::encode(response);
+    if body.len() <= CALL_ANSWER_BYTES_MAX {
+        return Outgoing::whole(FrameKind::Answer, id, body);
+    }
+    let reason = format!("the answer has {} bytes, {CALL_ANSWER_BYTES_MAX} can be sent", body.len());
+    Outgoing::whole(FrameKind::CallFailed, id, Bytes::from(reason))
+}

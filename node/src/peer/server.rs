@@ -1,0 +1,258 @@
+//! The answering side: accepts connections, shakes hands, and hands each to the lane it is for.
+//!
+//! Owns the accept loop and the end of all connections at shutdown. Never lets a peer in that the handshake refused.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::client::PeerNet;
+use super::counters::{Counters, LaneCounters, LaneKind};
+use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
+use super::handshake::{read_hello, welcome_frame};
+use super::lane::tune;
+use super::limits::{CONNECTIONS_MAX, HANDSHAKE_BYTES_MAX, request_bytes_max};
+use super::raft_rpc::RaftCell;
+use super::service::{PeerInfo, PeerService};
+use super::writer::{self, FrameSender};
+use super::{serve_app, serve_raft, serve_snapshot};
+
+/// How long answers that are queued already may take to be written once a connection ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+pub(super) struct Server {
+    pub net: PeerNet,
+    pub raft: RaftCell,
+    pub service: Arc<dyn PeerService>,
+    pub state_dir: PathBuf,
+    /// One snapshot is taken in at a time.
+    pub snapshot_gate: Arc<tokio::sync::Mutex<()>>,
+    warned: AtomicU64,
+    started: Instant,
+}
+
+/// An inbound connection after the handshake.
+pub(super) struct Inbound {
+    pub server: Arc<Server>,
+    pub peer: PeerInfo,
+    pub lane: LaneKind,
+    pub reader: CountedReader,
+    pub out: FrameSender,
+    /// Ends with the connection; every task that works for it stops with it.
+    pub token: CancellationToken,
+    pub tasks: TaskTracker,
+}
+
+/// Reads frames and counts them.
+pub(super) struct CountedReader {
+    reader: FrameReader<OwnedReadHalf>,
+    counters: Arc<Counters>,
+    lane: LaneKind,
+}
+
+impl CountedReader {
+    pub async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        let frame = self.reader.next().await?;
+        if let Some(frame) = &frame {
+            let counters = self.counters.lane(self.lane);
+            LaneCounters::add(&counters.frames_received, 1);
+            LaneCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
+        }
+        Ok(frame)
+    }
+}
+
+/// Serves peers until `shutdown`; returns once every connection is closed. May start before Raft is there.
+pub async fn serve(
+    listener: TcpListener,
+    net: PeerNet,
+    raft: RaftCell,
+    service: Arc<dyn PeerService>,
+    state_dir: PathBuf,
+    shutdown: CancellationToken,
+) {
+    net.inner.attach(&service);
+    let snapshot_gate = Arc::default();
+    let (warned, started) = (AtomicU64::new(0), Instant::now());
+    let server = Arc::new(Server { net, raft, service, state_dir, snapshot_gate, warned, started });
+    let tasks = TaskTracker::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    shutdown.run_until_cancelled(accept(&listener, &server, &room, &tasks, &shutdown)).await;
+    tasks.close();
+    tasks.wait().await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    server: &Arc<Server>,
+    room: &Arc<Semaphore>,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) {
+    loop {
+        let Ok(permit) = Arc::clone(room).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, remote)) => {
+                let (server, token, inner) = (Arc::clone(server), shutdown.child_token(), tasks.clone());
+                tasks.spawn(async move {
+                    server.on_connection(stream, remote, token, inner).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                // Out of file descriptors, most likely: they come back, and spinning would not help.
+                tracing::warn!(%error, "accepting a peer connection failed");
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+impl Server {
+    async fn on_connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        remote: SocketAddr,
+        token: CancellationToken,
+        tasks: TaskTracker,
+    ) {
+        let greeting = timeout(self.net.inner.timings.handshake(), self.greet(stream, remote));
+        let greeted = match token.run_until_cancelled(greeting).await {
+            None => return,
+            Some(Err(_)) => Err("the handshake took too long".to_owned()),
+            Some(Ok(greeted)) => greeted,
+        };
+        match greeted {
+            Ok((peer, lane, reader, write)) => self.start(peer, lane, reader, write, token, tasks).await,
+            Err(reason) => self.warn(remote, &reason),
+        }
+    }
+
+    /// Reads the hello and answers it; a refusal is told to the peer before it is returned.
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        remote: SocketAddr,
+    ) -> Result<(PeerInfo, LaneKind, CountedReader, OwnedWriteHalf), String> {
+        tune(&stream).map_err(|error| error.to_string())?;
+        let (read, mut write) = stream.into_split();
+        let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
+        let frame = reader.next().await.map_err(|error| error.to_string())?;
+        let frame = frame.ok_or("it closed during the handshake")?;
+        let hello = read_hello(&frame);
+        let judged = hello.as_ref().map_err(String::clone).and_then(|hello| {
+            let known = self.service.known_incarnation(hello.node_id);
+            self.net.inner.local.judge_hello(hello, known)
+        });
+        // Who cannot even say what it wants is counted among those on the first lane.
+        let wanted = hello.as_ref().ok().and_then(|hello| LaneKind::from_code(hello.lane));
+        let counters = self.net.inner.counters.lane(wanted.unwrap_or(LaneKind::Control));
+        LaneCounters::add(if judged.is_ok() { &counters.accepted } else { &counters.refused }, 1);
+        let refusal = judged.as_ref().err().cloned();
+        let welcome = welcome_frame(&self.net.inner.local.welcome(refusal)).into_bytes();
+        write.write_all(&welcome).await.map_err(|error| error.to_string())?;
+        let (hello, lane) = (hello?, judged?);
+        reader.set_body_max(request_bytes_max(lane));
+        let peer = PeerInfo {
+            node_id: hello.node_id,
+            incarnation: hello.incarnation,
+            cluster_id: hello.cluster_id,
+            member: hello.member,
+            remote,
+        };
+        let counters = Arc::clone(&self.net.inner.counters);
+        Ok((peer, lane, CountedReader { reader, counters, lane }, write))
+    }
+
+    async fn start(
+        self: Arc<Self>,
+        peer: PeerInfo,
+        lane: LaneKind,
+        reader: CountedReader,
+        write: OwnedWriteHalf,
+        token: CancellationToken,
+        tasks: TaskTracker,
+    ) {
+        self.on_peer_heard(&peer, lane, &tasks);
+        let out = self.start_writer(lane, write, &token, &tasks);
+        let remote = peer.remote;
+        let inbound = Inbound { server: Arc::clone(&self), peer, lane, reader, out, token: token.clone(), tasks };
+        let serving = async {
+            match lane {
+                LaneKind::Control | LaneKind::Append => serve_raft::run(inbound).await,
+                LaneKind::App => serve_app::run(inbound).await,
+                LaneKind::Snapshot => serve_snapshot::run(inbound).await,
+            }
+        };
+        // The writer still sends what is queued: it ends by itself once every sender is gone.
+        if let Some(Err(reason)) = token.run_until_cancelled(serving).await {
+            self.warn(remote, &reason);
+        }
+        token.cancel();
+    }
+
+    fn start_writer(
+        self: &Arc<Self>,
+        lane: LaneKind,
+        write: OwnedWriteHalf,
+        token: &CancellationToken,
+        tasks: &TaskTracker,
+    ) -> FrameSender {
+        let (out, queue) = writer::queue();
+        let (server, token) = (Arc::clone(self), token.clone());
+        tasks.spawn(async move {
+            let writing = writer::run(write, queue, server.net.inner.counters.lane(lane));
+            let late = async {
+                token.cancelled().await;
+                sleep(LAST_WORDS).await;
+            };
+            tokio::select! {
+                written = writing => if let Err(error) = written {
+                    tracing::debug!(%error, lane = lane.name(), "writing to a peer failed");
+                },
+                () = late => {}
+            }
+            token.cancel();
+        });
+        out
+    }
+
+    /// A peer that came to us can be reached again: neither our lanes nor openraft need to wait any longer.
+    fn on_peer_heard(self: &Arc<Self>, peer: &PeerInfo, lane: LaneKind, tasks: &TaskTracker) {
+        if lane != LaneKind::Control {
+            return;
+        }
+        self.net.inner.on_peer_heard(peer.node_id);
+        if let Some(raft) = self.raft.get() {
+            tasks.spawn(raft.on_peer_connected(peer.node_id));
+        }
+    }
+
+    /// At most one line a second: a foreign node retries for ever.
+    fn warn(&self, remote: SocketAddr, reason: &str) {
+        let now = 1 + self.started.elapsed().as_secs();
+        if self.warned.swap(now, Relaxed) != now {
+            tracing::warn!(%remote, reason, "a peer connection was refused or broken");
+        }
+    }
+}
+
+/// A frame that has no business on this lane.
+pub(super) fn misplaced(kind: FrameKind, lane: LaneKind) -> String {
+    format!("a frame of kind {kind:?} on the {} lane", lane.name())
+}
+
+/// Answers a ping without waiting for anything.
+pub(super) async fn pong(out: &FrameSender) -> Result<(), String> {
+    out.send(Outgoing::bare(FrameKind::Pong, 0)).await.map_err(|_| "the connection broke".to_owned())
+}

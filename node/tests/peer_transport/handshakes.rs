@@ -1,0 +1,207 @@
+//! Who may talk to whom.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes};
+use openraft::RaftNetworkFactory;
+use openraft::errors::RPCError;
+use openraft::network::{NetVote, RPCOption};
+use openraft::raft::VoteRequest;
+use quorate_node::peer::CallError;
+use quorate_node::peer::counters::LaneKind;
+use quorate_node::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
+use quorate_node::peer::handshake::read_welcome;
+use quorate_node::peer::message::{PeerRequest, PeerResponse};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::support::{CLUSTER, Node, Setup, incarnation, leader_vote, node, soon};
+
+const DIGEST: PeerRequest = PeerRequest::Digest;
+
+async fn refusal(from: &Node, to: &Node, expect: Option<u64>, request: PeerRequest) -> String {
+    match from.net.call(&to.addr, expect, request, soon()).await {
+        Err(CallError::Refused(reason)) => reason,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Until the server hangs up. A reset counts: the server closed with bytes of ours unread.
+async fn read_to_the_end(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let reading = timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes));
+    drop(reading.await.expect("the server did not hang up"));
+    bytes
+}
+
+#[tokio::test]
+async fn nodes_of_different_clusters_refuse_each_other_in_a_sentence() {
+    let one = node(1).await;
+    let foreign = Setup { cluster: Some(0xf0), ..Setup::new(2) }.start().await;
+    let reason = refusal(&one, &foreign, None, PeerRequest::Hello).await;
+    assert!(reason.contains("belongs to cluster") && reason.contains(&format!("{:032x}", 0xf0)), "{reason}");
+    assert_eq!(foreign.net.counters().lanes[LaneKind::App.code() as usize].1.refused, 1);
+}
+
+#[tokio::test]
+async fn another_node_than_the_expected_one_is_refused() {
+    let (one, two) = (node(1).await, node(2).await);
+    let reason = refusal(&one, &two, Some(3), DIGEST).await;
+    assert!(reason.contains("this is node 2, not node 3"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_node_whose_disk_was_replaced_is_refused_by_the_side_that_knew_it() {
+    let (one, two) = (node(1).await, node(2).await);
+    two.service.known.lock().insert(1, 5);
+    let reason = refusal(&one, &two, Some(2), DIGEST).await;
+    assert!(reason.contains("whose disk was replaced"), "{reason}");
+    two.service.known.lock().insert(1, incarnation(1));
+    one.service.known.lock().insert(2, 6);
+    tokio::time::sleep(quorate_node::peer::limits::REFUSED_FLOOR).await;
+    let reason = refusal(&one, &two, Some(2), DIGEST).await;
+    assert!(reason.contains("node 2 is known by disk"), "{reason}");
+}
+
+#[tokio::test]
+async fn raft_does_not_reach_a_member_on_another_disk() {
+    let (mut one, two) = (node(1).await, node(2).await);
+    let mut member = two.member();
+    member.incarnation += 1;
+    let mut client = one.net.new_client(2, &member).await;
+    let vote = VoteRequest::new(leader_vote(), None);
+    let answer = client.vote(vote, RPCOption::new(Duration::from_secs(4))).await;
+    assert!(matches!(answer, Err(RPCError::Unreachable(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn another_format_is_refused() {
+    let one = node(1).await;
+    let newer = Setup { format_version: 9, ..Setup::new(2) }.start().await;
+    let reason = refusal(&one, &newer, None, DIGEST).await;
+    assert!(reason.contains("writes format"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_node_does_not_connect_to_itself() {
+    let one = node(1).await;
+    let by_number = refusal(&one, &one, Some(1), DIGEST).await;
+    assert!(by_number.contains("itself"), "{by_number}");
+    let by_address = refusal(&one, &one, None, DIGEST).await;
+    assert!(by_address.contains("itself"), "{by_address}");
+}
+
+#[tokio::test]
+async fn before_adoption_only_the_questions_that_lead_to_it_are_answered() {
+    let one = node(1).await;
+    let fresh = Setup { cluster: None, ..Setup::new(2) }.start().await;
+    let adopt = PeerRequest::Adopt { cluster_id: CLUSTER.unwrap() };
+    assert_eq!(one.net.call(&fresh.addr, Some(2), adopt, soon()).await, Ok(PeerResponse::Done));
+    let reason = refusal(&one, &fresh, Some(2), DIGEST).await;
+    assert!(reason.contains("not of one cluster yet"), "{reason}");
+
+    let mut adopted = fresh.identity.load().as_ref().clone();
+    adopted.cluster_id = CLUSTER;
+    fresh.identity.store(adopted.into());
+    assert_eq!(one.net.call(&fresh.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
+}
+
+#[tokio::test]
+async fn raft_is_refused_before_adoption_and_a_node_adopted_meanwhile_connects_anew() {
+    let one = node(1).await;
+    let mut fresh = Setup { cluster: None, ..Setup::new(2) }.start().await;
+    let vote = || VoteRequest::new(leader_vote(), None);
+    let option = || RPCOption::new(Duration::from_secs(4));
+    let mut client = fresh.net.new_client(1, &one.member()).await;
+    let answer = client.vote(vote(), option()).await;
+    assert!(matches!(answer, Err(RPCError::Unreachable(_))), "{answer:?}");
+    assert_eq!(fresh.net.call(&one.addr, Some(1), PeerRequest::Hello, soon()).await, Ok(PeerResponse::Done));
+
+    let mut adopted = fresh.identity.load().as_ref().clone();
+    adopted.cluster_id = CLUSTER;
+    fresh.identity.store(adopted.into());
+    assert_eq!(fresh.net.call(&one.addr, Some(1), DIGEST, soon()).await, Ok(PeerResponse::Done));
+    tokio::time::sleep(quorate_node::peer::limits::REFUSED_FLOOR).await;
+    assert!(client.vote(vote(), option()).await.unwrap().vote_granted);
+}
+
+#[tokio::test]
+async fn another_protocol_version_is_answered_with_a_sentence() {
+    let two = node(2).await;
+    let mut stream = TcpStream::connect(&two.addr).await.unwrap();
+    let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
+    hello.tail().put_slice(b"QRTp\x63\x00 whatever that version says");
+    stream.write_all(&hello.finish().into_bytes()).await.unwrap();
+    let bytes = read_to_the_end(&mut stream).await;
+    let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
+    let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
+    assert!(refusal.contains("protocol 99"), "{refusal}");
+    let newer = Frame { kind: FrameKind::Welcome, id: 0, body: Bytes::from_static(b"QRTp\x63\x00") };
+    assert!(read_welcome(&newer).unwrap_err().contains("protocol 99"));
+}
+
+#[tokio::test]
+async fn garbage_and_oversized_frames_end_the_connection() {
+    let two = node(2).await;
+    for bytes in [b"GET / HTTP/1.1\r\nHost: quorate\r\n\r\n".to_vec(), vec![0xff; 64], vec![0; 64]] {
+        let mut stream = TcpStream::connect(&two.addr).await.unwrap();
+        stream.write_all(&bytes).await.unwrap();
+        assert_eq!(read_to_the_end(&mut stream).await, b"");
+    }
+}
+
+#[tokio::test]
+async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
+    let two = node(2).await;
+    let mut stream = TcpStream::connect(&two.addr).await.unwrap();
+    let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
+    // Format, lane, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
+    hello.tail().put_slice(b"QRTp\x01\x00\x01\x01\x02\x00\x01\x01\xfd");
+    hello.tail().put_u64_le(1 << 50);
+    stream.write_all(&hello.finish().into_bytes()).await.unwrap();
+    let bytes = read_to_the_end(&mut stream).await;
+    let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
+    let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
+    assert!(refusal.contains("handshake:") && refusal.contains("LimitExceeded"), "{refusal}");
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed_at_the_handshake_deadline() {
+    let mut setup = Setup::new(2);
+    setup.timings.handshake_ms = 50;
+    let two = setup.start().await;
+    let mut stream = TcpStream::connect(&two.addr).await.unwrap();
+    assert_eq!(read_to_the_end(&mut stream).await, b"");
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_quorate_node_is_refused_and_a_silent_one_given_up() {
+    let mut setup = Setup::new(1);
+    setup.timings.handshake_ms = 100;
+    let one = setup.start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    let accepting = tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        first.write_all(b"220 mail.example.org ESMTP ready when you are\r\n").await.unwrap();
+        let silent = listener.accept().await.unwrap();
+        (first, silent, listener)
+    });
+    for _ in 0..2 {
+        let answer = one.net.call(&addr, None, DIGEST, soon()).await;
+        assert!(matches!(answer, Err(CallError::NotSent(_))), "{answer:?}");
+        tokio::time::sleep(quorate_node::peer::limits::REDIAL_FLOOR).await;
+    }
+    drop(accepting.await.unwrap());
+}
+
+#[tokio::test]
+async fn an_inbound_control_connection_ends_backoff_towards_the_peer() {
+    let (mut one, two) = (node(1).await, node(2).await);
+    let mut client = one.net.new_client(2, &two.member()).await;
+    client.vote(VoteRequest::new(leader_vote(), None), RPCOption::new(Duration::from_secs(4))).await.unwrap();
+    let mut connected = two.raft.connected.subscribe();
+    let waiting = connected.wait_for(|nodes| nodes == &[1]);
+    timeout(Duration::from_secs(5), waiting).await.expect("Raft was not told").unwrap();
+}
