@@ -143,6 +143,36 @@ async fn a_torn_record_behind_the_mark_is_dropped() {
     }
 }
 
+/// The mark alone does not see what came after it: within a WAL, damage must be told from a torn end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_flipped_bit_behind_the_mark_is_refused_too() {
+    let root = tempfile::tempdir().unwrap();
+    let [live, damaged] = ["live", "damaged"].map(|name| root.path().join(name));
+    let mut store = open(&live);
+    append(&mut store, entries(TERM, 0..5, 100)).await;
+    let mark = mark_at(&live, 4).await;
+    for index in 5..50 {
+        append(&mut store, entries(TERM, index..index + 1, 1_000)).await;
+    }
+    copy(&live, &damaged);
+    fs::write(damaged.join("log.mark"), mark).unwrap();
+    flip(&wal(&damaged), 0.7);
+    let error = try_open(&damaged).map(drop).unwrap_err().to_string();
+    assert!(error.contains(wal(&damaged).to_str().unwrap()), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_truncation_is_never_taken_for_a_loss() {
+    let root = tempfile::tempdir().unwrap();
+    let [live, killed] = ["live", "killed"].map(|name| root.path().join(name));
+    let mut store = open(&live);
+    append(&mut store, entries(TERM, 0..20, 100)).await;
+    mark_at(&live, 19).await;
+    store.truncate_after(Some(id(TERM, 4))).await.unwrap();
+    copy(&live, &killed);
+    assert_eq!(content(&mut open(&killed)).await, ids(TERM, 0..5));
+}
+
 /// Two copies of a data directory with `ENTRIES` acknowledged entries and a vote: as if killed, and closed.
 async fn images() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let root = tempfile::tempdir().unwrap();
