@@ -226,7 +226,10 @@ async fn http2_is_served_on_the_same_port() {
 
 #[tokio::test]
 async fn stopping_lets_open_requests_end_and_closes_idle_connections() {
-    let server = Server::start().await;
+    let mut settings = serve_settings();
+    // Longer than the test waits: nothing here ends because it was cut.
+    settings.drain_timeout = 10 * PATIENCE;
+    let server = Server::start_with(api_settings(), settings).await;
     let mut idle = server.connect().await;
     idle.send_request("GET", "/livez", &[], b"").await;
     assert_eq!(idle.response(false).await.status, 200);
