@@ -7,8 +7,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
+use std::time::Duration;
 
-use quorate_store::state::{AppliedState, StateOpenError, StateStore};
+use quorate_store::state::{AppliedState, StateOpenError, StateOptions, StateStore};
 use state_support::*;
 
 const ENTRIES: u64 = 3_000;
@@ -30,7 +31,8 @@ fn undisturbed() -> Vec<AppliedState> {
 #[test]
 fn child_that_applies_until_it_is_killed() {
     let Ok(dir) = std::env::var(CHILD_DIR) else { return };
-    let (mut state, reader) = open(Path::new(&dir));
+    let options = StateOptions { durable_poll: Duration::from_millis(1), ..options() };
+    let (mut state, reader) = StateStore::open(Path::new(&dir), options).unwrap();
     let runtime = runtime();
     let mut rng = Rng::seeded("child_that_applies_until_it_is_killed");
     let first = reader.applied().log_id.map_or(0, |id| id.index + 1);
@@ -40,6 +42,7 @@ fn child_that_applies_until_it_is_killed() {
         let end = (index + 1 + rng.below(8)).min(ENTRIES);
         runtime.block_on(apply(&mut state, (index..end).map(workload_entry).collect()));
         println!("applied {}", end - 1);
+        println!("durable {}", reader.durable_index());
         index = end;
         if rng.below(40) == 0 {
             println!("durable {}", reader.flush().unwrap());

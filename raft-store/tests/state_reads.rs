@@ -2,7 +2,7 @@
 
 mod state_support;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -315,50 +315,76 @@ fn a_wait_for_an_index_ends_when_it_is_readable_and_not_before() {
     });
 }
 
-/// Each waiter reads, waits for a change after what it read, and reads again. One missed wake-up and it hangs.
+/// Ping-pong: each change comes the moment the waiters have seen the last one, that is while they register and look.
+/// One missed wake-up and the test hangs.
 #[test]
 fn no_change_of_a_key_is_missed_by_who_waits_for_it() {
-    const WRITES: u64 = 4_000;
+    const ROUNDS: u64 = 3_000;
     let dir = tempfile::tempdir().unwrap();
     let (mut state, reader) = open(dir.path());
     runtime().block_on(async {
         apply(&mut state, vec![blank(0)]).await;
-        let waiters: Vec<_> = (0..4)
+        let seen: Arc<[AtomicU64; 2]> = Arc::default();
+        let waiters: Vec<_> = (0..2)
             .map(|which| {
-                let reader = reader.clone();
+                let (reader, seen) = (reader.clone(), Arc::clone(&seen));
                 tokio::spawn(async move {
-                    let name = key(format!("k{}", which % 2));
-                    let mut seen = BTreeSet::new();
-                    loop {
+                    let name = key("k");
+                    while seen[which].load(Ordering::SeqCst) < ROUNDS {
                         let read = reader.get(&name).unwrap();
                         let since = read.entry.as_ref().map_or(read.at.revision, |entry| entry.meta.mod_revision);
-                        seen.insert(since);
-                        if read.entry.is_some_and(|entry| entry.value.data == b"end") {
-                            return seen.len();
+                        seen[which].store(read.at.index, Ordering::SeqCst);
+                        if read.at.index < ROUNDS {
+                            reader.wait_key_change(&name, since, Duration::from_secs(3_600)).await;
                         }
-                        reader.wait_key_change(&name, since, Duration::from_secs(3_600)).await;
                     }
                 })
             })
             .collect();
-        for index in 1..WRITES {
-            let name = format!("k{}", index % 2);
-            let change = if index % 7 == 0 { remove(name) } else { put(name, index.to_string()) };
-            apply(&mut state, vec![batch(index, index, &[change])]).await;
-            if index % 3 == 0 {
-                tokio::task::yield_now().await;
+        let rounds = async {
+            for index in 1..=ROUNDS {
+                let change = if index % 3 == 0 { remove("k") } else { put("k", index.to_string()) };
+                apply(&mut state, vec![batch(index, index, &[put("other", "x"), change])]).await;
+                while seen.iter().any(|seen| seen.load(Ordering::SeqCst) < index) {
+                    tokio::task::yield_now().await;
+                }
             }
-        }
-        // The last change comes while all of them wait.
-        while reader.stats().unwrap().watched_keys < 4 {
-            tokio::task::yield_now().await;
-        }
-        apply(&mut state, vec![batch(WRITES, WRITES, &[put("k0", "end"), put("k1", "end")])]).await;
+        };
+        tokio::time::timeout(3 * LONG, rounds).await.expect("a waiter hangs: it missed a change");
         for waiter in waiters {
-            let seen = tokio::time::timeout(LONG, waiter).await.expect("a waiter hangs: it missed a change").unwrap();
-            assert!(seen > 10, "the waiters did not run beside the writer: {seen}");
+            waiter.await.unwrap();
         }
         assert_eq!(reader.stats().unwrap().watched_keys, 0);
+    });
+}
+
+/// The same for the wait for an index.
+#[test]
+fn no_index_is_missed_by_who_waits_for_it() {
+    const ROUNDS: u64 = 3_000;
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        apply(&mut state, vec![blank(0)]).await;
+        let seen: Arc<[AtomicU64; 2]> = Arc::default();
+        for which in 0..2 {
+            let (reader, seen) = (reader.clone(), Arc::clone(&seen));
+            tokio::spawn(async move {
+                for index in 1..=ROUNDS {
+                    reader.wait_applied(index).await;
+                    seen[which].store(index, Ordering::SeqCst);
+                }
+            });
+        }
+        let rounds = async {
+            for index in 1..=ROUNDS {
+                apply(&mut state, vec![blank(index)]).await;
+                while seen.iter().any(|seen| seen.load(Ordering::SeqCst) < index) {
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        tokio::time::timeout(LONG, rounds).await.expect("a waiter hangs: it missed its index");
     });
 }
 
