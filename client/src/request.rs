@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -27,9 +27,13 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 pub struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// 128 random bits in 22 characters.
+    /// Unix milliseconds (48 bits) and 72 random bits in 20 characters. The time in front puts the rows of one moment next
+    /// to each other in the nodes' request tables, which makes writing them cheaper; nothing depends on it being right.
     pub fn random() -> Self {
-        let text = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 16]>());
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut bytes: [u8; 15] = rand::random();
+        bytes[..6].copy_from_slice(&since_epoch.as_millis().to_be_bytes()[10..]);
+        let text = URL_SAFE_NO_PAD.encode(bytes);
         Self(HeaderValue::from_maybe_shared(Bytes::from(text)).expect("base64url is a header value"))
     }
 

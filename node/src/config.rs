@@ -88,6 +88,8 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// How long open requests may take to end when the node stops.
     pub drain_timeout: Duration,
+    /// Threads of the asynchronous runtime.
+    pub worker_threads: usize,
     /// Size of the ballast file that is given up when the disk is full, bytes; 0 for none.
     pub ballast_bytes: u64,
     /// Free disk space below which writes are refused, bytes.

@@ -30,6 +30,8 @@ use crate::metrics::Metrics;
 use crate::peer::{self, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 
+/// How often the node looks whether openraft still runs.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long a graceful stop waits for another node to lead.
 const HAND_OVER_MAX: Duration = Duration::from_millis(2_000);
 
@@ -206,16 +208,15 @@ impl Node {
         }
     }
 
-    /// Returns once openraft has stopped by itself, which it does only for a fault of this node.
+    /// Returns once openraft has stopped by itself, which it does only for a fault of this node. Looks now and then: the
+    /// metrics change with every batch, and waking for each would cost more than the batch.
     async fn failed(&self) -> ServerError {
-        let mut metrics = self.raft.metrics();
+        let metrics = self.raft.metrics();
         loop {
             if let Err(fatal) = &metrics.borrow_watched().running_state {
                 return ServerError(format!("raft has stopped: {fatal}"));
             }
-            if metrics.changed().await.is_err() {
-                return ServerError("raft has stopped".into());
-            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 

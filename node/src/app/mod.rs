@@ -27,7 +27,7 @@ mod status;
 pub mod transfer;
 mod view;
 
-pub use clock::Clock;
+pub use clock::{Clock, wall_now};
 pub use peers::{AskError, Peers};
 pub use proposer::{Proposer, ProposerParts};
 pub use read_index::ReadIndex;

@@ -125,6 +125,10 @@ pub struct Args {
     #[arg(long, env = "QUORATE_DRAIN_TIMEOUT_MS", value_name = "MS")]
     pub drain_timeout_ms: Option<u64>,
 
+    /// Threads for requests, Raft and peers; the databases have threads of their own [default: half of the cores]
+    #[arg(long, env = "QUORATE_WORKER_THREADS", value_name = "N")]
+    pub worker_threads: Option<usize>,
+
     /// Bytes of the ballast file that is given up when the disk is full; 0 for none [default: 67108864; 0 with --dev]
     #[arg(long, env = "QUORATE_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
@@ -163,7 +167,7 @@ impl Args {
             config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
             heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
-            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms ballast_bytes
+            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes dev insecure)
     }
 }

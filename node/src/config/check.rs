@@ -106,6 +106,7 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
         ),
         idle_timeout: faults.millis("idle_timeout_ms", args.idle_timeout_ms.unwrap_or(60_000), 100, DAY_MS),
         drain_timeout: faults.millis("drain_timeout_ms", args.drain_timeout_ms.unwrap_or(5_000), 0, DAY_MS),
+        worker_threads: faults.size("worker_threads", args.worker_threads.unwrap_or_else(half_of_the_cores), 1, 1_024),
         ballast_bytes: faults.within(
             "ballast_bytes",
             args.ballast_bytes.unwrap_or(if dev { 0 } else { 64 << 20 }),
@@ -294,4 +295,11 @@ fn log_filter(given: Option<String>, faults: &mut Faults) -> String {
             .add("log", format!("`{filter}` is not a filter ({error}); write it like info or quorate_node=debug,info"));
     }
     filter
+}
+
+/// More workers than the load needs steal from each other all the time: on two cores one worker served half as many
+/// reads again as two did. The other half of the cores is for the log writer and RocksDB's own threads.
+fn half_of_the_cores() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cores / 2).max(1)
 }

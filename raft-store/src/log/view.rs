@@ -6,7 +6,7 @@ use super::tail::Tail;
 use crate::raft::{LogEntry, LogId, Vote};
 
 /// Memory for the newest entries. A slow follower within this distance costs no disk reads.
-pub const TAIL_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const TAIL_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// See the top of the file.
 ///
