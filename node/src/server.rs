@@ -95,7 +95,9 @@ impl Opened {
         let space = SpaceGuard::open(data_dir, config.ballast_bytes, config.min_free_bytes);
         let space = Arc::new(space.map_err(ServerError::of)?);
         let log = LogStore::open(data_dir, &marker, Arc::new(end_process)).map_err(ServerError::of)?;
-        let (machine, state) = StateStore::open(data_dir, StateOptions::new(config.node_id)).map_err(ServerError::of)?;
+        let options =
+            StateOptions { snapshot_entries_min: config.snapshot_every_entries, ..StateOptions::new(config.node_id) };
+        let (machine, state) = StateStore::open(data_dir, options).map_err(ServerError::of)?;
         let purger = log.clone();
         state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
         let identity = Arc::new(ArcSwap::from_pointee(marker));
