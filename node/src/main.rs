@@ -28,13 +28,17 @@ fn main() -> ExitCode {
     };
     start_logging(&config);
     end_on_panic();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(config.worker_threads).enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "no runtime");
-            return ExitCode::FAILURE;
-        }
-    };
+    if let Err(error) = raise_file_limit() {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(config.worker_threads).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                tracing::error!(%error, "no runtime");
+                return ExitCode::FAILURE;
+            }
+        };
     match runtime.block_on(run(config)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -64,6 +68,20 @@ async fn run(config: Config) -> Result<(), server::ServerError> {
         std::process::exit(1);
     });
     server::run(config, stop).await
+}
+
+/// Every connection and every database file takes a descriptor, and a database that gets none ends the node: take all
+/// that the system allows.
+fn raise_file_limit() -> std::io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls only read or write the struct they are given.
+    let raised = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0
+        }
+    };
+    if raised { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 fn start_logging(config: &Config) {

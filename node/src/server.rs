@@ -16,7 +16,7 @@ use quorate_store::log::LogStore;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateOptions, StateReader, StateStore};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,8 @@ use crate::raft_config;
 
 /// How often the node looks whether openraft still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often the node looks whether its ballast file can be made again.
+const BALLAST_EVERY: Duration = Duration::from_secs(10);
 /// How long a graceful stop waits for another node to lead.
 const HAND_OVER_MAX: Duration = Duration::from_millis(2_000);
 
@@ -55,8 +57,8 @@ impl From<Refused> for ServerError {
 /// Runs a node until `stop` is cancelled (a graceful end), or it has to end with an error.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerError> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
-    let client_listener = bind("client", config.client_listen).await?;
-    let peer_listener = bind("peer", config.peer_listen).await?;
+    let client_listener = bind("client", config.client_listen)?;
+    let peer_listener = bind("peer", config.peer_listen)?;
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
     let opened = Opened::open(&config, data_dir.path())?;
     let node = Node::start(&config, data_dir.path(), opened, peer_listener, client_listener).await?;
@@ -75,8 +77,18 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerEr
     ended
 }
 
-async fn bind(what: &str, addr: SocketAddr) -> Result<TcpListener, ServerError> {
-    TcpListener::bind(addr).await.map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
+/// Connections that the system accepts for us while we are busy: after a fail-over all clients come at once, and one
+/// that finds the queue full waits a second before it tries again.
+const BACKLOG: u32 = 4_096;
+
+fn bind(what: &str, addr: SocketAddr) -> Result<TcpListener, ServerError> {
+    let listen = || {
+        let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(addr)?;
+        socket.listen(BACKLOG)
+    };
+    listen().map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
 }
 
 /// Everything on disk, opened.
@@ -156,7 +168,7 @@ impl Node {
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
         let raft = raft.map_err(ServerError::of)?;
 
-        let view = Arc::new(View::new());
+        let view = Arc::new(View::new(2 * config.election_max));
         let peers = Arc::new(Peers::new(net.clone()));
         let parts = Arc::new(ProposerParts {
             raft: raft.clone(),
@@ -182,7 +194,12 @@ impl Node {
         });
 
         let mut tasks = JoinSet::new();
-        // Peers may call from here on: whatever they ask is answered or refused, never lost.
+        // Raft first: whoever asks this node from here on must find the membership that its log holds, or a wiped peer
+        // could pass for a fresh one.
+        let last_index = log.last_index();
+        raft.run();
+        let effective = raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
+        peers.learn(effective.map_err(ServerError::of)?.membership());
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
         let raft_rpc: Arc<dyn RaftRpc> = Arc::new(raft.clone());
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
@@ -190,12 +207,10 @@ impl Node {
         let state_dir = state.state_dir().to_path_buf();
         tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
-        raft.run();
-        tasks.spawn(mark_recovered(raft.clone(), app.clone()));
-        let retention = Retention {
-            keep_ms: millis(config.history_keep),
-            keep_revisions: config.history_keep_revisions,
-        };
+        tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
+        tasks.spawn(keep_ballast(app.clone()));
+        let retention =
+            Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
         let api = Api::new(app.clone(), config.api_settings(), Metrics::new());
         let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));
@@ -268,14 +283,30 @@ async fn follow(raft: Raft, view: Arc<View>, peers: Arc<Peers>) {
             }
         }
     };
-    tokio::join!(learn, view.follow(&raft));
+    tokio::join!(learn, view.follow(&raft), view.listen(&raft));
 }
 
-/// Local reads wait for this, so that a restarted node never shows less than it showed before.
-async fn mark_recovered(raft: Raft, app: App) {
-    match raft.wait_for_recovery(None).await {
-        Ok(_) => app.mark_recovered(),
-        Err(error) => tracing::debug!(%error, "stopped before recovery was complete"),
+/// Local reads wait for this, so that a restarted node never shows less than it showed before: until everything that was
+/// in the log at start is applied, or found to have been cut off by another leader.
+async fn mark_recovered(raft: Raft, app: App, last_index: u64) {
+    tokio::select! {
+        () = app.state().wait_applied(last_index) => {}
+        recovered = raft.wait_for_recovery(None) => if let Err(error) = recovered {
+            tracing::debug!(%error, "stopped before recovery was complete");
+            return;
+        },
+    }
+    app.mark_recovered();
+}
+
+/// Makes the ballast again once there is room for it.
+async fn keep_ballast(app: App) {
+    loop {
+        tokio::time::sleep(BALLAST_EVERY).await;
+        match app.restore_ballast().await {
+            Ok(()) => {}
+            Err(error) => tracing::warn!(%error, "the ballast file could not be made again"),
+        }
     }
 }
 

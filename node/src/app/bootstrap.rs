@@ -37,7 +37,7 @@ pub type JoinList = BTreeMap<NodeId, String>;
 pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -> Result<(), Refused> {
     let mut said = String::new();
     loop {
-        if super::service::membership(app).is_some() {
+        if is_voter(app) {
             return Ok(());
         }
         let hellos = ask_all(app, list).await?;
@@ -55,6 +55,12 @@ pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -
         }
         tokio::time::sleep(ROUND).await;
     }
+}
+
+/// Whether this node's own log makes it a voter. A learner has not finished joining.
+fn is_voter(app: &App) -> bool {
+    let membership = super::service::membership(app);
+    membership.is_some_and(|membership| membership.configs.iter().any(|voters| voters.contains(&app.node_id())))
 }
 
 /// What to do next.
@@ -93,10 +99,14 @@ fn decide(
 ) -> Result<Step, Refused> {
     for hello in hellos.values() {
         if let (Some(cluster_id), Some(membership)) = (hello.cluster_id, &hello.membership) {
+            let votes = membership.configs.iter().any(|voters| voters.contains(&self_id));
             return match membership.nodes.get(&self_id) {
-                Some(member) if member.incarnation == identity.incarnation => Ok(Step::Listed { cluster_id }),
-                Some(member) => Err(wiped(self_id, cluster_id, member.incarnation)),
-                None => {
+                Some(member) if member.incarnation != identity.incarnation => {
+                    Err(wiped(self_id, cluster_id, member.incarnation))
+                }
+                Some(_) if votes => Ok(Step::Listed { cluster_id }),
+                // A stranger, or a learner whose joining was interrupted.
+                Some(_) | None => {
                     let through = membership.nodes.iter().map(|(id, member)| (*id, member.peer_addr.clone())).collect();
                     Ok(Step::Join { cluster_id, through })
                 }
@@ -173,7 +183,9 @@ async fn found(
     for (id, addr) in list.iter().filter(|(id, _)| **id != app.node_id()) {
         match app.peers().ask_at(addr, *id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
             Ok(PeerResponse::Done) => {}
-            Ok(PeerResponse::Refused { reason }) => return Err(Refused(format!("node {id} refuses adoption: {reason}"))),
+            Ok(PeerResponse::Refused { reason }) => {
+                return Err(Refused(format!("node {id} refuses adoption: {reason}")));
+            }
             // The next round asks again, with the same cluster id.
             Ok(_) | Err(_) => return Ok(()),
         }
@@ -197,7 +209,9 @@ async fn join(
     for (id, addr) in through {
         match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
             Ok(PeerResponse::Done) => return Ok(()),
-            Ok(PeerResponse::Refused { reason }) => return Err(Refused(format!("node {id} refuses to take this node in: {reason}"))),
+            Ok(PeerResponse::Refused { reason }) => {
+                return Err(Refused(format!("node {id} refuses to take this node in: {reason}")));
+            }
             // Not the leader, or silent: another one, or the next round.
             Ok(_) | Err(_) => {}
         }

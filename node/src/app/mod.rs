@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
-use quorate_store::types::{Command, Reply, Revision};
+use quorate_store::types::{Action, Change, Command, Reply, Revision};
 use quorate_store::{codec, raft::TypeConfig};
+
+use tokio::sync::watch;
 
 use crate::peer::message::Fate;
 
@@ -36,8 +39,9 @@ pub use view::{Leadership, View};
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 
-/// Pause before another try where leadership just moved: long enough not to spin, short against an election.
-const TRY_AGAIN: Duration = Duration::from_millis(5);
+/// Longest pause before another try where nothing is heard of a new leader: long enough not to compete with an election
+/// for the CPU, short against one.
+const TRY_AGAIN: Duration = Duration::from_millis(25);
 
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -170,50 +174,46 @@ impl App {
         }
         let mut may_be_in_log = false;
         loop {
-            let fate = self.inner.proposer.submit(encoded.clone(), false)?;
-            match tokio::time::timeout_at(deadline.into(), fate).await {
-                Ok(Ok(Fate::Decided(reply))) => return Ok(reply),
-                Ok(Ok(Fate::NotProposed)) => {}
-                Ok(Ok(Fate::Unknown)) | Ok(Err(_)) => may_be_in_log = true,
-                Err(_deadline) => return Err(AppError::Unknown),
+            // What is said of a later try must not hide that an earlier one may be in the log.
+            let of_all_tries = |error| if may_be_in_log { AppError::Unknown } else { error };
+            let seen = self.inner.view.subscribe();
+            let submitted = self.inner.proposer.submit(encoded.clone(), false).map_err(of_all_tries)?;
+            match submitted.fate(deadline).await {
+                Some(Fate::Decided(reply)) => return Ok(reply),
+                Some(Fate::NotProposed) => {}
+                Some(Fate::Unknown) => may_be_in_log = true,
+                None => return Err(of_all_tries(self.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
                 return Err(AppError::Unknown);
             }
-            if !self.wait_for_leader(deadline).await {
+            if !self.wait_for_leader(seen, deadline).await {
                 return Err(if may_be_in_log { AppError::Unknown } else { self.no_leader_error() });
             }
         }
     }
 
-    /// Waits a moment, then until a leader is known. False: the deadline passed.
-    async fn wait_for_leader(&self, deadline: Instant) -> bool {
-        let mut changes = self.inner.view.subscribe();
-        let known = async {
-            tokio::time::sleep(TRY_AGAIN).await;
-            // The view lives as long as the app: the channel cannot close.
-            let _ = changes.wait_for(|leadership| leadership.leader.is_some()).await;
-        };
-        tokio::time::timeout_at(deadline.into(), known).await.is_ok()
+    /// Waits until the leadership is another than when `seen` was subscribed, or a moment has passed: the view names a
+    /// leader that died until the next one is elected. False: the deadline passed.
+    async fn wait_for_leader(&self, mut seen: watch::Receiver<Leadership>, deadline: Instant) -> bool {
+        let again = deadline.min(Instant::now() + TRY_AGAIN);
+        // The view lives as long as the app, so this ends by a change or by the time.
+        let _ = tokio::time::timeout_at(again.into(), seen.changed()).await;
+        Instant::now() < deadline
     }
 
     fn no_leader_error(&self) -> AppError {
-        match self.inner.view.now().leader {
-            None => AppError::NoLeader,
-            Some(_) => AppError::TimeoutNotProposed,
-        }
+        if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
-    /// Refuses what would grow the state on a disk that is nearly full. Removals pass: they are the way out.
+    /// Refuses what would grow the state on a disk that is nearly full. Removals and renewals pass: they are the way out.
     fn check_space(&self, command: &Command) -> Result<(), AppError> {
-        use quorate_store::space::Space;
-        use quorate_store::types::{Action, Change};
-        let shrinks = match &command.action {
-            Action::Write(op) => matches!(op.change, Change::Remove),
+        let may_pass = match &command.action {
+            Action::Write(op) => matches!(op.change, Change::Remove | Change::Touch),
             Action::Maintain(_) => true,
         };
         match self.inner.space.state() {
-            Space::Low { free, needed } if !shrinks => Err(AppError::NoSpace(format!(
+            Space::Low { free, needed } if !may_pass => Err(AppError::NoSpace(format!(
                 "the data disk of node {} has {free} bytes free, writes need {needed}; free some space or remove keys",
                 self.node_id()
             ))),
@@ -236,6 +236,7 @@ impl App {
 
     async fn linearizable_barrier(&self, deadline: Instant) -> Result<(), AppError> {
         loop {
+            let seen = self.inner.view.subscribe();
             let confirmed = async {
                 let index = self.inner.read_index.index().await?;
                 self.inner.state.wait_applied(index).await;
@@ -243,7 +244,7 @@ impl App {
             };
             match tokio::time::timeout_at(deadline.into(), confirmed).await {
                 Ok(Some(())) => return Ok(()),
-                Ok(None) if self.wait_for_leader(deadline).await => {}
+                Ok(None) if self.wait_for_leader(seen, deadline).await => {}
                 Ok(None) | Err(_) => return Err(self.no_leader_error()),
             }
         }
@@ -272,7 +273,13 @@ impl App {
         if !self.inner.recovered.load(Ordering::Relaxed) {
             return Some("the node is still applying its log again".into());
         }
-        self.inner.view.now().leader.is_none().then(|| "no leader is known at the moment".into())
+        (!self.inner.view.hears_leader()).then(|| "no leader is heard of at the moment".into())
+    }
+
+    /// Makes the ballast file again where it is gone and there is room.
+    pub async fn restore_ballast(&self) -> std::io::Result<()> {
+        let space = self.inner.space.clone();
+        tokio::task::spawn_blocking(move || space.restore_ballast().map(|_| ())).await.map_err(std::io::Error::other)?
     }
 
     /// From now on the node tells load balancers to go elsewhere.

@@ -68,7 +68,13 @@ impl Peers {
     }
 
     /// Asks whoever listens at an address, as found in a join list.
-    pub async fn ask_at(&self, addr: &str, to: NodeId, question: PeerRequest, by: Instant) -> Result<PeerResponse, AskError> {
+    pub async fn ask_at(
+        &self,
+        addr: &str,
+        to: NodeId,
+        question: PeerRequest,
+        by: Instant,
+    ) -> Result<PeerResponse, AskError> {
         Ok(self.net.call(addr, Some(to), question, by).await?)
     }
 }

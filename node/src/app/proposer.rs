@@ -4,7 +4,7 @@
 //! is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -42,7 +42,27 @@ pub struct Pending {
     command: Bytes,
     /// Came from a peer: decide it here or not at all, so that two nodes never pass it to and fro.
     local_only: bool,
+    /// Set by whoever is first: the group that takes the command, or its submitter on giving up.
+    claimed: Arc<AtomicBool>,
     done: oneshot::Sender<Fate>,
+}
+
+/// A command in the queue, as its submitter holds it.
+pub struct Submitted {
+    claimed: Arc<AtomicBool>,
+    done: oneshot::Receiver<Fate>,
+}
+
+impl Submitted {
+    /// What became of the command. `None` after the deadline where it was still waiting and is now withdrawn: it will
+    /// never be proposed.
+    pub async fn fate(self, deadline: Instant) -> Option<Fate> {
+        match tokio::time::timeout_at(deadline.into(), self.done).await {
+            Ok(fate) => Some(fate.unwrap_or(Fate::Unknown)),
+            Err(_late) if self.claimed.swap(true, Ordering::AcqRel) => Some(Fate::Unknown),
+            Err(_late) => None,
+        }
+    }
 }
 
 /// The queue's front end. Cheap to clone.
@@ -78,23 +98,24 @@ impl Proposer {
         Self { queue, queued_bytes }
     }
 
-    /// Queues one encoded command; the receiver tells its fate. A dropped receiver withdraws a command that is not yet
-    /// in a group. Fails where the queue is full: nothing was proposed.
-    pub fn submit(&self, command: Bytes, local_only: bool) -> Result<oneshot::Receiver<Fate>, AppError> {
+    /// Queues one encoded command. Fails where the queue is full: nothing was proposed.
+    pub fn submit(&self, command: Bytes, local_only: bool) -> Result<Submitted, AppError> {
         let length = command.len();
         if self.queued_bytes.fetch_add(length, Ordering::Relaxed) + length > QUEUE_BYTES_MAX {
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
             return Err(AppError::Overloaded);
         }
         let (done, fate) = oneshot::channel();
-        self.queue.try_send(Pending { command, local_only, done }).map_err(|error| {
+        let claimed = Arc::new(AtomicBool::new(false));
+        let pending = Pending { command, local_only, claimed: claimed.clone(), done };
+        self.queue.try_send(pending).map_err(|error| {
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
             match error {
                 mpsc::error::TrySendError::Full(_) => AppError::Overloaded,
                 mpsc::error::TrySendError::Closed(_) => AppError::NotReady("the node is stopping".into()),
             }
         })?;
-        Ok(fate)
+        Ok(Submitted { claimed, done: fate })
     }
 }
 
@@ -151,8 +172,9 @@ impl Gatherer {
 
 impl ProposerParts {
     async fn decide(&self, group: Vec<Pending>) {
-        // Whoever gave up waiting is told nothing, so its command must not be proposed behind its back if avoidable.
-        let group: Vec<Pending> = group.into_iter().filter(|pending| !pending.done.is_closed()).collect();
+        // A command whose submitter gave up first was answered with "not applied": it must never be proposed.
+        let group: Vec<Pending> =
+            group.into_iter().filter(|pending| !pending.claimed.swap(true, Ordering::AcqRel)).collect();
         match self.view.now().leader {
             Some(leader) if leader == self.self_id => self.propose(group).await,
             Some(leader) => {
@@ -212,7 +234,9 @@ impl ProposerParts {
         if let Some(clock) = self.clock.cluster_now(&leadership) {
             return Some((leadership, clock));
         }
-        let linearizer = match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
+        // The lease is enough here, and costs no round: all that is needed is that what earlier leaders committed is
+        // applied, and the proposal itself is refused unless this leadership still stands.
+        let linearizer = match self.raft.get_read_linearizer(ReadPolicy::LeaseRead).await {
             Ok(linearizer) => linearizer,
             Err(error) => {
                 tracing::debug!(%error, "leadership not confirmed yet");
@@ -237,7 +261,16 @@ impl ProposerParts {
             return;
         }
         let commands = group.iter().map(|pending| pending.command.to_vec()).collect();
-        let answer = self.peers.ask(leader, PeerRequest::Forward { commands }, Instant::now() + FORWARD_TRY).await;
+        let mut view = self.view.subscribe();
+        let ask = self.peers.ask(leader, PeerRequest::Forward { commands }, Instant::now() + FORWARD_TRY);
+        let answer = tokio::select! {
+            biased;
+            answer = ask => answer,
+            // A hung leader must not hold these commands once there is another.
+            _ = view.wait_for(|now| now.leader.is_some_and(|now| now != leader)) => {
+                return settle(group, || Fate::Unknown);
+            }
+        };
         match answer {
             Ok(PeerResponse::Forwarded { fates }) if fates.len() == group.len() => {
                 for (pending, fate) in group.into_iter().zip(fates) {

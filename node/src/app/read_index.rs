@@ -11,13 +11,14 @@ use openraft::raft::ReadPolicy;
 use quorate_store::raft::NodeId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::Raft;
 use super::peers::Peers;
 use super::view::View;
-use super::Raft;
 use crate::peer::message::{PeerRequest, PeerResponse};
 
-/// Questions in flight at once: a second one may start while the first waits for its quorum.
-const QUESTIONS_IN_FLIGHT_MAX: usize = 2;
+/// Questions in flight at once. A second one would halve the wait of a reader that comes just too late, and double the
+/// rounds that all readers pay for: one served more reads.
+const QUESTIONS_IN_FLIGHT_MAX: usize = 1;
 
 /// Readers waiting for the next question.
 const QUEUE_MAX: usize = 65_536;
@@ -107,7 +108,14 @@ impl Asker {
     }
 
     async fn ask_leader(&self, leader: NodeId) -> Answer {
-        match self.peers.ask(leader, PeerRequest::ReadIndex, Instant::now() + ASK_TRY).await {
+        let mut view = self.view.subscribe();
+        let answer = tokio::select! {
+            biased;
+            answer = self.peers.ask(leader, PeerRequest::ReadIndex, Instant::now() + ASK_TRY) => answer,
+            // A hung leader must not hold the readers once there is another.
+            _ = view.wait_for(|now| now.leader.is_some_and(|now| now != leader)) => return None,
+        };
+        match answer {
             Ok(PeerResponse::ReadIndex { index }) => Some(index),
             Ok(other) => {
                 tracing::debug!(leader, ?other, "no read index from the leader");

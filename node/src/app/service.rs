@@ -4,7 +4,7 @@
 //! checked against this node's own Raft group.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -13,6 +13,8 @@ use openraft::{ChangeMembers, errors};
 use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
+use quorate_store::space::Space;
+use quorate_store::types::{Outcome, Rejection};
 
 use super::App;
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
@@ -20,6 +22,11 @@ use crate::peer::{PeerInfo, PeerService};
 
 /// How long a joining node may take to catch up before it has to ask again.
 const JOIN_MAX: Duration = Duration::from_secs(60);
+
+/// How long a forwarded command may wait here; the node that forwarded it has given up before.
+const FORWARDED_MAX: Duration = Duration::from_secs(2);
+/// Most bytes of entries in the answer to one group of forwarded commands, well below what a peer frame holds.
+const FORWARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The answering side of a node. Lives before the app does: a node must be able to say hello before it has a cluster.
 pub struct Service {
@@ -44,7 +51,7 @@ impl PeerService for ServiceHandle {
                 PeerRequest::Hello => PeerResponse::Hello(service.hello()),
                 PeerRequest::Adopt { cluster_id } => service.adopt(&from, cluster_id).await,
                 other => match service.app.get() {
-                    Some(app) => answer(app, other).await,
+                    Some(app) => answer(app, &from, other).await,
                     None => refused("the node is starting"),
                 },
             }
@@ -97,14 +104,19 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
     membership.nodes().next().is_some().then(|| membership.into())
 }
 
-async fn answer(app: &App, request: PeerRequest) -> PeerResponse {
+async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {
     match request {
         PeerRequest::Forward { commands } => forward(app, commands).await,
         PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
             Some(index) => PeerResponse::ReadIndex { index },
             None => not_leader(app),
         },
-        PeerRequest::Join { node_id, member } => join(app, node_id, member.into()).await,
+        PeerRequest::Join { node_id, member } if node_id == from.node_id && member == from.member => {
+            join(app, node_id, member.into()).await
+        }
+        PeerRequest::Join { node_id, .. } => {
+            refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
+        }
         PeerRequest::Digest => {
             let applied = app.state().applied();
             PeerResponse::Digest { index: applied.at.index, digest: applied.digest }
@@ -117,17 +129,40 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
     if app.inner.view.now().leader != Some(app.node_id()) {
         return not_leader(app);
     }
+    if let Space::Low { .. } = app.inner.space.state() {
+        return refused("the leader's data disk is nearly full");
+    }
     let submitted: Vec<_> =
         commands.into_iter().map(|command| app.inner.proposer.submit(Bytes::from(command), true)).collect();
+    let deadline = Instant::now() + FORWARDED_MAX;
     let mut fates = Vec::with_capacity(submitted.len());
+    let mut bytes = 0;
     for fate in submitted {
-        fates.push(match fate {
-            // A dropped sender means that the proposer ended with the command in its hands.
-            Ok(fate) => fate.await.unwrap_or(Fate::Unknown),
+        let fate = match fate {
+            Ok(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
             Err(_full) => Fate::NotProposed,
-        });
+        };
+        bytes += answer_bytes(&fate);
+        // What does not fit is asked for again under its request id, in a smaller group.
+        fates.push(if bytes <= FORWARDED_BYTES_MAX { fate } else { Fate::Unknown });
     }
     PeerResponse::Forwarded { fates }
+}
+
+/// Roughly what the answer takes on the wire.
+fn answer_bytes(fate: &Fate) -> usize {
+    let entry = match fate {
+        Fate::Decided(reply) => match &reply.outcome {
+            Outcome::Written(written) => written.previous.as_ref(),
+            Outcome::Rejected(Rejection::AlreadyExists { current } | Rejection::NotADocument { current }) => {
+                Some(current)
+            }
+            Outcome::Rejected(Rejection::CasMismatch { current, .. }) => current.as_ref(),
+            Outcome::Rejected(_) | Outcome::Maintained { .. } => None,
+        },
+        Fate::NotProposed | Fate::Unknown => None,
+    };
+    128 + entry.map_or(0, |entry| entry.value.data.len())
 }
 
 /// Adds a node as a learner, then as a voter, unless it is one already. A member's disk is never exchanged silently.
@@ -145,11 +180,15 @@ async fn join(app: &App, node_id: NodeId, member: Member) -> PeerResponse {
         app.raft().change_membership(ChangeMembers::AddVoterIds([node_id].into()), true).await
     };
     let Ok(changed) = tokio::time::timeout(JOIN_MAX, change).await else {
-        return refused(&format!("node {node_id} did not catch up within {JOIN_MAX:?}; it stays a learner, ask again"));
+        tracing::info!(node_id, "did not catch up within {JOIN_MAX:?}; it stays a learner until it asks again");
+        return PeerResponse::TryAgain;
     };
     match changed {
         Ok(_) => PeerResponse::Done,
         Err(errors::RaftError::APIError(errors::ClientWriteError::ForwardToLeader(_))) => not_leader(app),
+        Err(errors::RaftError::APIError(errors::ClientWriteError::ChangeMembershipError(
+            errors::ChangeMembershipError::InProgress(_),
+        ))) => PeerResponse::TryAgain,
         Err(error) => refused(&error.to_string()),
     }
 }

@@ -11,15 +11,9 @@ use quorate_store::raft::{LogId, TypeConfig};
 use super::App;
 
 impl App {
-    /// Milliseconds since this node last heard from a quorum (leader) or the leader is known to have led (follower: 0 while it
-    /// follows one); `None` while it knows no leader.
+    /// Milliseconds since this node last heard a leader (on the leader: since a quorum answered it); `None` for never.
     pub fn staleness_ms(&self) -> Option<u64> {
-        let metrics = self.inner.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        match metrics.last_quorum_acked {
-            Some(acked) => Some(elapsed_ms(*acked)),
-            None => metrics.current_leader.map(|_| 0),
-        }
+        self.inner.view.silence_ms()
     }
 
     /// Applied index and digest of this node.

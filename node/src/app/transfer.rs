@@ -22,7 +22,9 @@ impl App {
             Some(leader) if leader == self_id => {}
             Some(leader) if to == Some(leader) => return Ok(leader),
             Some(leader) => {
-                return Err(AppError::NotReady(format!("node {self_id} does not lead, node {leader} does: ask that one")));
+                return Err(AppError::NotReady(format!(
+                    "node {self_id} does not lead, node {leader} does: ask that one"
+                )));
             }
             None => return Err(AppError::NoLeader),
         }

@@ -4,12 +4,17 @@
 //! just have lost its place, and every path that depends on leadership checks again with openraft.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::NodeId;
 use tokio::sync::watch;
 
 use super::Raft;
+
+/// How often the view looks when the leader was last heard.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Who leads, as far as this node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,15 +33,58 @@ pub struct View {
     /// 0 stands for none: node ids start at 1.
     leader: AtomicU64,
     changes: watch::Sender<Leadership>,
+    since: Instant,
+    /// Milliseconds after `since` at which a leader was last heard, by the last look; 0 for never.
+    heard_ms: AtomicU64,
+    silence_max: Duration,
 }
 
 impl View {
-    /// A view that knows no leader yet.
-    pub fn new() -> Self {
+    /// A view that knows no leader yet, and gives one up after `silence_max`.
+    pub fn new(silence_max: Duration) -> Self {
         Self {
             term: AtomicU64::new(0),
             leader: AtomicU64::new(0),
             changes: watch::Sender::new(Leadership::default()),
+            since: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+            silence_max,
+        }
+    }
+
+    /// Milliseconds since a leader was heard here (on the leader: since a quorum answered it); `None` for never. Up to
+    /// [`LOOK_EVERY`] too old.
+    pub fn silence_ms(&self) -> Option<u64> {
+        let heard = self.heard_ms.load(Ordering::Relaxed);
+        (heard != 0).then(|| self.elapsed_ms().saturating_sub(heard))
+    }
+
+    /// Whether a leader is known and was heard lately. The view alone names a dead leader until another is elected.
+    pub fn hears_leader(&self) -> bool {
+        let fresh = |silence| u128::from(silence) <= self.silence_max.as_millis();
+        self.now().leader.is_some() && self.silence_ms().is_some_and(fresh)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Looks again and again how long the leader has been silent, until openraft stops.
+    pub async fn listen(&self, raft: &Raft) {
+        loop {
+            let acked = raft.metrics().borrow_watched().last_quorum_acked.as_ref().map(|at| **at);
+            let heard = match acked {
+                Some(acked) => Some(acked),
+                None => match raft.with_raft_state(|state| state.vote_last_modified()).await {
+                    Ok(heard) => heard,
+                    Err(_stopped) => return,
+                },
+            };
+            if let Some(heard) = heard {
+                let silence = u64::try_from(heard.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.heard_ms.store(self.elapsed_ms().saturating_sub(silence).max(1), Ordering::Relaxed);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 

@@ -74,6 +74,8 @@ pub enum PeerResponse {
         /// Who is, as far as I know.
         leader: Option<u64>,
     },
+    /// Not now, but soon: to [`PeerRequest::Join`].
+    TryAgain,
     /// No, and why; nothing was done.
     Refused {
         /// A sentence for people.
