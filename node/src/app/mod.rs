@@ -22,6 +22,7 @@ pub mod maintenance;
 mod peers;
 mod proposer;
 mod read_index;
+pub mod samples;
 pub mod service;
 mod status;
 pub mod transfer;

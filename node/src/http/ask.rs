@@ -1,11 +1,12 @@
 //! One request on its way through the handlers.
 //!
-//! Owns its deadline and its request id. Never touches the body.
+//! Owns its deadline and its request id. Never reads the body.
 
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
 
+use super::body::BodyPlace;
 use super::error::Failure;
 use super::{Api, Backend, headers};
 
@@ -21,13 +22,22 @@ pub struct Ask<'a, B> {
     pub request_id: String,
     /// Whether the caller gave the id in `Idempotency-Key`.
     pub has_idempotency_key: bool,
+    /// What its body takes of the memory for all bodies.
+    pub body_place: BodyPlace<'a>,
 }
 
 impl<'a, B: Backend> Ask<'a, B> {
     /// Starts with the default deadline and a fresh id.
     pub fn new(api: &'a Api<B>, head: &'a Parts, started: Instant) -> Self {
         let deadline = started + api.settings.request_timeout;
-        Self { api, head, deadline, request_id: headers::fresh_id(), has_idempotency_key: false }
+        Self {
+            api,
+            head,
+            deadline,
+            request_id: headers::fresh_id(),
+            has_idempotency_key: false,
+            body_place: api.bodies.place(),
+        }
     }
 
     /// Takes the deadline from `Request-Timeout`, at most the configured maximum.
