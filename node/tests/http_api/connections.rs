@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::api::{Applied, ErrorCode, Problem};
 use tokio::net::TcpStream;
 
 use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
@@ -214,8 +214,10 @@ async fn one_connection_too_many_is_told_and_closed_and_room_is_made_again() {
         open.push(raw);
     }
     let refused = server.connect().await.response(false).await;
-    assert_eq!((refused.status, refused.header("connection")), (503, Some("close")));
-    assert_eq!(refused.json()["code"], "too_many_requests");
+    assert_eq!((refused.status, refused.header("connection")), (429, Some("close")));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let told: Problem = serde_json::from_slice(&refused.body).expect("a problem document");
+    assert_eq!(told, Problem::new(ErrorCode::TooManyRequests, Applied::No, told.detail.clone()));
     open.clear();
     let until = Instant::now() + PATIENCE;
     loop {
