@@ -55,6 +55,7 @@ use crate::metrics::{HttpLoad, Metrics};
 use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
+use headers::GlanceCache;
 
 /// The body of every answer.
 pub type Body = Full<Bytes>;
@@ -90,6 +91,7 @@ pub struct Api<B> {
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
+    glances: GlanceCache,
     /// Where bodies have their place while their request is handled.
     bodies: BodyRoom,
     /// Held by listings and counts while they scan.
@@ -101,7 +103,8 @@ impl<B: Backend> Api<B> {
     pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Semaphore::new(limits::SCANS_MAX);
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
-        Arc::new(Self { backend, settings, metrics, in_flight: AtomicUsize::new(0), bodies, scans })
+        let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
+        Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
     }
 
     /// Requests being handled at the moment.
@@ -134,11 +137,12 @@ impl<B: Backend> Api<B> {
 
     /// Adds what every response carries.
     fn finish(&self, head: &Parts, mut response: Answer, request_id: String) -> Answer {
-        let glance = self.backend.glance();
         let headers = response.headers_mut();
-        headers.entry(headers::REVISION).or_insert_with(|| HeaderValue::from(glance.revision));
-        headers.insert(headers::TERM, HeaderValue::from(glance.term));
-        let leader = glance.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+        // Whatever was evaluated has set it already.
+        let revision = || HeaderValue::from(self.backend.position().revision);
+        headers.entry(headers::REVISION).or_insert_with(revision);
+        let (term, leader) = self.glances.values(self.backend.glance());
+        headers.insert(headers::TERM, term);
         headers.insert(headers::LEADER, leader);
         headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));
         if head.method == Method::HEAD {
