@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn fresh_ids_are_short_valid_and_different() {
         let (one, other) = (fresh_id(), fresh_id());
-        assert_eq!(one.len(), 16);
+        assert_eq!(one.len(), 20);
         assert_eq!(request_id_fault(&one), None);
         assert_ne!(one, other);
     }
