@@ -110,11 +110,30 @@ impl Opened {
         let options =
             StateOptions { snapshot_entries_min: config.snapshot_every_entries, ..StateOptions::new(config.node_id) };
         let (machine, state) = StateStore::open(data_dir, options).map_err(ServerError::of)?;
+        reconcile(&log, &machine, state.position().index)?;
         let purger = log.clone();
         state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
         let identity = Arc::new(ArcSwap::from_pointee(marker));
         Ok(Self { identity, space, log, machine, state })
     }
+}
+
+/// What openraft takes for granted about the three positions it starts from, but a crash or an operator can break.
+fn reconcile(log: &LogStore, machine: &StateMachine, applied: u64) -> Result<(), ServerError> {
+    let purged = log.purged_index().unwrap_or(0);
+    if purged > applied {
+        return Err(ServerError(format!(
+            "the state is at log index {applied}, but the log was purged up to {purged}: the state directory is older than \
+             the log. Bring the newer state back, or remove this node and join again under a new node id"
+        )));
+    }
+    // Where the state is ahead, openraft purges the log up to it.
+    let needed = if applied > log.last_index() { applied } else { purged };
+    if machine.snapshot_index().is_some_and(|index| index < needed) {
+        tracing::info!(needed, "the snapshot is older than the start of the log; a new one will be built");
+        machine.discard_snapshot();
+    }
+    Ok(())
 }
 
 /// The first I/O error on the log ends the process at once: what was not acknowledged is unknown, and any further word of

@@ -167,6 +167,11 @@ impl LogStore {
         self.shared.view.read().last.as_ref().map_or(0, |id| id.index)
     }
 
+    /// Index of the last entry purged, if any.
+    pub fn purged_index(&self) -> Option<u64> {
+        self.shared.view.read().purged.as_ref().map(|id| id.index)
+    }
+
     /// The counters since the log was opened.
     pub fn stats(&self) -> LogStats {
         self.shared.counters.read(self.shared.view.read().tail.bytes())

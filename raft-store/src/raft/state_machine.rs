@@ -56,6 +56,17 @@ impl StateMachine {
         self.shared.durable_index()
     }
 
+    /// Last index that the current snapshot covers, if there is one.
+    pub fn snapshot_index(&self) -> Option<u64> {
+        self.shared.current_snapshot().map(|snapshot| snapshot.manifest().index())
+    }
+
+    /// Gives up the current snapshot. For a start at which it is older than what the log has purged or is about to:
+    /// openraft then builds a new one, where it would otherwise send this one to followers again and again.
+    pub fn discard_snapshot(&self) {
+        self.shared.discard_snapshot();
+    }
+
     /// Applies a group and answers.
     fn apply_group(&mut self, group: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
         let answers = self.committer.apply(group.iter().map(|(entry, _)| entry))?;

@@ -1,7 +1,7 @@
 //! Installing a snapshot in place of the live state.
 //!
 //! Owns the order of the steps, each of which leaves the old or the new state after a crash: build a database beside
-//! the live one, open and check it, switch the pointer file, switch the readers, keep the snapshot as the current one,
+//! the live one, open and check it, keep the snapshot as the current one, switch the pointer file, switch the readers,
 //! drop the old database. The snapshot's own files are never opened for writing: tables are shared by hard link, which
 //! is safe since they never change, and the rest is copied.
 
@@ -48,13 +48,15 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     files::sync_dir(&dir)?;
     files::sync_dir(shared.state_dir())?;
     fail::fail_point!("install-before-pointer");
+    // The snapshot first: openraft purges its log up to the state it finds at start, and needs a snapshot no older than
+    // that. A crash between the two steps leaves a snapshot ahead of the state, which openraft then installs.
+    keep(shared, snapshot)?;
     shared.home.point_to(&dir)?;
     fail::fail_point!("install-after-pointer");
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
     shared.keys.wake_all();
     shared.note_durable()?;
-    keep(shared, snapshot)?;
     close_when_unused(old)
 }
 

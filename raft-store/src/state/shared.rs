@@ -243,7 +243,18 @@ impl Shared {
             return;
         }
         fresh.keep();
-        if let Some(old) = current.replace(fresh.clone()).filter(|old| old.dir() != fresh.dir()) {
+        let old = current.replace(fresh.clone()).filter(|old| old.dir() != fresh.dir());
+        // Dropping the last handle removes the files: not under the lock, which the state machine's task takes too.
+        drop(current);
+        if let Some(old) = old {
+            old.supersede();
+        }
+    }
+
+    /// Gives up the current snapshot, so that openraft asks for a new one.
+    pub(crate) fn discard_snapshot(&self) {
+        let old = self.snapshot.lock().take();
+        if let Some(old) = old {
             old.supersede();
         }
     }
