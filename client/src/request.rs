@@ -157,9 +157,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_ids_are_22_harmless_characters_and_differ() {
+    fn random_ids_are_20_harmless_characters_and_differ() {
         let (one, other) = (RequestId::random(), RequestId::random());
-        assert_eq!(one.as_str().len(), 22);
+        assert_eq!(one.as_str().len(), 20);
         assert_ne!(one, other);
         assert_eq!(one.as_str().parse::<RequestId>().expect("an own id parses"), one);
     }

@@ -1,6 +1,6 @@
 //! Optimistic update: read, decide, write on the token that was read, again while someone else was faster.
 //!
-//! Owns the loop and its bound. A refused try brings the entry as it is along, so each further try costs one round trip.
+//! Owns the loop and its bound. A refused try brings the entry as it is along, so the next try costs one round trip.
 
 use std::time::Duration;
 
@@ -15,7 +15,9 @@ use crate::kv::Value;
 /// Tries of one update. Of `n` clients that fight for one entry each wins a round with chance `1/n`: with 16 of them one in
 /// ten million updates runs out of tries.
 pub const TRIES_MAX: u32 = 256;
-/// Pauses between tries are random up to this, so that the crowd spreads.
+/// So many further tries follow at once: mostly there are few rivals, and what a refusal showed is never as fresh again.
+const AT_ONCE: u32 = 8;
+/// Pauses between later tries are random up to this, so that the crowd spreads.
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
 /// What an update did.
@@ -80,8 +82,14 @@ impl Client {
             if tries >= tries_max {
                 return Err(Error::Contended { key: key.into(), tries, last });
             }
-            tokio::time::sleep(pause(tries, rand::random())).await;
-            current = self.as_it_is(key, *last).await?;
+            current = match pause(tries, rand::random()) {
+                None => self.as_it_is(key, *last).await?,
+                Some(pause) => {
+                    tokio::time::sleep(pause).await;
+                    // What the refusal showed has aged: a try on it would lose to everyone who has just read.
+                    self.get(key).await?
+                }
+            };
         }
         unreachable!("the loop ends by its bound of {tries_max} tries")
     }
@@ -101,12 +109,10 @@ fn lost_the_race(problem: &Problem) -> bool {
         && problem.errors.is_empty()
 }
 
-/// The first retry is immediate: mostly there is one rival, and it is done.
-fn pause(tries: u32, roll: f64) -> Duration {
-    if tries == 1 {
-        return Duration::ZERO;
-    }
-    Duration::from_millis(1).saturating_mul(1 << tries.min(10)).min(PAUSE_MAX).mul_f64(roll)
+/// How long to wait after so many tries; `None` for not at all.
+fn pause(tries: u32, roll: f64) -> Option<Duration> {
+    let later = tries.checked_sub(AT_ONCE + 1)?;
+    Some(Duration::from_millis(2).saturating_mul(1 << later.min(10)).min(PAUSE_MAX).mul_f64(roll))
 }
 
 #[cfg(test)]
@@ -114,9 +120,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_start_at_zero_and_stay_bounded() {
-        assert_eq!(pause(1, 0.9), Duration::ZERO);
-        assert!(pause(2, 1.0) <= Duration::from_millis(4));
-        assert_eq!(pause(u32::MAX, 1.0), PAUSE_MAX);
+    fn the_first_tries_follow_at_once_and_later_pauses_stay_bounded() {
+        assert_eq!(pause(1, 0.9), None);
+        assert_eq!(pause(AT_ONCE, 0.9), None);
+        assert!(pause(AT_ONCE + 1, 1.0).is_some_and(|pause| pause <= Duration::from_millis(4)));
+        assert_eq!(pause(u32::MAX, 1.0), Some(PAUSE_MAX));
     }
 }

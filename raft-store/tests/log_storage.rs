@@ -167,6 +167,7 @@ async fn concurrent_appends_share_syncs_and_complete_in_order() {
     assert_eq!(content(&mut open(dir.path())).await, ids(1, 0..2_000));
 }
 
+#[expect(clippy::disallowed_methods, reason = "gives up after a while")]
 #[tokio::test]
 async fn a_log_larger_than_memory_is_read_whole_and_its_files_go_with_a_purge() {
     const ENTRIES: u64 = 1_200;

@@ -47,7 +47,7 @@ async fn a_write_keeps_its_id_over_resets_refusals_and_unknown_fates() {
     assert!(answer.replayed);
     let ids = ids(&fake);
     assert_eq!(ids.len(), 5);
-    assert!(ids.iter().all(|id| *id == ids[0] && id.len() == 22), "{ids:?}");
+    assert!(ids.iter().all(|id| *id == ids[0] && id.len() == 20), "{ids:?}");
 }
 
 #[tokio::test]

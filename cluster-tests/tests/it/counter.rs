@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cluster_tests::{Cluster, Request, eventually, seed};
-use quorate_client::Client;
 use quorate_client::api::EntryView;
+use quorate_client::{Client, Updated};
 use rand::RngExt;
 
 const CLIENTS: u64 = 8;
@@ -36,10 +36,13 @@ async fn eight_clients_count_to_eight_thousand_while_the_leader_is_killed_three_
         cluster.wait_ready(leader).await;
     }
 
-    let mut acknowledged = 0;
+    let (mut acknowledged, mut tries_most) = (0, 0);
     for task in tasks {
-        acknowledged += task.await.expect("a client gave up");
+        let counted = task.await.expect("a client gave up");
+        acknowledged += counted.acknowledged;
+        tries_most = tries_most.max(counted.tries_most);
     }
+    println!("most tries of one increment: {tries_most}");
     assert_eq!(acknowledged, CLIENTS * INCREMENTS_EACH);
     for id in cluster.ids() {
         assert_eq!(read(&cluster, id).await, Ok(acknowledged), "the counter through node {id}");
@@ -47,16 +50,28 @@ async fn eight_clients_count_to_eight_thousand_while_the_leader_is_killed_three_
     cluster.assert_agreement().await;
 }
 
-/// Increments until done; returns how many were acknowledged.
-async fn count(client: Client, number: u64) -> u64 {
-    let mut acknowledged = 0;
-    while acknowledged < INCREMENTS_EACH {
+/// What one client did.
+#[derive(Default)]
+struct Counted {
+    acknowledged: u64,
+    /// How many tries the most contended increment took.
+    tries_most: u32,
+}
+
+/// Increments until done.
+async fn count(client: Client, number: u64) -> Counted {
+    let mut counted = Counted::default();
+    while counted.acknowledged < INCREMENTS_EACH {
         match client.update(KEY, |now: Option<u64>| Some(now.unwrap_or(0) + 1)).await {
-            Ok(_) => acknowledged += 1,
-            Err(error) => panic!("client {number} gave up after {acknowledged} increments: {error}"),
+            Ok(Updated::Written { tries, .. }) => {
+                counted.acknowledged += 1;
+                counted.tries_most = counted.tries_most.max(tries);
+            }
+            Ok(Updated::Unchanged) => panic!("client {number} increments always"),
+            Err(error) => panic!("client {number} gave up after {} increments: {error}", counted.acknowledged),
         }
     }
-    acknowledged
+    counted
 }
 
 async fn wait_for_count(cluster: &Cluster, goal: u64) {

@@ -7,6 +7,8 @@
 //! Order, on which everything rests: the mark is raised only after the log was synced up to there, and lowered
 //! (durably) before a truncation is written. So at any crash the log holds at least what the mark claims.
 
+#![expect(clippy::disallowed_methods, reason = "says how old the mark on disk is; nothing of it is replicated")]
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

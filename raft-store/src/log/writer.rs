@@ -4,6 +4,8 @@
 //! the order they came. Never goes on after an error: what a failed fsync left on disk is unknown, and a second try
 //! would report success for pages that the system has thrown away.
 
+#![expect(clippy::disallowed_methods, reason = "measures how long a write took; nothing of it is replicated")]
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
