@@ -3,15 +3,26 @@
 //! Knows nothing of RocksDB, openraft or how a node stores anything.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), quorate_client::Error> {
 //! use quorate_client::{Client, Value};
+//! use serde_json::json;
 //!
-//! let client = Client::new("127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103")?;
-//! client.put("stock/apples", Value::json(&5)?).await?;
-//! let left = client.update("stock/apples", |left: Option<u64>| left.filter(|n| *n > 0).map(|n| n - 1)).await?;
-//! println!("{left:?}");
-//! # Ok(())
-//! # }
+//! #[tokio::main]
+//! async fn main() -> Result<(), quorate_client::Error> {
+//!     let client = Client::new("127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103")?;
+//!     client.put("stock/apples", Value::json(&json!({"left": 5}))?).await?;
+//!     // Reads the entry, changes it, writes it back if nobody else did meanwhile; else tries again.
+//!     let updated = client
+//!         .update("stock/apples", |stock: Option<serde_json::Value>| {
+//!             let left = stock?["left"].as_u64()?.checked_sub(1)?;
+//!             Some(json!({"left": left}))
+//!         })
+//!         .await?;
+//!     match updated.written() {
+//!         Some(stock) => println!("{} apples left", stock["left"]),
+//!         None => println!("sold out"),
+//!     }
+//!     Ok(())
+//! }
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `update`, `cluster` (what can be called),

@@ -108,6 +108,7 @@ impl Config {
             request_timeout: self.request_timeout,
             request_timeout_max: self.request_timeout_max,
             body_bytes_max: self.body_bytes_max,
+            bodies_bytes_max: limits::BODIES_BYTES_MAX,
             body_timeout: self.body_timeout,
             body_rate_min: self.body_rate_min,
             requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,

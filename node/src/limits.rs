@@ -9,8 +9,12 @@ use quorate_store::limits;
 /// `POST /v1/ops` together with its key and the rest of the JSON.
 pub const BODY_BYTES_MAX_DEFAULT: usize = 2 * 1024 * 1024 + 64 * 1024;
 
-/// Largest body limit that can be configured: the bodies of all requests in flight live in memory.
+/// Largest body limit that can be configured: a body lives in memory as a whole.
 pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
+
+/// Most bytes of all bodies in flight on this node together; a request that needs more is answered with 429. With the
+/// copies made on the way (the value out of its base64, the encoded command) bodies take up to three times as much.
+pub const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Longest request head. A key of the largest size, all of it percent-encoded, takes 12 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -32,7 +36,7 @@ pub const LIST_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const SCANS_MAX: usize = 8;
 
 /// Requests being handled at once on this node, over all connections; one more is answered with 429. Bounds the memory
-/// that bodies and answers take together with [`BODY_BYTES_MAX_DEFAULT`].
+/// that requests take beside their bodies, for which there is [`BODIES_BYTES_MAX`].
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 16_384;
 
 /// Longest `wait_ms` of a long poll: proxies cut idle requests at a minute.
@@ -76,6 +80,7 @@ pub const LINGER_BYTES: usize = 4 * 1024 * 1024;
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 
 const _: () = assert!(BODY_BYTES_MAX_DEFAULT > limits::VALUE_BYTES_MAX / 3 * 4 + 4 * limits::KEY_BYTES_MAX);
+const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
 const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
 const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(H2_STREAM_WINDOW_BYTES as usize > limits::VALUE_BYTES_MAX);

@@ -1,7 +1,11 @@
 //! What can be counted about this node, and its text form.
 //!
-//! Owns names, units and buckets of all metrics. Observing is a few atomic operations on handles resolved at start; no
-//! label ever holds anything that came from outside, so there is a fixed number of series.
+//! Owns names, units and buckets of what is counted as it happens; what is only asked for at a scrape comes from a
+//! [`MetricsSource`]. Observing is a few atomic operations, and for a histogram a short lock, on handles resolved at start;
+//! no label ever holds anything that came from outside, so there is a fixed number of series.
+
+mod process;
+mod sample;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,17 +13,19 @@ use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use http::StatusCode;
-use parking_lot::Mutex;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use quorate_client::api::{Role, StatusAnswer};
 
+pub use sample::{MetricsSource, Sample, Value};
+
 use crate::http::Route;
+use process::Process;
+use sample::Sources;
 
 type Labels = Vec<(&'static str, &'static str)>;
 
@@ -49,21 +55,13 @@ pub enum ConnectionEnd {
 
 const ENDS: [&str; 5] = ["closed", "refused", "idle", "slow_head", "stalled"];
 
-/// A number that is asked for at the time of a scrape.
-#[derive(Debug, Clone, Copy)]
-pub struct Sample {
-    /// Name without the `quorate_` prefix, snake case, unit last.
-    pub name: &'static str,
-    /// A sentence without its full stop.
-    pub help: &'static str,
-    /// The number.
-    pub value: f64,
-}
-
-/// Something that has numbers to show at each scrape (log store, proposer, RocksDB, ...).
-pub trait MetricsSource: Send + Sync + 'static {
-    /// Appends them; always the same names. Must not block.
-    fn sample(&self, out: &mut Vec<Sample>);
+/// What the HTTP server holds at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpLoad {
+    /// Requests being handled.
+    pub requests: usize,
+    /// Bytes of their bodies.
+    pub body_bytes: usize,
 }
 
 /// All metrics of the node.
@@ -75,8 +73,6 @@ pub struct Metrics {
     latencies: Vec<Histogram>,
     connections: Gauge<i64, AtomicI64>,
     ends: Vec<Counter>,
-    log_fsync: Histogram,
-    apply: Histogram,
     batch_commands: Histogram,
     batch_bytes: Histogram,
     forwarded: Counter,
@@ -105,8 +101,6 @@ impl Metrics {
             latencies: Route::ALL.into_iter().map(|route| latency(&latencies, route)).collect(),
             ends: ENDS.into_iter().map(|end| ends.get_or_create_owned(&vec![("reason", end)])).collect(),
             connections: Gauge::default(),
-            log_fsync: Histogram::new(LATENCY_BUCKETS),
-            apply: Histogram::new(LATENCY_BUCKETS),
             batch_commands: Histogram::new(COUNT_BUCKETS),
             batch_bytes: Histogram::new(SIZE_BUCKETS),
             forwarded: Counter::default(),
@@ -121,23 +115,20 @@ impl Metrics {
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, latencies);
         registry.register("http_connections", "Open client connections", metrics.connections.clone());
         registry.register("http_connections_ended", "Client connections that ended, by reason", ends);
-        let help = "Time of one fsync of the log";
-        registry.register_with_unit("log_fsync_duration", help, Unit::Seconds, metrics.log_fsync.clone());
-        let help = "Time to apply one group of entries";
-        registry.register_with_unit("apply_duration", help, Unit::Seconds, metrics.apply.clone());
         registry.register("batch_commands", "Commands in one Raft entry", metrics.batch_commands.clone());
         registry.register_with_unit("batch_size", "Bytes of one Raft entry", Unit::Bytes, metrics.batch_bytes.clone());
         registry.register("forwarded_commands", "Commands sent on to the leader", metrics.forwarded.clone());
         registry.register("read_index_rounds", "Read-index rounds", metrics.read_rounds.clone());
         registry.register("read_index_reads", "Reads that shared one round", metrics.reads_per_round.clone());
         registry.register("elections_started", "Elections this node stood for", metrics.elections.clone());
+        sources.add(Process);
         registry.register_collector(Box::new(sources));
         Arc::new(Self { registry, ..metrics })
     }
 
     /// Adds numbers to be asked for at each scrape.
     pub fn add_source(&self, source: impl MetricsSource) {
-        self.sources.list.lock().push(Box::new(source));
+        self.sources.add(source);
     }
 
     /// A request was answered.
@@ -156,16 +147,6 @@ impl Metrics {
     /// A client connection ended.
     pub fn on_connection_end(&self, end: ConnectionEnd) {
         self.ends[end as usize].inc();
-    }
-
-    /// The log was synced.
-    pub fn observe_log_fsync(&self, took: Duration) {
-        self.log_fsync.observe(took.as_secs_f64());
-    }
-
-    /// A group of entries was applied.
-    pub fn observe_apply(&self, took: Duration) {
-        self.apply.observe(took.as_secs_f64());
     }
 
     /// A batch was proposed.
@@ -190,15 +171,13 @@ impl Metrics {
         self.elections.inc();
     }
 
-    /// The OpenMetrics text, with the node's own view of itself.
-    pub fn encode(&self, status: &StatusAnswer, requests_in_flight: usize) -> Result<String, fmt::Error> {
+    /// The OpenMetrics text, with the node's own view of itself. Asks all sources, so it may take some milliseconds.
+    pub fn encode(&self, status: &StatusAnswer, load: HttpLoad) -> Result<String, fmt::Error> {
         let mut gauges = status_samples(status);
-        gauges.push(Sample {
-            name: "http_requests_in_flight",
-            help: "Requests being handled",
-            value: requests_in_flight as f64,
-        });
-        *self.sources.status.lock() = gauges;
+        gauges.push(Sample::gauge("http_requests_in_flight", "Requests being handled", load.requests as u64));
+        let help = "Bytes of request bodies in memory";
+        gauges.push(Sample::gauge("http_request_bodies_bytes", help, load.body_bytes as u64));
+        self.sources.set_status(gauges);
         let mut out = String::with_capacity(32 * 1024);
         text::encode(&mut out, &self.registry)?;
         Ok(out)
@@ -224,8 +203,8 @@ fn latency(family: &Family<Labels, Histogram, fn() -> Histogram>, route: Route) 
 }
 
 fn status_samples(status: &StatusAnswer) -> Vec<Sample> {
-    let gauge = |name, help, value: u64| Sample { name, help, value: value as f64 };
-    let truth = |name, help, value: bool| Sample { name, help, value: f64::from(u8::from(value)) };
+    let gauge = Sample::gauge;
+    let truth = |name, help, value: bool| Sample::gauge(name, help, u64::from(value));
     vec![
         gauge("raft_term", "Raft term", status.term),
         gauge("raft_leader_id", "Node id of the leader, 0 for none", status.leader_id.unwrap_or(0)),
@@ -242,31 +221,4 @@ fn status_samples(status: &StatusAnswer) -> Vec<Sample> {
         gauge("cluster_clock_milliseconds", "Cluster clock at the applied index", status.cluster_clock_ms),
         gauge("warnings", "Things this node is worried about", status.warnings.len() as u64),
     ]
-}
-
-/// The pulled numbers.
-#[derive(Default)]
-struct Sources {
-    list: Mutex<Vec<Box<dyn MetricsSource>>>,
-    status: Mutex<Vec<Sample>>,
-}
-
-impl fmt::Debug for Sources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sources")
-    }
-}
-
-impl Collector for Sources {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut samples = self.status.lock().clone();
-        for source in &*self.list.lock() {
-            source.sample(&mut samples);
-        }
-        for Sample { name, help, value } in samples {
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
-        }
-        Ok(())
-    }
 }

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::bootstrap::{self, Refused};
 use crate::app::maintenance::Retention;
+use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance};
 use crate::config::Config;
@@ -168,6 +169,7 @@ impl Node {
     ) -> Result<Self, ServerError> {
         let Opened { identity, space, log, machine, state } = opened;
         let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
+        let metrics = Metrics::new();
         let member = MemberRecord {
             peer_addr: config.peer_advertise.clone(),
             client_addr: config.client_advertise.clone(),
@@ -196,9 +198,17 @@ impl Node {
             clock: Clock::default(),
             peers: peers.clone(),
             self_id: config.node_id,
+            metrics: metrics.clone(),
         });
         let proposer = Proposer::start(parts.clone());
-        let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id);
+        let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
+        metrics.add_source(NodeSamples {
+            log: log.clone(),
+            state: state.clone(),
+            net: net.clone(),
+            backlog: proposer.backlog(),
+            space: space.clone(),
+        });
         let app = App::new(Inner {
             raft: raft.clone(),
             state: state.clone(),
@@ -231,7 +241,8 @@ impl Node {
         let retention =
             Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
-        let api = Api::new(app.clone(), config.api_settings(), Metrics::new());
+        tasks.spawn(count_elections(raft.clone(), metrics.clone()));
+        let api = Api::new(app.clone(), config.api_settings(), metrics);
         let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));
         Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end })
     }

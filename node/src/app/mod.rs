@@ -25,6 +25,7 @@ pub mod maintenance;
 mod peers;
 mod proposer;
 mod read_index;
+pub mod samples;
 pub mod service;
 mod status;
 pub mod transfer;
@@ -105,8 +106,6 @@ pub struct ClusterGlance {
     pub term: u64,
     /// The leader, if known.
     pub leader_id: Option<u64>,
-    /// Revision at the applied index.
-    pub revision: Revision,
 }
 
 /// The node's services. Cheap to clone.
@@ -255,14 +254,10 @@ impl App {
         &self.inner.state
     }
 
-    /// Term, leader, revision for the response headers; never blocks, a few nanoseconds.
+    /// Term and leader for the response headers; never blocks, a few nanoseconds.
     pub fn glance(&self) -> ClusterGlance {
         let leadership = self.inner.view.now();
-        ClusterGlance {
-            term: leadership.term,
-            leader_id: leadership.leader,
-            revision: self.inner.state.position().revision,
-        }
+        ClusterGlance { term: leadership.term, leader_id: leadership.leader }
     }
 
     /// Why this node should not be sent traffic, if so (cheap part of `/readyz`; the other part is a real read).

@@ -21,6 +21,7 @@ use super::clock::{Clock, wall_now};
 use super::peers::Peers;
 use super::view::View;
 use super::{AppError, Raft};
+use crate::metrics::Metrics;
 use crate::peer::message::{Fate, PeerRequest, PeerResponse};
 use quorate_store::state::StateReader;
 
@@ -86,6 +87,8 @@ pub struct ProposerParts {
     pub peers: Arc<Peers>,
     /// This node.
     pub self_id: NodeId,
+    /// What batches and forwards are counted in.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Proposer {
@@ -116,6 +119,27 @@ impl Proposer {
             }
         })?;
         Ok(Submitted { claimed, done: fate })
+    }
+}
+
+impl Proposer {
+    /// For watching the queue without keeping it open.
+    pub fn backlog(&self) -> Backlog {
+        Backlog { queue: self.queue.downgrade(), queued_bytes: self.queued_bytes.clone() }
+    }
+}
+
+/// How full the queue is.
+pub struct Backlog {
+    queue: mpsc::WeakSender<Pending>,
+    queued_bytes: Arc<AtomicUsize>,
+}
+
+impl Backlog {
+    /// Commands and their bytes that wait at the moment.
+    pub fn now(&self) -> (usize, usize) {
+        let commands = self.queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
+        (commands, self.queued_bytes.load(Ordering::Relaxed))
     }
 }
 
@@ -206,7 +230,9 @@ impl ProposerParts {
     /// Stamps and proposes one batch; for the node's own housekeeping too (an empty batch moves the clocks).
     pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<quorate_store::types::Reply>, Fate> {
         let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
+        let count = commands.len();
         let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
+        self.metrics.observe_batch(count, batch.len());
         let (responder, written) = ProgressResponder::complete_only();
         let proposal = self.raft.write(EncodedBatch(batch)).responder(responder).with_leader(leadership);
         if let Err(fatal) = proposal.await {
@@ -260,6 +286,7 @@ impl ProposerParts {
         if group.is_empty() {
             return;
         }
+        self.metrics.observe_forwarded(group.len());
         let commands = group.iter().map(|pending| pending.command.to_vec()).collect();
         let mut view = self.view.subscribe();
         let ask = self.peers.ask(leader, PeerRequest::Forward { commands }, Instant::now() + FORWARD_TRY);

@@ -41,13 +41,20 @@ struct Asker {
     view: Arc<View>,
     peers: Arc<Peers>,
     self_id: NodeId,
+    metrics: Arc<crate::metrics::Metrics>,
 }
 
 impl ReadIndex {
     /// Starts the gathering task; it ends when the last clone is dropped.
-    pub fn start(raft: Raft, view: Arc<View>, peers: Arc<Peers>, self_id: NodeId) -> Self {
+    pub fn start(
+        raft: Raft,
+        view: Arc<View>,
+        peers: Arc<Peers>,
+        self_id: NodeId,
+        metrics: Arc<crate::metrics::Metrics>,
+    ) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE_MAX);
-        let asker = Arc::new(Asker { raft, view, peers, self_id });
+        let asker = Arc::new(Asker { raft, view, peers, self_id, metrics });
         tokio::spawn(gather(waiting, asker.clone()));
         Self { queue, asker }
     }
@@ -80,6 +87,7 @@ async fn gather(mut waiting: mpsc::Receiver<oneshot::Sender<Answer>>, asker: Arc
         tokio::spawn(async move {
             let answer = asker.ask().await;
             drop(permit);
+            asker.metrics.observe_read_round(readers.len());
             for reader in readers {
                 // A reader that gave up needs no answer.
                 let _ = reader.send(answer);

@@ -26,7 +26,7 @@ use crate::metrics::ConnectionEnd;
 /// How the accept loop treats connections.
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
-    /// Most connections at a time; one more is told 503 and closed.
+    /// Most connections at a time; one more is told 429 and closed.
     pub connections_max: usize,
     /// How long a connection may be silent at first, and how long a request head may take.
     pub header_timeout: Duration,
@@ -100,8 +100,8 @@ async fn on_accept_error(error: &io::Error) {
 
 /// Tells a surplus connection why, as far as the socket takes it at once, and closes it.
 fn refuse(stream: &TcpStream) {
-    const BODY: &str = r#"{"type":"urn:quorate:error:too_many_requests","title":"Too many requests","status":503,"detail":"this node has as many connections as it may","code":"too_many_requests","applied":"no","retry":"same_request_id","request_id":""}"#;
-    let head = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\nconnection: close";
+    const BODY: &str = r#"{"type":"urn:quorate:error:too_many_requests","title":"Too many requests","status":429,"detail":"this node has as many connections as it may","code":"too_many_requests","applied":"no","retry":"same_request_id","request_id":""}"#;
+    let head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\nconnection: close";
     let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
     // A peer that cannot take a few hundred bytes gets none: this is a courtesy, the close is the message.
     let _courtesy = stream.try_write(text.as_bytes());

@@ -1,11 +1,12 @@
 //! One request on its way through the handlers.
 //!
-//! Owns its deadline and its request id. Never touches the body.
+//! Owns its deadline and its request id. Never reads the body.
 
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
 
+use super::body::BodyPlace;
 use super::error::Failure;
 use super::{Api, Backend, headers};
 
@@ -17,17 +18,26 @@ pub struct Ask<'a, B> {
     pub head: &'a Parts,
     /// When the answer has to be there.
     pub deadline: Instant,
-    /// Under which the outcome of a write is kept: the caller's, else one of our own. Random for a read.
+    /// Under which the outcome of a write is kept: the caller's, else one of our own. For a read, only to find it again.
     pub request_id: String,
     /// Whether the caller gave the id in `Idempotency-Key`.
     pub has_idempotency_key: bool,
+    /// What its body takes of the memory for all bodies.
+    pub body_place: BodyPlace<'a>,
 }
 
 impl<'a, B: Backend> Ask<'a, B> {
-    /// Starts with the default deadline and a fresh id.
+    /// Starts with the default deadline and the id of a read.
     pub fn new(api: &'a Api<B>, head: &'a Parts, started: Instant) -> Self {
         let deadline = started + api.settings.request_timeout;
-        Self { api, head, deadline, request_id: headers::fresh_id(), has_idempotency_key: false }
+        Self {
+            api,
+            head,
+            deadline,
+            request_id: headers::trace_id(),
+            has_idempotency_key: false,
+            body_place: api.bodies.place(),
+        }
     }
 
     /// Takes the deadline from `Request-Timeout`, at most the configured maximum.
@@ -39,12 +49,11 @@ impl<'a, B: Backend> Ask<'a, B> {
         Ok(())
     }
 
-    /// Takes the request id from `Idempotency-Key`, if there is one.
+    /// Takes the request id of a write from `Idempotency-Key`; without one it gets its own.
     pub fn claim_request_id(&mut self) -> Result<(), Failure> {
-        if let Some(id) = headers::idempotency_key(self.head)? {
-            self.request_id = id;
-            self.has_idempotency_key = true;
-        }
+        let given = headers::idempotency_key(self.head)?;
+        self.has_idempotency_key = given.is_some();
+        self.request_id = given.unwrap_or_else(headers::fresh_id);
         Ok(())
     }
 

@@ -52,7 +52,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn digest(&self) -> DigestAt;
     /// Where a read would be evaluated now.
     fn position(&self) -> ReadPosition;
-    /// Term, leader and revision for the headers.
+    /// Term and leader for the headers.
     fn glance(&self) -> ClusterGlance;
     /// Milliseconds since the leader was last heard.
     fn staleness_ms(&self) -> Option<u64>;

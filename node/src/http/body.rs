@@ -1,7 +1,9 @@
 //! Reading request bodies: bounded in size, bounded in time, without copies where they come in one piece.
 //!
-//! Owns the size limit, the deadline and the minimum rate of bodies. Never looks at what is in them.
+//! Owns the size limit, the bound on all bodies together, the deadline and the minimum rate of bodies. Never looks at what
+//! is in them.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -34,8 +36,62 @@ pub fn check_declared<B: Backend>(ask: &Ask<'_, B>) -> Result<(), Failure> {
     }
 }
 
-/// Collects a body of at most `bytes_max` bytes.
-pub async fn collect(settings: &ApiSettings, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
+/// The memory for the bodies of all requests in flight.
+///
+/// A body takes its place as it comes, not by what it declares: who only announces much must not keep others out.
+#[derive(Debug)]
+pub struct BodyRoom {
+    bytes_max: usize,
+    taken: AtomicUsize,
+}
+
+impl BodyRoom {
+    /// All of it free.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, taken: AtomicUsize::new(0) }
+    }
+
+    /// Bytes taken at the moment.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// A place without room yet.
+    pub fn place(&self) -> BodyPlace<'_> {
+        BodyPlace { room: self, bytes: 0 }
+    }
+}
+
+/// What one body has taken; given back when its request is answered.
+#[derive(Debug)]
+pub struct BodyPlace<'a> {
+    room: &'a BodyRoom,
+    bytes: usize,
+}
+
+impl BodyPlace<'_> {
+    fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
+        if self.room.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > self.room.bytes_max {
+            self.room.taken.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(
+                Failure::too_many("the bodies of the requests on this node take all the memory they may").closing()
+            );
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for BodyPlace<'_> {
+    fn drop(&mut self) {
+        self.room.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Collects a body of at most `bytes_max` bytes. It keeps its place in memory until the request is answered: until then
+/// there is the body, or what was made of it.
+pub async fn collect<B: Backend>(ask: &mut Ask<'_, B>, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
+    let settings = &ask.api.settings;
     let bytes_max = bytes_max.min(settings.body_bytes_max);
     if let Some(declared) = body.size_hint().exact()
         && declared > bytes_max as u64
@@ -45,6 +101,7 @@ pub async fn collect(settings: &ApiSettings, mut body: Incoming, bytes_max: usiz
     let mut lease = Lease::new(settings);
     let Some(first) = lease.next(&mut body, 0).await? else { return Ok(Bytes::new()) };
     check_size(first.len(), bytes_max)?;
+    ask.body_place.grow(first.len())?;
     if body.is_end_stream() {
         return Ok(first);
     }
@@ -53,6 +110,7 @@ pub async fn collect(settings: &ApiSettings, mut body: Incoming, bytes_max: usiz
     whole.extend_from_slice(&first);
     while let Some(chunk) = lease.next(&mut body, whole.len()).await? {
         check_size(whole.len() + chunk.len(), bytes_max)?;
+        ask.body_place.grow(chunk.len())?;
         whole.extend_from_slice(&chunk);
     }
     Ok(whole.freeze())

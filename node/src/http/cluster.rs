@@ -43,7 +43,7 @@ pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
     ))]
 pub async fn transfer_leader<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
-    let text = body::collect(&ask.api.settings, body, 4_096).await?;
+    let text = body::collect(ask, body, 4_096).await?;
     let to = if text.is_empty() { None } else { target(ask, &text)? };
     let moved = ask.api.backend.transfer_leader(to, ask.deadline).await;
     // Leadership may have moved although the answer did not come; asking again does no harm.

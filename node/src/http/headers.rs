@@ -3,6 +3,10 @@
 //! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id`, `Accept` and `Content-Type`; those of `If-Match`
 //! and `If-None-Match` are in `conditions`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -11,7 +15,7 @@ use http::{HeaderName, HeaderValue, Method, header};
 use quorate_client::api::{Applied, ErrorCode};
 
 use super::error::Failure;
-use crate::app::wall_now;
+use crate::app::{ClusterGlance, wall_now};
 use crate::limits;
 
 /// Revision at which the answer was evaluated; where it was not, the node's own.
@@ -81,6 +85,37 @@ pub fn fresh_id() -> String {
     let mut id = String::with_capacity(20);
     URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
     id
+}
+
+/// A short id for a request that keeps nothing under it: unique in this process, and most likely elsewhere.
+pub fn trace_id() -> String {
+    static PROCESS: LazyLock<[u8; 7]> = LazyLock::new(rand::random);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut bytes = [0u8; 12];
+    bytes[..7].copy_from_slice(&*PROCESS);
+    bytes[7..].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes()[3..]);
+    let mut id = String::with_capacity(16);
+    URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
+    id
+}
+
+/// Term and leader as header values. They change with elections only, and every answer carries them.
+#[derive(Debug, Default)]
+pub struct GlanceCache(ArcSwapOption<(ClusterGlance, HeaderValue, HeaderValue)>);
+
+impl GlanceCache {
+    /// The values of [`TERM`] and [`LEADER`].
+    pub fn values(&self, glance: ClusterGlance) -> (HeaderValue, HeaderValue) {
+        if let Some(cached) = &*self.0.load()
+            && cached.0 == glance
+        {
+            return (cached.1.clone(), cached.2.clone());
+        }
+        let term = HeaderValue::from(glance.term);
+        let leader = glance.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+        self.0.store(Some(Arc::new((glance, term.clone(), leader.clone()))));
+        (term, leader)
+    }
 }
 
 /// A checked or own id as a header value.
@@ -235,10 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn fresh_ids_are_short_valid_and_different() {
-        let (one, other) = (fresh_id(), fresh_id());
-        assert_eq!(one.len(), 20);
-        assert_eq!(request_id_fault(&one), None);
-        assert_ne!(one, other);
+    fn own_ids_are_short_valid_and_different() {
+        for (make, length) in [(fresh_id as fn() -> String, 20), (trace_id, 16)] {
+            let (one, other) = (make(), make());
+            assert_eq!((one.len(), request_id_fault(&one)), (length, None));
+            assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn cached_values_follow_the_leadership() {
+        let cache = GlanceCache::default();
+        for (term, leader_id, leader) in [(1, None, "none"), (2, Some(3), "3"), (2, Some(3), "3"), (4, Some(3), "3")] {
+            let (shown_term, shown_leader) = cache.values(ClusterGlance { term, leader_id });
+            assert_eq!((shown_term, shown_leader), (term.into(), HeaderValue::from_static(leader)));
+        }
     }
 }

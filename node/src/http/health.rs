@@ -51,8 +51,13 @@ pub async fn readyz<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 /// Everything that can be counted, as OpenMetrics text.
 #[utoipa::path(get, path = "/metrics", tag = "node", operation_id = "metrics",
     responses((status = 200, description = "The metrics.", body = String, content_type = "application/openmetrics-text"), Common))]
-pub fn metrics<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
-    let text = ask.api.metrics.encode(&ask.api.backend.status(), ask.api.in_flight());
+pub async fn metrics<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    let api = ask.api;
+    let (metrics, status, load) = (api.metrics.clone(), api.backend.status(), api.load());
+    let text = tokio::task::spawn_blocking(move || metrics.encode(&status, load)).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a scrape of the metrics did not end");
+        Err(std::fmt::Error)
+    });
     let kind = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     match text {
         Ok(text) => Ok(ok(kind, text)),

@@ -77,7 +77,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
     if kind == BodyKind::MergePatch {
         return Err(headers::unsupported("a merge patch is sent with PATCH; PUT takes the whole value"));
     }
-    let value = value_of(kind, body::collect(&ask.api.settings, body, VALUE_BYTES_MAX).await?)?;
+    let value = value_of(kind, body::collect(ask, body, VALUE_BYTES_MAX).await?)?;
     let (change, expect) = match condition {
         Condition::None => (Change::Upsert(value), Expect::Any),
         Condition::Absent => (Change::Insert(value), Expect::Any),
@@ -114,7 +114,7 @@ pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
     if kind == BodyKind::Bytes {
         return Err(headers::unsupported("a patch is JSON; send `Content-Type: application/merge-patch+json`"));
     }
-    let text = body::collect(&ask.api.settings, body, VALUE_BYTES_MAX).await?;
+    let text = body::collect(ask, body, VALUE_BYTES_MAX).await?;
     let patch = checked_patch(json_of(kind, &text)?, "")?;
     submit(ask, key, Change::Merge(patch.to_vec()), expect, Expiry::Keep, wish).await
 }

@@ -51,9 +51,11 @@ pub use openapi::document as openapi_document;
 pub use paths::Route;
 
 use crate::limits;
-use crate::metrics::Metrics;
+use crate::metrics::{HttpLoad, Metrics};
 use ask::Ask;
+use body::BodyRoom;
 use error::Failure;
+use headers::GlanceCache;
 
 /// The body of every answer.
 pub type Body = Full<Bytes>;
@@ -73,6 +75,8 @@ pub struct ApiSettings {
     pub request_timeout_max: Duration,
     /// Largest request body, bytes.
     pub body_bytes_max: usize,
+    /// Most bytes of all bodies together; a request that needs more is answered with 429.
+    pub bodies_bytes_max: usize,
     /// How long a body may take before its rate counts.
     pub body_timeout: Duration,
     /// Slowest body tolerated after that, bytes a second.
@@ -87,6 +91,9 @@ pub struct Api<B> {
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
+    glances: GlanceCache,
+    /// Where bodies have their place while their request is handled.
+    bodies: BodyRoom,
     /// Held by listings and counts while they scan.
     scans: Semaphore,
 }
@@ -95,12 +102,19 @@ impl<B: Backend> Api<B> {
     /// Puts the API in front of `backend`.
     pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Semaphore::new(limits::SCANS_MAX);
-        Arc::new(Self { backend, settings, metrics, in_flight: AtomicUsize::new(0), scans })
+        let bodies = BodyRoom::new(settings.bodies_bytes_max);
+        let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
+        Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
     }
 
     /// Requests being handled at the moment.
     fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// What the server holds, for the metrics.
+    fn load(&self) -> HttpLoad {
+        HttpLoad { requests: self.in_flight(), body_bytes: self.bodies.taken() }
     }
 
     /// Answers one request. Never fails: what goes wrong is a problem document.
@@ -123,11 +137,12 @@ impl<B: Backend> Api<B> {
 
     /// Adds what every response carries.
     fn finish(&self, head: &Parts, mut response: Answer, request_id: String) -> Answer {
-        let glance = self.backend.glance();
         let headers = response.headers_mut();
-        headers.entry(headers::REVISION).or_insert_with(|| HeaderValue::from(glance.revision));
-        headers.insert(headers::TERM, HeaderValue::from(glance.term));
-        let leader = glance.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+        // Whatever was evaluated has set it already.
+        let revision = || HeaderValue::from(self.backend.position().revision);
+        headers.entry(headers::REVISION).or_insert_with(revision);
+        let (term, leader) = self.glances.values(self.backend.glance());
+        headers.insert(headers::TERM, term);
         headers.insert(headers::LEADER, leader);
         headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));
         if head.method == Method::HEAD {
@@ -191,7 +206,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::TransferLeader, _) => Box::pin(cluster::transfer_leader(ask, body)).await,
         (Route::Livez, _) => Box::pin(health::livez(ask)).await,
         (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
-        (Route::Metrics, _) => health::metrics(ask),
+        (Route::Metrics, _) => Box::pin(health::metrics(ask)).await,
         (Route::Version, _) => health::version(ask),
         (Route::OpenApi, _) => openapi::get(ask),
         (Route::Unknown, _) => unreachable!("a route without methods was refused before"),

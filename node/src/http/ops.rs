@@ -42,7 +42,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     if matches!(kind, BodyKind::Bytes | BodyKind::MergePatch) {
         return Err(headers::unsupported("an operation is JSON; send `Content-Type: application/json`"));
     }
-    let body = body::collect(&ask.api.settings, body, usize::MAX).await?;
+    let body = body::collect(ask, body, usize::MAX).await?;
     let wish = OpWish::read(kv::json_of(kind, &body)?)?;
     claim_request_id(ask, wish.request_id)?;
     match wish.action {

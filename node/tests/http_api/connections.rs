@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::api::{Applied, ErrorCode, Problem};
 use tokio::net::TcpStream;
 
 use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
@@ -138,6 +138,29 @@ async fn a_body_declared_too_long_is_refused_before_it_comes() {
 }
 
 #[tokio::test]
+async fn bodies_that_take_too_much_memory_together_are_refused_and_room_is_made_again() {
+    const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
+    let mut api = api_settings();
+    api.bodies_bytes_max = 100_000;
+    let server = Server::start_with(api, serve_settings()).await;
+    let mut slow = server.connect().await;
+    slow.send_request("PUT", "/v1/kv/slow", &[OCTETS, ("Content-Length", "60000")], &[1; 59_999]).await;
+    let until = Instant::now() + PATIENCE;
+    while !server.get("/metrics").await.text().contains("quorate_http_request_bodies_bytes 59999") {
+        assert!(Instant::now() < until, "the bytes that came do not count");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let refused = server.ask("PUT", "/v1/kv/other", &[OCTETS], &[2; 60_000]).await;
+    let problem = refused.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::TooManyRequests, Applied::No));
+    assert_eq!((refused.header("retry-after"), refused.header("connection")), (Some("1"), Some("close")));
+    slow.send(&[1]).await;
+    assert_eq!(slow.response(false).await.status, 200, "what was let in goes on");
+    assert_eq!(server.ask("PUT", "/v1/kv/other", &[OCTETS], &[2; 60_000]).await.status, 200);
+    assert!(server.get("/metrics").await.text().contains("quorate_http_request_bodies_bytes 0"));
+}
+
+#[tokio::test]
 async fn nothing_can_be_smuggled_behind_a_body() {
     let server = Server::start().await;
     let second = "DELETE /v1/kv/smuggled HTTP/1.1\r\nHost: t\r\n\r\n";
@@ -191,8 +214,10 @@ async fn one_connection_too_many_is_told_and_closed_and_room_is_made_again() {
         open.push(raw);
     }
     let refused = server.connect().await.response(false).await;
-    assert_eq!((refused.status, refused.header("connection")), (503, Some("close")));
-    assert_eq!(refused.json()["code"], "too_many_requests");
+    assert_eq!((refused.status, refused.header("connection")), (429, Some("close")));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let told: Problem = serde_json::from_slice(&refused.body).expect("a problem document");
+    assert_eq!(told, Problem::new(ErrorCode::TooManyRequests, Applied::No, told.detail.clone()));
     open.clear();
     let until = Instant::now() + PATIENCE;
     loop {

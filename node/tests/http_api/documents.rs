@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use quorate_node::http::Route;
+use quorate_node::metrics::{MetricsSource, Sample, Value};
 
 use crate::raw::Server;
 
@@ -66,4 +67,57 @@ async fn metrics_count_requests_by_route_and_never_by_key() {
     assert!(!text.contains("secret-key") && !text.contains("nowhere"));
     assert!(response.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
     assert_eq!(server.get("/version").await.json()["api"], "v1");
+}
+
+struct Parts;
+
+impl MetricsSource for Parts {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        let buckets = vec![(0.001, 2), (0.5, 0), (f64::INFINITY, 1)];
+        let value = Value::Histogram { sum: 1.25, buckets };
+        out.push(Sample { name: "log_fsync_duration_seconds", help: "Time of one fsync", label: None, value });
+        for (lane, frames) in [("control", 3), ("append", 4)] {
+            out.push(Sample::counter("peer_frames_sent", "Frames", frames).labelled("lane", lane));
+        }
+        out.push(Sample::gauge("write_queue_commands", "Commands", 5));
+    }
+}
+
+#[tokio::test]
+async fn metrics_show_what_the_parts_of_the_node_count() {
+    let server = Server::start().await;
+    server.metrics.add_source(Parts);
+    server.metrics.observe_batch(3, 700);
+    server.metrics.observe_forwarded(2);
+    server.metrics.observe_read_round(9);
+    server.metrics.observe_election();
+    let text = server.get("/metrics").await.text();
+    let lines: BTreeSet<_> = text.lines().collect();
+    for line in [
+        "# TYPE quorate_batch_commands histogram",
+        "quorate_batch_commands_bucket{le=\"4.0\"} 1",
+        "quorate_batch_size_bytes_sum 700.0",
+        "quorate_forwarded_commands_total 2",
+        "quorate_read_index_rounds_total 1",
+        "quorate_read_index_reads_sum 9.0",
+        "quorate_elections_started_total 1",
+        "# TYPE quorate_log_fsync_duration_seconds histogram",
+        "quorate_log_fsync_duration_seconds_sum 1.25",
+        "quorate_log_fsync_duration_seconds_count 3",
+        "quorate_log_fsync_duration_seconds_bucket{le=\"0.5\"} 2",
+        "quorate_log_fsync_duration_seconds_bucket{le=\"+Inf\"} 3",
+        "# TYPE quorate_peer_frames_sent counter",
+        "quorate_peer_frames_sent_total{lane=\"control\"} 3",
+        "quorate_peer_frames_sent_total{lane=\"append\"} 4",
+        "# TYPE quorate_write_queue_commands gauge",
+        "quorate_write_queue_commands 5.0",
+    ] {
+        assert!(lines.contains(line), "{line} is missing in\n{text}");
+    }
+    let resident = text.lines().find_map(|line| line.strip_prefix("quorate_process_resident_memory_bytes "));
+    assert!(resident.is_some_and(|bytes| bytes.parse::<f64>().is_ok_and(|bytes| bytes > 1e6)), "{resident:?}");
+    // Each name is described once, as one kind of number.
+    let described: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
+    let names: BTreeSet<_> = described.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!(described.len(), names.len());
 }

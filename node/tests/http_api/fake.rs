@@ -283,7 +283,7 @@ impl Backend for Fake {
     }
 
     fn glance(&self) -> ClusterGlance {
-        self.with(|state| ClusterGlance { term: 7, leader_id: Some(2), revision: state.revision })
+        ClusterGlance { term: 7, leader_id: Some(2) }
     }
 
     fn staleness_ms(&self) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! A served fake, and an HTTP/1.1 client that sends exactly the bytes it is given.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_client::api::Problem;
@@ -19,6 +20,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Server {
     pub addr: SocketAddr,
     pub backend: Fake,
+    pub metrics: Arc<Metrics>,
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
 }
@@ -29,6 +31,7 @@ pub fn api_settings() -> ApiSettings {
         request_timeout: Duration::from_secs(10),
         request_timeout_max: Duration::from_secs(60),
         body_bytes_max: 2 * 1024 * 1024 + 64 * 1024,
+        bodies_bytes_max: 16 * 1024 * 1024,
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
         requests_in_flight_max: 100,
@@ -55,9 +58,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
-        let api = Api::new(backend.clone(), api, Metrics::new());
+        let metrics = Metrics::new();
+        let api = Api::new(backend.clone(), api, metrics.clone());
         let task = tokio::spawn(serve(listener, api, settings, stop.clone()));
-        Self { addr, backend, stop, task }
+        Self { addr, backend, metrics, stop, task }
     }
 
     pub async fn connect(&self) -> Raw {

@@ -8,7 +8,7 @@ use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
-use crate::keyspace::{deadline, entry, family, family_range, history};
+use crate::keyspace::{deadline, entry, history};
 use crate::limits;
 use crate::types::{Key, Maintenance, Outcome, Revision};
 
@@ -62,7 +62,9 @@ impl<V: View> Applier<'_, V> {
         if target <= self.vars.oldest_revision {
             return Ok(maintained(0, false));
         }
-        let (mut start, _) = family_range(family::AUDIT);
+        // Every group that remains ends after the oldest revision. A scan from the head of the family would walk the
+        // tombstones of all that was dropped before.
+        let mut start = audit::row_key(self.vars.oldest_revision.saturating_add(1), 0);
         let end = audit::row_key(target.saturating_add(1), 0);
         let (mut groups, mut rows) = (0, 0);
         loop {
@@ -104,9 +106,8 @@ impl<V: View> Applier<'_, V> {
             }
         }
         self.overlay.delete_known(row_key.to_vec(), hasher.hash(row_key, row))?;
-        if last_revision > self.vars.oldest_revision {
-            self.vars.oldest_revision = last_revision;
-        }
+        let oldest = std::mem::replace(&mut self.vars.oldest_revision, last_revision);
+        assert!(last_revision > oldest, "a group of revision {last_revision} dropped after revision {oldest}");
         Ok(rows)
     }
 }

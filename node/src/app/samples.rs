@@ -1,0 +1,117 @@
+//! The numbers of the node's parts that are asked for at each scrape of the metrics.
+//!
+//! Owns their names. Never holds what would keep a part alive beyond its own end, but for the two stores, which close by
+//! themselves.
+
+use std::sync::Arc;
+
+use openraft::ServerState;
+use openraft::async_runtime::WatchReceiver;
+use quorate_store::log::{FSYNC_BUCKETS_MICROS, LogStats, LogStore};
+use quorate_store::space::SpaceGuard;
+use quorate_store::state::{StateReader, StateStats};
+
+use super::Raft;
+use super::proposer::Backlog;
+use crate::metrics::{Metrics, MetricsSource, Sample, Value};
+use crate::peer::PeerNet;
+use crate::peer::counters::{LaneCounts, PeerCounters};
+
+/// Where the numbers come from.
+pub struct NodeSamples {
+    /// The log.
+    pub log: LogStore,
+    /// The state.
+    pub state: StateReader,
+    /// The transport.
+    pub net: PeerNet,
+    /// Writes that wait for a group.
+    pub backlog: Backlog,
+    /// The data disk.
+    pub space: Arc<SpaceGuard>,
+}
+
+impl MetricsSource for NodeSamples {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        log_samples(&self.log.stats(), out);
+        match self.state.stats() {
+            Ok(stats) => state_samples(&stats, out),
+            Err(fault) => tracing::warn!(%fault, "the state has no numbers for the metrics"),
+        }
+        let (commands, bytes) = self.backlog.now();
+        out.push(Sample::gauge("write_queue_commands", "Commands that wait for a group", commands as u64));
+        out.push(Sample::gauge("write_queue_bytes", "Bytes of the commands that wait for a group", bytes as u64));
+        out.push(Sample::gauge("disk_free_bytes", "Free bytes on the data disk", self.space.free()));
+        peer_samples(&self.net.counters(), out);
+    }
+}
+
+fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
+    let seconds = |micros: u64| micros as f64 / 1e6;
+    let bounds = FSYNC_BUCKETS_MICROS.into_iter().map(seconds).chain([f64::INFINITY]);
+    out.push(Sample {
+        name: "log_fsync_duration_seconds",
+        help: "Time of one fsync of the log",
+        label: None,
+        value: Value::Histogram {
+            sum: seconds(stats.fsync_micros_total),
+            buckets: bounds.zip(stats.fsync_buckets).collect(),
+        },
+    });
+    out.push(Sample::counter("log_groups", "Groups of log operations that shared one write and sync", stats.groups));
+    out.push(Sample::counter("log_entries", "Entries appended to the log", stats.entries));
+    out.push(Sample::counter("log_written_bytes", "Bytes the log gave to its database", stats.bytes));
+    out.push(Sample::gauge("log_tail_bytes", "Memory of the newest log entries", stats.tail_bytes));
+}
+
+fn state_samples(stats: &StateStats, out: &mut Vec<Sample>) {
+    out.extend([
+        Sample::gauge("state_durable_index", "Applied index that would survive a crash", stats.durable_index),
+        Sample::gauge("state_rows_estimate", "Rows of all kinds, by estimate", stats.rows_estimate),
+        Sample::gauge("state_memtable_bytes", "Bytes of all memtables", stats.memtable_bytes),
+        Sample::gauge("state_table_bytes", "Bytes of the live table files", stats.table_bytes),
+        Sample::gauge("state_block_cache_bytes", "Bytes of blocks in memory", stats.block_cache_bytes),
+        Sample::gauge("state_compaction_debt_bytes", "Bytes that compaction lags behind", stats.compaction_debt_bytes),
+        Sample::gauge("state_snapshot_bytes", "Bytes of the current snapshot", stats.snapshot_bytes),
+        Sample::gauge("state_watched_keys", "Keys somebody waits on", stats.watched_keys),
+    ]);
+}
+
+fn peer_samples(counters: &PeerCounters, out: &mut Vec<Sample>) {
+    type Count = fn(&LaneCounts) -> u64;
+    let counts: [(&str, &str, Count); 8] = [
+        ("peer_sent_bytes", "Bytes sent to peers", |lane| lane.bytes_sent),
+        ("peer_received_bytes", "Bytes received from peers", |lane| lane.bytes_received),
+        ("peer_frames_sent", "Frames sent to peers", |lane| lane.frames_sent),
+        ("peer_frames_received", "Frames received from peers", |lane| lane.frames_received),
+        ("peer_connects", "Connections established to peers", |lane| lane.connects),
+        ("peer_connect_failures", "Connections to peers that failed", |lane| lane.connect_failures),
+        ("peer_accepted", "Connections of peers that passed the handshake", |lane| lane.accepted),
+        ("peer_refused", "Connections of peers that were refused", |lane| lane.refused),
+    ];
+    for (name, help, count) in counts {
+        let of_lanes = counters.lanes.iter().map(|(lane, counts)| (lane.name(), count(counts)));
+        out.extend(of_lanes.map(|(lane, value)| Sample::counter(name, help, value).labelled("lane", lane)));
+    }
+}
+
+/// Counts the terms in which this node stood for election, until openraft stops. A candidate that wins at once may only be
+/// seen as the leader it became, so both count.
+pub async fn count_elections(raft: Raft, metrics: Arc<Metrics>) {
+    let mut server = raft.server_metrics();
+    let mut counted = None;
+    loop {
+        let (term, stood) = {
+            let current = server.borrow_watched();
+            let stood = matches!(current.state, ServerState::Candidate | ServerState::Leader);
+            (current.vote.leader_id.term, stood)
+        };
+        if stood && counted != Some(term) {
+            counted = Some(term);
+            metrics.observe_election();
+        }
+        if server.changed().await.is_err() {
+            return;
+        }
+    }
+}
