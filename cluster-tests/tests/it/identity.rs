@@ -24,11 +24,8 @@ async fn refused(cluster: &mut Cluster, id: u64, words: &str) {
         }
         let warnings = cluster.status(id).await.map(|status| status.warnings.join("; ")).unwrap_or_default();
         let log = cluster.log_text(id);
-        if log.contains(words) || warnings.contains(words) {
-            Ok(warnings)
-        } else {
-            Err(format!("warnings: {warnings}"))
-        }
+        let said = log.lines().chain([warnings.as_str()]).find(|said| said.contains(words));
+        said.map(str::to_owned).ok_or_else(|| format!("warnings: {warnings}"))
     })
     .await;
     println!("node {id} was refused: {reason}");
