@@ -8,10 +8,11 @@ use bytes::Bytes;
 use machine_support::model::Model;
 use machine_support::{Store, batch};
 use proptest::prelude::*;
+use quorate_store::keyspace::family;
 use quorate_store::machine::{self, Vars};
 use quorate_store::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply, RequestId, Value,
-    WriteOp,
+    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply, RequestId, Shown,
+    Value, WriteOp,
 };
 use quorate_store::{codec, limits};
 
@@ -232,6 +233,32 @@ fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
     }
     assert_eq!(dropped, [step(2, false), step(0, false), step(0, false)]);
     assert!(store.view.0.is_empty(), "{:?}", store.view.0.keys().next());
+}
+
+#[test]
+fn what_is_kept_of_a_large_entry_is_small() {
+    let large = Value { kind: ContentKind::Json, data: vec![b'1'; 1 << 20] };
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[write(b"a", Change::Upsert(large.clone()))])]).unwrap();
+    let mut refused = write(b"a", Change::Insert(large.clone()));
+    refused.request_id = Some(RequestId("refused".into()));
+    let mut written = write(b"a", Change::Remove);
+    written.request_id = Some(RequestId("written".into()));
+    if let Action::Write(op) = &mut written.action {
+        op.return_previous = true;
+    }
+    let commands = [refused, written];
+    let (first, _) = store.apply(&[batch(1, &commands)]).unwrap();
+    for (_, row) in store.rows(family::REQUEST) {
+        assert!(row.len() < 64, "{} bytes", row.len());
+    }
+    // Yet a retry is answered in full.
+    let (again, _) = store.apply(&[batch(1, &commands)]).unwrap();
+    for (first, again) in first[0].iter().zip(&again[0]) {
+        assert_eq!(again, &Reply { replayed: true, ..first.clone() });
+        assert_eq!(again.outcome.shown().map(Shown::value_bytes), Some(large.data.len()));
+    }
+    store.check();
 }
 
 fn write(key: &[u8], change: Change) -> Command {

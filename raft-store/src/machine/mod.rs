@@ -97,7 +97,7 @@ impl<'v, V: View> Applier<'v, V> {
         let id = id.clone();
         let fingerprint = requests::fingerprint_of(encoded);
         match self.kept_reply(&id)? {
-            Some(kept) if kept.fingerprint == fingerprint => Ok(Reply { replayed: true, ..kept.reply }),
+            Some(kept) if kept.fingerprint == fingerprint => self.replay(&command.action, kept.reply),
             Some(_) => {
                 let key = match command.action {
                     Action::Write(op) => Some(op.key),

@@ -11,7 +11,7 @@ use crate::keyspace::entry::EntryRow;
 use crate::keyspace::{deadline, entry, history};
 use crate::limits;
 use crate::types::{
-    Change, ClusterMillis, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, WriteOp,
+    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, Shown, WriteOp,
     Written,
 };
 
@@ -20,7 +20,7 @@ struct Planned {
     /// The row after it; `None` removes the key.
     row: Option<Vec<u8>>,
     meta: Option<EntryMeta>,
-    previous: Option<Entry>,
+    previous: Option<Shown>,
 }
 
 impl<V: View> Applier<'_, V> {
@@ -142,7 +142,7 @@ fn plan(
         Ok(value) => value,
         Err(rejection) => return Ok(Err(rejection)),
     };
-    let previous = current.filter(|_| op.return_previous).map(EntryRow::to_entry);
+    let previous = current.filter(|_| op.return_previous).map(EntryRow::to_shown);
     let Some((kind, data)) = value else {
         return Ok(Ok(Planned { row: None, meta: None, previous }));
     };
@@ -192,12 +192,12 @@ fn check_condition(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejec
         };
     };
     match op.expect {
-        Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_entry() }),
+        Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
         Expect::Cas(expected) if expected != row.meta.cas => {
-            Err(Rejection::CasMismatch { expected, current: Some(row.to_entry()) })
+            Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })
         }
         Expect::Any | Expect::Present | Expect::Cas(_) => match op.change {
-            Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_entry() }),
+            Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
             _ => Ok(()),
         },
     }
@@ -220,10 +220,10 @@ fn new_value<'a>(op: &'a WriteOp, current: Option<&EntryRow<'a>>) -> Result<NewV
 
 fn merged(patch: &[u8], row: &EntryRow) -> Result<Vec<u8>, Rejection> {
     if row.kind != ContentKind::Json {
-        return Err(Rejection::NotADocument { current: row.to_entry() });
+        return Err(Rejection::NotADocument { current: row.to_shown() });
     }
     let data = merge_patch(row.data, patch).map_err(|error| match error {
-        MergeError::NotADocument => Rejection::NotADocument { current: row.to_entry() },
+        MergeError::NotADocument => Rejection::NotADocument { current: row.to_shown() },
         MergeError::BadPatch => Rejection::Unsupported("the merge patch is not a JSON object, or too deep".into()),
     })?;
     check_size(&data)?;
