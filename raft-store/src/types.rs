@@ -353,6 +353,9 @@ pub enum Outcome {
         /// Whether the same command would find more to do.
         more: bool,
     },
+    /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
+    /// kept of it, so it may be proposed again, as if it had never been.
+    Deferred,
 }
 
 impl Outcome {
@@ -368,7 +371,8 @@ impl Outcome {
                 | Rejection::RequestIdReused
                 | Rejection::Unsupported(_),
             )
-            | Self::Maintained { .. } => None,
+            | Self::Maintained { .. }
+            | Self::Deferred => None,
         }
     }
 
@@ -385,7 +389,7 @@ impl Outcome {
             Self::Rejected(Rejection::NotADocument { .. }) => {
                 Self::Rejected(Rejection::NotADocument { current: shown })
             }
-            Self::Rejected(_) | Self::Maintained { .. } => panic!("{self:?} shows no entry"),
+            Self::Rejected(_) | Self::Maintained { .. } | Self::Deferred => panic!("{self:?} shows no entry"),
         }
     }
 }

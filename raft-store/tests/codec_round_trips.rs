@@ -94,6 +94,7 @@ fn replies() -> impl Strategy<Value = Reply> {
             .prop_map(|(meta, previous)| Outcome::Written(Written { meta, previous })),
         rejection.prop_map(Outcome::Rejected),
         any::<(u32, bool)>().prop_map(|(removed, more)| Outcome::Maintained { removed, more }),
+        Just(Outcome::Deferred),
     ];
     (any::<(u64, u64, u64, bool)>(), outcome).prop_map(|((index, revision, clock, replayed), outcome)| Reply {
         index,

@@ -78,7 +78,9 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn keep_reply(&mut self, id: &str, fingerprint: u64, reply: &Reply) -> Result<(), Fault> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
         let row_key = request::row_key(bucket::at(self.vars.clock), id);
-        self.overlay.insert_new(row_key, request::encode(fingerprint, reply)).map(|_| ())
+        let row = request::encode(fingerprint, reply);
+        self.take_bytes(row.len());
+        self.overlay.insert_new(row_key, row).map(|_| ())
     }
 
     /// Drops the buckets that are no longer live at the clock of `vars`, which was `before`.

@@ -29,9 +29,9 @@ impl<V: View> Applier<'_, V> {
         let row_key = entry::row_key(op.key.as_bytes());
         let clock = self.vars.clock;
         let revision = self.vars.revision;
-        let stored = match self.overlay.get(&row_key)? {
-            None => None,
-            Some(row) => Some(decode_current(&row_key, row, revision)?),
+        let (stored, read) = match self.overlay.get(&row_key)? {
+            None => (None, 0),
+            Some(row) => (Some(decode_current(&row_key, row, revision)?), row.len()),
         };
         let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
         let current = stored.filter(|row| !row.is_expired_at(clock));
@@ -39,7 +39,9 @@ impl<V: View> Applier<'_, V> {
         // An expired entry that is written over is buried first, in a revision of its own.
         let revision = successor(revision)?;
         let revision = if expired.is_some() { successor(revision)? } else { revision };
-        let planned = match plan(&op, current.as_ref(), revision, clock)? {
+        let planned = plan(&op, current.as_ref(), revision, clock)?;
+        self.take_bytes(read);
+        let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
                 self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused((&rejection).into()));
@@ -75,11 +77,13 @@ impl<V: View> Applier<'_, V> {
         let key = key.as_bytes();
         self.vars.revision = successor(self.vars.revision)?;
         let removed = row.is_none();
+        self.take_bytes(row.as_ref().map_or(0, Vec::len));
         let old_row = self.overlay.replace(&entry::row_key(key), row)?;
         let superseded = match (old_row, before) {
             (None, None) => None,
             (Some(old_row), Some(before)) => {
                 let revision = before.mod_revision;
+                self.take_bytes(old_row.len());
                 let row_hash = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
                 Some(Superseded { revision, row_hash })
             }

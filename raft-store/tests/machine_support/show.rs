@@ -27,6 +27,7 @@ fn outcome(outcome: &Outcome) -> String {
             text
         }
         Outcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+        Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
 }
