@@ -128,13 +128,17 @@ impl NetBackoff<TypeConfig> for RaftClient {
 impl NetStreamAppend<TypeConfig> for RaftClient {
     fn stream_append<'s, S>(
         &'s mut self,
-        input: S,
+        mut input: S,
         _option: RPCOption,
     ) -> BoxFuture<'s, Result<BoxStream<'s, Appended>, RpcError>>
     where
         S: Stream<Item = AppendEntriesRequest<TypeConfig>> + OptionalSend + Unpin + 'static,
     {
         Box::pin(async move {
+            // openraft waits out its backoff inside the input: failing before something was taken from it would have
+            // it try a dead peer again at once, thousands of times a second.
+            let Some(first) = input.next().await else { return Ok(stream::empty().boxed()) };
+            let input = stream::iter([first]).chain(input);
             // The option's time to live is one heartbeat: too short for log entries, see `append_deadline`.
             let deadline = self.net.inner.timings.append_deadline();
             let connection = self.connect(self.append_lane, Instant::now() + deadline).await?;

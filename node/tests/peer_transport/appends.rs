@@ -218,6 +218,22 @@ async fn a_broken_connection_is_a_network_error_and_a_dead_peer_unreachable() {
     assert!(matches!(dead, Some(RPCError::Unreachable(_))), "{dead:?}");
 }
 
+/// openraft sleeps out its backoff where the input is asked for the next request. A client that fails before it asks
+/// makes openraft try a dead peer again without any pause.
+#[tokio::test]
+async fn a_dead_peer_is_only_reported_after_a_request_was_taken() {
+    let (one, two) = (node(1).await, node(2).await);
+    let mut client = append_client(&one, &two).await;
+    two.stop().await;
+    let (hand_out, waiting) = tokio::sync::oneshot::channel();
+    let input = Box::pin(stream::once(async { waiting.await.expect("a request is handed out") }));
+    let mut opening = client.stream_append(input, option());
+    assert!(timeout(Duration::from_millis(100), &mut opening).await.is_err(), "failed without asking for a request");
+    hand_out.send(request(10, 11, 10)).expect("the stream waits for a request");
+    let dead = opening.await.err();
+    assert!(matches!(dead, Some(RPCError::Unreachable(_))), "{dead:?}");
+}
+
 #[tokio::test]
 async fn a_peer_without_raft_and_this_node_itself_are_unreachable() {
     let one = node(1).await;
