@@ -6,7 +6,7 @@
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::types::{Batch, Command};
+use crate::types::{Action, Batch, Command};
 
 /// Leads every record written by this build.
 pub const FORMAT_VERSION: u8 = 1;
@@ -41,7 +41,12 @@ pub enum CodecError {
 
 /// Encodes any record with the version byte in front.
 pub fn encode<T: bincode::Encode>(record: &T) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(64);
+    encode_sized(record, 64)
+}
+
+/// [`encode`] for a record that takes about so many bytes: where that holds, in one allocation.
+pub fn encode_sized<T: bincode::Encode>(record: &T, bytes_expected: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(bytes_expected);
     encode_into(record, &mut bytes);
     bytes
 }
@@ -69,7 +74,13 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
 
 /// Encodes one command, once, on the node that took it from the client; it stays in this form until apply.
 pub fn encode_command(command: &Command) -> Bytes {
-    Bytes::from(encode(command))
+    let id = command.request_id.as_ref().map_or(0, |id| id.0.len());
+    let op = match &command.action {
+        Action::Write(op) => op.key.as_bytes().len() + op.change.data().len(),
+        Action::Maintain(_) => 0,
+    };
+    // The rest, numbers and lengths, takes at most 9 bytes each.
+    Bytes::from(encode_sized(command, 64 + id + command.principal.len() + op))
 }
 
 /// Reverses [`encode_command`].

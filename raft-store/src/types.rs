@@ -215,6 +215,17 @@ pub enum Change {
     Touch,
 }
 
+impl Change {
+    /// The bytes of the value or patch that it brings.
+    pub fn data(&self) -> &[u8] {
+        match self {
+            Self::Insert(value) | Self::Upsert(value) | Self::Replace(value) => &value.data,
+            Self::Merge(patch) => patch,
+            Self::Remove | Self::Touch => &[],
+        }
+    }
+}
+
 /// What a write does to the expiry of its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Expiry {

@@ -22,6 +22,9 @@ pub struct KeptReply {
     pub reply: Reply,
 }
 
+/// Of nearly all rows: numbers of at most 9 bytes, and no value.
+const ROW_BYTES: usize = 128;
+
 /// The row key of a request id in one bucket.
 pub fn row_key(bucket: u64, id: &str) -> Vec<u8> {
     let mut row_key = Vec::with_capacity(9 + id.len());
@@ -40,5 +43,5 @@ pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str), CodecError> {
 
 /// Encodes the row of an answer as it was given; leaves the value out.
 pub fn encode(fingerprint: u64, reply: &Reply) -> Vec<u8> {
-    codec::encode(&KeptReply { fingerprint, reply: reply.to_bare() })
+    codec::encode_sized(&KeptReply { fingerprint, reply: reply.to_bare() }, ROW_BYTES)
 }

@@ -55,7 +55,7 @@ impl<V: View> Applier<'_, V> {
             return Err(Fault::Invariant(format!("deadline {deadline} for entry {row_key} with {meta:?}")));
         }
         let key = Key::new(key).map_err(|error| damaged(codec::CodecError::Malformed(error.to_string())))?;
-        self.bury(key, &meta)
+        self.bury(key, &row_key, &meta)
     }
 
     /// Drops audit groups from the oldest on, each with the versions that it superseded. A group goes as a whole, and

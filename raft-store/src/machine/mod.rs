@@ -181,7 +181,7 @@ impl<'v, V: View> Applier<'v, V> {
         } else {
             refusals::row_key(bucket::at(self.vars.clock), self.index)
         };
-        self.overlay.insert_new(row_key, codec::encode(&group))?;
+        self.overlay.insert_new(row_key, audit::encode(&group))?;
         for line in group.lines {
             if let (AuditEffect::Changed { .. }, Some(key)) = (line.effect, line.key) {
                 self.changed.push((key, line.revision));

@@ -46,13 +46,12 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Reads a row and keeps it at hand, because it is likely to be written next.
     pub(super) fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
-        let slot = match self.slots.entry(key.to_vec()) {
-            btree_map::Entry::Occupied(slot) => slot.into_mut(),
-            btree_map::Entry::Vacant(slot) => {
-                let row = load(self.view, &self.dropped, key)?;
-                slot.insert(Slot { row, state: SlotState::Read })
-            }
-        };
+        // Looked up twice where it is there: that costs less than a copy of the key each time.
+        if self.slots.contains_key(key) {
+            return Ok(self.slots.get(key).and_then(|slot| slot.row.as_deref()));
+        }
+        let row = load(self.view, &self.dropped, key)?;
+        let slot = self.slots.entry(key.to_vec()).or_insert(Slot { row, state: SlotState::Read });
         Ok(slot.row.as_deref())
     }
 
@@ -66,10 +65,13 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Writes or deletes a row and gives it as it was.
     pub(super) fn replace(&mut self, key: &[u8], row: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Fault> {
-        if !self.slots.contains_key(key) {
-            self.get(key)?;
-        }
-        let slot = self.slots.get_mut(key).expect("it was just read");
+        let Some(slot) = self.slots.get_mut(key) else {
+            let old = load(self.view, &self.dropped, key)?;
+            let original = old.as_ref().map(|old| self.hasher.hash(key, old));
+            let state = SlotState::Written { original, current: None };
+            self.slots.insert(key.to_vec(), Slot { row, state });
+            return Ok(old);
+        };
         let original = match (&slot.state, &slot.row) {
             (SlotState::Read, Some(old)) => Some(self.hasher.hash(key, old)),
             (SlotState::Read, None) => None,

@@ -49,27 +49,28 @@ impl<V: View> Applier<'_, V> {
             }
         };
         if let Some(meta) = expired {
-            self.bury(op.key.clone(), &meta)?;
+            self.bury(op.key.clone(), &row_key, &meta)?;
         }
         let removed = planned.meta.is_none();
-        let previous = self.supersede(&op.key, before.as_ref(), planned.row, planned.meta.as_ref())?;
+        let previous = self.supersede(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
         self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Changed { previous, removed });
         Ok(Outcome::Written(Written { meta: planned.meta, previous: planned.previous }))
     }
 
-    /// Removes an entry that is past its deadline; `meta` is its own.
-    pub(super) fn bury(&mut self, key: Key, meta: &EntryMeta) -> Result<(), Fault> {
-        let previous = self.supersede(&key, Some(meta), None, None)?;
+    /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
+    pub(super) fn bury(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
+        let previous = self.supersede(&key, row_key, Some(meta), None, None)?;
         self.record(AuditOp::Expire, Some(key), Asker::default(), AuditEffect::Changed { previous, removed: true });
         Ok(())
     }
 
     /// Takes the next revision and puts `row` in place of the current version, which `before` is the meta of and which
-    /// moves to the history. Keeps the deadlines in step.
+    /// moves to the history. Keeps the deadlines in step. `row_key` is that of the key's entry.
     fn supersede(
         &mut self,
         key: &Key,
+        row_key: &[u8],
         before: Option<&EntryMeta>,
         row: Option<Vec<u8>>,
         after: Option<&EntryMeta>,
@@ -78,7 +79,7 @@ impl<V: View> Applier<'_, V> {
         self.vars.revision = successor(self.vars.revision)?;
         let removed = row.is_none();
         self.take_bytes(row.as_ref().map_or(0, Vec::len));
-        let old_row = self.overlay.replace(&entry::row_key(key), row)?;
+        let old_row = self.overlay.replace(row_key, row)?;
         let superseded = match (old_row, before) {
             (None, None) => None,
             (Some(old_row), Some(before)) => {
