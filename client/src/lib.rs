@@ -29,6 +29,9 @@
 //! `request` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod api;
 mod client;
 mod cluster;

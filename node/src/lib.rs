@@ -1,5 +1,10 @@
 //! The Quorate server. `ARCHITECTURE.md` at the root of the repository has the whole picture.
 
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+// A server says things through its log.
+#![warn(clippy::print_stdout)]
+
 pub mod config;
 pub mod limits;
 

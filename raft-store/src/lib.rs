@@ -1,6 +1,11 @@
 //! Quorate's storage: a deterministic state machine, the RocksDB databases under it, and the openraft adapters
 //! around it. `ARCHITECTURE.md` at the root of the repository has the whole picture.
 
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+// A server says things through its log.
+#![warn(clippy::print_stdout)]
+
 pub mod codec;
 pub mod limits;
 pub mod types;

@@ -139,6 +139,52 @@ impl Entry {
     }
 }
 
+/// An entry as an answer shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Shown {
+    /// With its value.
+    Whole(Entry),
+    /// Without: the form that is kept for retries, so that a crowd of refusals does not fill the disk with copies of
+    /// one value. A retry is answered with the value again, unless that version was compacted since.
+    Bare {
+        /// Revisions, token, expiry.
+        meta: EntryMeta,
+        /// How its value was to be read.
+        kind: ContentKind,
+    },
+}
+
+impl Shown {
+    /// Revisions, token, expiry; known in any form.
+    pub fn meta(&self) -> &EntryMeta {
+        match self {
+            Self::Whole(entry) => &entry.meta,
+            Self::Bare { meta, .. } => meta,
+        }
+    }
+
+    /// The entry, where the answer has its value.
+    pub fn entry(&self) -> Option<&Entry> {
+        match self {
+            Self::Whole(entry) => Some(entry),
+            Self::Bare { .. } => None,
+        }
+    }
+
+    /// Bytes of the value that the answer carries.
+    pub fn value_bytes(&self) -> usize {
+        self.entry().map_or(0, |entry| entry.value.data.len())
+    }
+
+    /// Without the value.
+    pub fn to_bare(&self) -> Self {
+        match self {
+            Self::Whole(entry) => Self::Bare { meta: entry.meta, kind: entry.value.kind },
+            Self::Bare { meta, kind } => Self::Bare { meta: *meta, kind: *kind },
+        }
+    }
+}
+
 /// What must hold of the current entry for a write to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Expect {
@@ -255,7 +301,7 @@ pub struct Written {
     /// The entry after the write; `None` once it is removed.
     pub meta: Option<EntryMeta>,
     /// The entry before the write, where the command asked for it and there was one.
-    pub previous: Option<Entry>,
+    pub previous: Option<Shown>,
 }
 
 /// Why a command had no effect. Every one of these is definite, the same on every node, and kept for retries.
@@ -264,7 +310,7 @@ pub enum Rejection {
     /// Insert (or [`Expect::Absent`]) on a key that exists.
     AlreadyExists {
         /// The entry as it is.
-        current: Entry,
+        current: Shown,
     },
     /// Replace, merge, remove, touch or [`Expect::Present`] on a key that does not exist.
     NotFound,
@@ -273,12 +319,12 @@ pub enum Rejection {
         /// The token that the command expected.
         expected: u64,
         /// The entry as it is, if any.
-        current: Option<Entry>,
+        current: Option<Shown>,
     },
     /// A merge patch on a value that is not a JSON object.
     NotADocument {
         /// The entry as it is.
-        current: Entry,
+        current: Shown,
     },
     /// The value after a merge patch would exceed [`limits::VALUE_BYTES_MAX`].
     TooLarge {
@@ -307,9 +353,48 @@ pub enum Outcome {
         /// Whether the same command would find more to do.
         more: bool,
     },
+    /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
+    /// kept of it, so it may be proposed again, as if it had never been.
+    Deferred,
 }
 
-/// The answer to one command. Also what the request table keeps.
+impl Outcome {
+    /// The entry that it shows, if it shows one.
+    pub fn shown(&self) -> Option<&Shown> {
+        match self {
+            Self::Written(Written { previous: shown, .. })
+            | Self::Rejected(Rejection::CasMismatch { current: shown, .. }) => shown.as_ref(),
+            Self::Rejected(Rejection::AlreadyExists { current } | Rejection::NotADocument { current }) => Some(current),
+            Self::Rejected(
+                Rejection::NotFound
+                | Rejection::TooLarge { .. }
+                | Rejection::RequestIdReused
+                | Rejection::Unsupported(_),
+            )
+            | Self::Maintained { .. }
+            | Self::Deferred => None,
+        }
+    }
+
+    /// The same with another entry in place of [`Self::shown`]. Only for an outcome that shows one.
+    pub(crate) fn showing(&self, shown: Shown) -> Self {
+        match self {
+            Self::Written(Written { meta, .. }) => Self::Written(Written { meta: *meta, previous: Some(shown) }),
+            Self::Rejected(Rejection::CasMismatch { expected, .. }) => {
+                Self::Rejected(Rejection::CasMismatch { expected: *expected, current: Some(shown) })
+            }
+            Self::Rejected(Rejection::AlreadyExists { .. }) => {
+                Self::Rejected(Rejection::AlreadyExists { current: shown })
+            }
+            Self::Rejected(Rejection::NotADocument { .. }) => {
+                Self::Rejected(Rejection::NotADocument { current: shown })
+            }
+            Self::Rejected(_) | Self::Maintained { .. } | Self::Deferred => panic!("{self:?} shows no entry"),
+        }
+    }
+}
+
+/// The answer to one command. Without the value of the entry it shows, also what the request table keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Reply {
     /// Log index of the Raft entry that decided it.
@@ -322,4 +407,15 @@ pub struct Reply {
     pub replayed: bool,
     /// What happened.
     pub outcome: Outcome,
+}
+
+impl Reply {
+    /// A copy without the value of the entry that it shows.
+    pub fn to_bare(&self) -> Self {
+        let outcome = match self.outcome.shown() {
+            Some(shown) => self.outcome.showing(shown.to_bare()),
+            None => self.outcome.clone(),
+        };
+        Self { outcome, ..*self }
+    }
 }

@@ -45,6 +45,13 @@ fn entries() -> impl Strategy<Value = Entry> {
     (metas(), values()).prop_map(|(meta, value)| Entry { meta, value })
 }
 
+fn shown() -> impl Strategy<Value = Shown> {
+    (entries(), any::<bool>()).prop_map(|(entry, bare)| {
+        let whole = Shown::Whole(entry);
+        if bare { whole.to_bare() } else { whole }
+    })
+}
+
 fn ids() -> impl Strategy<Value = RequestId> {
     "[ -~]{1,40}".prop_map(RequestId)
 }
@@ -73,20 +80,21 @@ fn commands() -> impl Strategy<Value = Command> {
 
 fn replies() -> impl Strategy<Value = Reply> {
     let rejection = prop_oneof![
-        entries().prop_map(|current| Rejection::AlreadyExists { current }),
+        shown().prop_map(|current| Rejection::AlreadyExists { current }),
         Just(Rejection::NotFound),
-        (any::<u64>(), option::of(entries()))
+        (any::<u64>(), option::of(shown()))
             .prop_map(|(expected, current)| Rejection::CasMismatch { expected, current }),
-        entries().prop_map(|current| Rejection::NotADocument { current }),
+        shown().prop_map(|current| Rejection::NotADocument { current }),
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         Just(Rejection::RequestIdReused),
         ".{0,20}".prop_map(Rejection::Unsupported),
     ];
     let outcome = prop_oneof![
-        (option::of(metas()), option::of(entries()))
+        (option::of(metas()), option::of(shown()))
             .prop_map(|(meta, previous)| Outcome::Written(Written { meta, previous })),
         rejection.prop_map(Outcome::Rejected),
         any::<(u32, bool)>().prop_map(|(removed, more)| Outcome::Maintained { removed, more }),
+        Just(Outcome::Deferred),
     ];
     (any::<(u64, u64, u64, bool)>(), outcome).prop_map(|((index, revision, clock, replayed), outcome)| Reply {
         index,
@@ -209,10 +217,15 @@ proptest! {
     }
 
     #[test]
-    fn kept_replies_come_back_from_both_encoders(fingerprint in any::<u64>(), reply in replies()) {
-        let kept = KeptReply { fingerprint, reply };
-        prop_assert_eq!(codec::encode(&kept), request::encode(fingerprint, &kept.reply));
-        prop_assert_eq!(codec::decode::<KeptReply>(&codec::encode(&kept)).unwrap(), kept);
+    fn replies_come_back(reply in replies()) {
+        prop_assert_eq!(codec::decode::<Reply>(&codec::encode(&reply)).unwrap(), reply);
+    }
+
+    #[test]
+    fn kept_replies_come_back_without_values(fingerprint in any::<u64>(), reply in replies()) {
+        let kept = codec::decode::<KeptReply>(&request::encode(fingerprint, &reply)).unwrap();
+        prop_assert_eq!(kept.reply.outcome.shown().map_or(0, Shown::value_bytes), 0);
+        prop_assert_eq!(kept, KeptReply { fingerprint, reply: reply.to_bare() });
     }
 
     #[test]

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use machine_support::model::Model;
 use machine_support::{Store, batch};
 use proptest::prelude::*;
+use quorate_store::keyspace::family;
 use quorate_store::machine::{self, Vars};
 use quorate_store::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply, RequestId, Value,
-    WriteOp,
+    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply, RequestId, Shown,
+    Value, WriteOp,
 };
 use quorate_store::{codec, limits};
 
@@ -232,6 +233,111 @@ fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
     }
     assert_eq!(dropped, [step(2, false), step(0, false), step(0, false)]);
     assert!(store.view.0.is_empty(), "{:?}", store.view.0.keys().next());
+}
+
+#[test]
+fn what_is_kept_of_a_large_entry_is_small() {
+    let large = Value { kind: ContentKind::Json, data: vec![b'1'; 1 << 20] };
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[write(b"a", Change::Upsert(large.clone()))])]).unwrap();
+    let mut refused = write(b"a", Change::Insert(large.clone()));
+    refused.request_id = Some(RequestId("refused".into()));
+    let mut written = write(b"a", Change::Remove);
+    written.request_id = Some(RequestId("written".into()));
+    if let Action::Write(op) = &mut written.action {
+        op.return_previous = true;
+    }
+    let commands = [refused, written];
+    let (first, _) = store.apply(&[batch(1, &commands)]).unwrap();
+    for (_, row) in store.rows(family::REQUEST) {
+        assert!(row.len() < 64, "{} bytes", row.len());
+    }
+    // Yet a retry is answered in full.
+    let (again, _) = store.apply(&[batch(1, &commands)]).unwrap();
+    for (first, again) in first[0].iter().zip(&again[0]) {
+        assert_eq!(again, &Reply { replayed: true, ..first.clone() });
+        assert_eq!(again.outcome.shown().map(Shown::value_bytes), Some(large.data.len()));
+    }
+    store.check();
+}
+
+/// The commands that are decided and the bytes of values that they are answered with.
+fn decided(replies: &[Reply]) -> (usize, usize) {
+    let decided = replies.iter().take_while(|reply| reply.outcome != Outcome::Deferred).count();
+    assert!(replies[decided..].iter().all(|reply| reply.outcome == Outcome::Deferred), "decided after a deferred one");
+    (decided, replies.iter().filter_map(|reply| reply.outcome.shown()).map(Shown::value_bytes).sum())
+}
+
+#[test]
+fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
+    let large = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[write(b"a", Change::Upsert(large))])]).unwrap();
+    let refused = |number: u32| {
+        let mut command = write(b"a", Change::Remove);
+        command.request_id = Some(RequestId(format!("r{number}")));
+        if let Action::Write(op) = &mut command.action {
+            op.expect = Expect::Cas(77);
+        }
+        command
+    };
+    let crowd: Vec<Command> = (0..1_000).map(refused).collect();
+    let small = batch(2, &[write(b"b", Change::Insert(Value { kind: ContentKind::Json, data: b"1".to_vec() }))]);
+    let batches = [batch(2, &crowd), small, batch(2, &crowd)];
+
+    let before = store.clone();
+    let (replies, _) = store.apply(&batches).unwrap();
+    store.check();
+    let (first, bytes) = decided(&replies[0]);
+    assert!(first > 1 && bytes <= limits::BATCH_EFFECT_BYTES_MAX + limits::VALUE_BYTES_MAX, "{first}: {bytes} bytes");
+    assert_eq!(decided(&replies[1]).0, 1, "each batch has the whole bound");
+    // A retry takes only what it shows, so a few more than the first time are decided.
+    assert!(replies[2][..first].iter().all(|reply| reply.replayed));
+    let kept = store.rows(family::REQUEST).len();
+    assert_eq!(kept, decided(&replies[2]).0, "nothing is kept of a deferred command");
+
+    // The same, however the batches come.
+    for cut in 0..=batches.len() {
+        let mut parts = before.clone();
+        let mut replies_of_parts = parts.apply(&batches[..cut]).unwrap().0;
+        replies_of_parts.extend(parts.apply(&batches[cut..]).unwrap().0);
+        assert!(replies_of_parts == replies && parts == store, "cut at {cut}");
+    }
+
+    // Who comes again is decided in the end.
+    let mut left = &crowd[kept..];
+    for _ in 0..crowd.len() {
+        let (replies, _) = store.apply(&[batch(3, left)]).unwrap();
+        left = &left[decided(&replies[0]).0..];
+        if left.is_empty() {
+            break;
+        }
+    }
+    store.check();
+    assert_eq!(store.rows(family::REQUEST).len(), crowd.len());
+}
+
+#[test]
+fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
+    let mut store = Store::default();
+    let entries = 20;
+    for number in 0..entries {
+        let mut put =
+            write(&[b'k', number], Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] }));
+        if let Action::Write(op) = &mut put.action {
+            op.expiry = Expiry::After(1);
+        }
+        store.apply(&[batch(1, &[put])]).unwrap();
+    }
+    let expire = maintain(Maintenance::ExpireDue { limit: 1_000 });
+    let mut steps = Vec::new();
+    while !matches!(steps.last(), Some((_, false))) {
+        let (replies, _) = store.apply(&[batch(2, std::slice::from_ref(&expire))]).unwrap();
+        let Outcome::Maintained { removed, more } = replies[0][0].outcome else { panic!("{replies:?}") };
+        steps.push((removed, more));
+    }
+    assert_eq!(steps, [(8, true), (8, true), (4, false)]);
+    store.check();
 }
 
 fn write(key: &[u8], change: Change) -> Command {

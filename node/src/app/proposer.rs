@@ -13,7 +13,7 @@ use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{EncodedBatch, NodeId};
-use quorate_store::types::Batch;
+use quorate_store::types::{Batch, Outcome};
 use quorate_store::{codec, raft::CommittedLeaderId};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -219,8 +219,11 @@ impl ProposerParts {
             Ok(replies) => {
                 assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
                 for (pending, reply) in group.into_iter().zip(replies) {
+                    // A deferred command is as good as not proposed: nothing is kept of it.
+                    let is_decided = reply.outcome != Outcome::Deferred;
+                    let fate = if is_decided { Fate::Decided(reply) } else { Fate::NotProposed };
                     // The receiver may have given up; its outcome is in the request table.
-                    let _ = pending.done.send(Fate::Decided(reply));
+                    let _ = pending.done.send(fate);
                 }
             }
             Err(fate) => settle(group, || fate.clone()),

@@ -14,7 +14,7 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
 use quorate_store::space::Space;
-use quorate_store::types::{Outcome, Rejection};
+use quorate_store::types::Shown;
 
 use super::App;
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
@@ -151,18 +151,11 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
 
 /// Roughly what the answer takes on the wire.
 fn answer_bytes(fate: &Fate) -> usize {
-    let entry = match fate {
-        Fate::Decided(reply) => match &reply.outcome {
-            Outcome::Written(written) => written.previous.as_ref(),
-            Outcome::Rejected(Rejection::AlreadyExists { current } | Rejection::NotADocument { current }) => {
-                Some(current)
-            }
-            Outcome::Rejected(Rejection::CasMismatch { current, .. }) => current.as_ref(),
-            Outcome::Rejected(_) | Outcome::Maintained { .. } => None,
-        },
+    let shown = match fate {
+        Fate::Decided(reply) => reply.outcome.shown(),
         Fate::NotProposed | Fate::Unknown => None,
     };
-    128 + entry.map_or(0, |entry| entry.value.data.len())
+    128 + shown.map_or(0, Shown::value_bytes)
 }
 
 /// Adds a node as a learner, then as a voter, unless it is one already. A member's disk is never exchanged silently.

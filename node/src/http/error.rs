@@ -7,7 +7,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::state::{ReadPosition, StateFault};
-use quorate_store::types::{Rejection, Reply, Revision};
+use quorate_store::types::{Rejection, Reply, Revision, Shown};
 
 use super::{Answer, Body, convert, headers, is_http1};
 use crate::app::AppError;
@@ -159,8 +159,8 @@ impl Failure {
         let (detail, current) = match rejection {
             Rejection::AlreadyExists { current } => (format!("{shown} already exists"), Some(current)),
             Rejection::NotFound => (format!("there is no entry with the key {shown}"), None),
-            Rejection::CasMismatch { expected, current: Some(entry) } => {
-                (format!("{shown} has cas {}, not {expected}", entry.meta.cas), Some(entry))
+            Rejection::CasMismatch { expected, current: Some(current) } => {
+                (format!("{shown} has cas {}, not {expected}", current.meta().cas), Some(current))
             }
             Rejection::CasMismatch { expected, current: None } => {
                 (format!("{shown} does not exist, so it has no cas {expected}"), None)
@@ -178,6 +178,8 @@ impl Failure {
         };
         let mut failure =
             Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
+        // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
+        let current = current.and_then(Shown::entry);
         failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
         failure

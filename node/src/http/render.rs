@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_store::state::ReadPosition;
-use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Written};
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Value, Written};
 
 use super::convert;
 
@@ -106,7 +106,7 @@ pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Vec<u8> {
 
 /// The answer to a write: `WriteAnswer`.
 pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<u8> {
-    let previous_bytes = written.previous.as_ref().map_or(0, |entry| FRAME_BYTES + entry.value.data.len() * 4 / 3);
+    let previous_bytes = written.previous.as_ref().map_or(0, |shown| FRAME_BYTES + shown.value_bytes() * 4 / 3);
     let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + previous_bytes);
     out.extend_from_slice(b"{\"key\":");
     string(&mut out, key);
@@ -117,7 +117,7 @@ pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
     }
     if let Some(previous) = &written.previous {
         out.extend_from_slice(b",\"prev\":");
-        open_entry(&mut out, key, previous, reply.clock, true);
+        open_shown(&mut out, key, previous, reply.clock);
         out.push(b'}');
     }
     if reply.replayed {
@@ -128,6 +128,17 @@ pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
     }
     out.push(b'}');
     out
+}
+
+/// An entry in an answer to a write, without its closing brace. One without its value looks as in a listing of keys.
+fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis) {
+    match shown {
+        Shown::Whole(entry) => open_entry(out, key, entry, clock, true),
+        Shown::Bare { meta, kind } => {
+            let entry = Entry { meta: *meta, value: Value { kind: *kind, data: Vec::new() } };
+            open_entry(out, key, &entry, clock, false);
+        }
+    }
 }
 
 fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
@@ -171,7 +182,7 @@ pub fn page<'a>(
 #[cfg(test)]
 mod tests {
     use quorate_client::api::{EntryView, ListAnswer, WriteAnswer};
-    use quorate_store::types::{Outcome, Value};
+    use quorate_store::types::Outcome;
     use std::borrow::Cow;
 
     use super::*;
@@ -209,9 +220,12 @@ mod tests {
     #[test]
     fn rendered_writes_and_pages_are_the_wire_types() {
         let old = entry(ContentKind::Json, b"[1]", Some(3_000));
-        for (meta, previous, replayed, dry_run) in
-            [(Some(old.meta), Some(old.clone()), true, false), (None, None, false, true)]
-        {
+        let (whole, bare) = (Shown::Whole(old.clone()), Shown::Whole(old.clone()).to_bare());
+        for (meta, previous, replayed, dry_run) in [
+            (Some(old.meta), Some(whole), true, false),
+            (Some(old.meta), Some(bare), true, false),
+            (None, None, false, true),
+        ] {
             let written = Written { meta, previous };
             let outcome = Outcome::Written(written.clone());
             let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };

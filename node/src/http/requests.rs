@@ -36,17 +36,21 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     read::barrier(ask, Consistency::Linearizable).await?;
     let id = RequestId(id.into_owned());
     let (at, reply) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
-    let Some(reply) = reply else { return Err(unknown(at)) };
-    ok_json(&answer(id.0, &reply, at))
+    match reply.and_then(|reply| answer(id.0, &reply, at)) {
+        Some(answer) => ok_json(&answer),
+        None => Err(unknown(at)),
+    }
 }
 
-fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> RequestAnswer {
+/// What is known of a decided request.
+fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<RequestAnswer> {
     let (state, code, cas) = match &reply.outcome {
         Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| meta.cas.to_string())),
         Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
+        Decided::Deferred => return None,
     };
-    RequestAnswer {
+    Some(RequestAnswer {
         request_id,
         state,
         code,
@@ -55,7 +59,7 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> RequestAnswer 
         cas,
         revision: at.revision,
         index: at.index,
-    }
+    })
 }
 
 fn unknown(at: ReadPosition) -> Failure {

@@ -21,8 +21,9 @@ pub async fn submit<B: Backend>(
     match &reply.outcome {
         Outcome::Written(written) => Ok(answer(key, &reply, written, dry_run)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
-        Outcome::Maintained { .. } => {
-            let confused = Rejection::Unsupported("a write was answered as if it were housekeeping".into());
+        // A deferred write goes back to the queue, it is never answered.
+        Outcome::Maintained { .. } | Outcome::Deferred => {
+            let confused = Rejection::Unsupported("a write was not answered as one".into());
             Err(Failure::from_rejection(key, &reply, &confused))
         }
     }

@@ -2,7 +2,7 @@
 
 use quorate_client::api::{Applied, ErrorCode, Retry};
 use quorate_node::app::AppError;
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Value};
+use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Value};
 
 use crate::raw::Server;
 
@@ -46,9 +46,13 @@ async fn every_error_of_the_node_says_whether_the_write_was_applied() {
 
 #[tokio::test]
 async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
-    let current = entry;
+    let current = || Shown::Whole(entry());
+    let bare = || current().to_bare();
     let rows = [
         (Rejection::AlreadyExists { current: current() }, ErrorCode::AlreadyExists, true),
+        // The kept answer to a retry, where the value was compacted since.
+        (Rejection::AlreadyExists { current: bare() }, ErrorCode::AlreadyExists, false),
+        (Rejection::CasMismatch { expected: 2, current: Some(bare()) }, ErrorCode::CasMismatch, false),
         (Rejection::NotFound, ErrorCode::NotFound, false),
         (Rejection::CasMismatch { expected: 2, current: Some(current()) }, ErrorCode::CasMismatch, true),
         (Rejection::CasMismatch { expected: 2, current: None }, ErrorCode::CasMismatch, false),

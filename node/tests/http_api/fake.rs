@@ -10,7 +10,7 @@ use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::state::{KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
 use quorate_store::types::{
-    Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Value,
+    Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Shown, Value,
     WriteOp, Written,
 };
 use tokio::sync::Notify;
@@ -128,13 +128,13 @@ impl State {
         let current = self.entry_at(op.key.as_bytes(), u64::MAX);
         match (op.expect, &current) {
             (Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
-                return Err(Rejection::CasMismatch { expected, current });
+                return Err(Rejection::CasMismatch { expected, current: current.map(Shown::Whole) });
             }
             (Expect::Present, None) => return Err(Rejection::NotFound),
             _ => {}
         }
         match (&op.change, current) {
-            (Change::Insert(_), Some(current)) => Err(Rejection::AlreadyExists { current }),
+            (Change::Insert(_), Some(current)) => Err(Rejection::AlreadyExists { current: Shown::Whole(current) }),
             (Change::Insert(_) | Change::Upsert(_), current) => Ok(current),
             (_, None) => Err(Rejection::NotFound),
             (_, current) => Ok(current),
@@ -168,7 +168,7 @@ impl State {
         let entry = value.map(|value| Entry { meta, value });
         let meta = entry.as_ref().map(|entry| entry.meta);
         self.versions.entry(op.key.as_bytes().to_vec()).or_default().push((self.revision, entry));
-        let previous = if op.return_previous { previous } else { None };
+        let previous = previous.filter(|_| op.return_previous).map(Shown::Whole);
         self.reply(Outcome::Written(Written { meta, previous }))
     }
 }

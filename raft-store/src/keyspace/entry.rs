@@ -12,7 +12,7 @@
 
 use super::{family, strip_family};
 use crate::codec::{CodecError, FORMAT_VERSION};
-use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Value};
+use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Shown, Value};
 
 const BYTES_BIT: u8 = 1;
 const DEADLINE_BIT: u8 = 2;
@@ -32,6 +32,11 @@ impl EntryRow<'_> {
     /// An owned copy with the value.
     pub fn to_entry(&self) -> Entry {
         Entry { meta: self.meta, value: Value { kind: self.kind, data: self.data.to_vec() } }
+    }
+
+    /// An owned copy with the value, for an answer.
+    pub fn to_shown(&self) -> Shown {
+        Shown::Whole(self.to_entry())
     }
 
     /// An owned copy with empty data, for listings of keys.

@@ -1,6 +1,7 @@
 //! Rows of kept answers: `0x40`, bucket, request id → [`KeptReply`].
 //!
-//! Owns the table that makes a retry safe. A lookup reads the live buckets, newest first: see [`super::bucket`].
+//! Owns the table that makes a retry safe. A lookup reads the live buckets, newest first: see [`super::bucket`]. Never
+//! holds a value: there is one row for each request, and thousands a second may be refused with the same large entry.
 
 use bincode::{Decode, Encode};
 
@@ -10,12 +11,14 @@ use crate::types::Reply;
 
 /// The outcome of a request id.
 ///
-/// Invariant: written once, never changed; `reply.replayed` is false.
+/// Invariant: written once, never changed; `reply.replayed` is false, and an entry in it is [`Shown::Bare`].
+///
+/// [`Shown::Bare`]: crate::types::Shown::Bare
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct KeptReply {
     /// [`crate::types::Command::fingerprint`] of the command that was decided.
     pub fingerprint: u64,
-    /// Its answer.
+    /// Its answer, without the value of the entry that it shows.
     pub reply: Reply,
 }
 
@@ -35,13 +38,7 @@ pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str), CodecError> {
     Ok((bucket, id))
 }
 
-/// Encodes a [`KeptReply`] from its parts, without taking the reply.
+/// Encodes the row of an answer as it was given; leaves the value out.
 pub fn encode(fingerprint: u64, reply: &Reply) -> Vec<u8> {
-    /// Twin of [`KeptReply`] that borrows.
-    #[derive(Encode)]
-    struct Borrowed<'a> {
-        fingerprint: u64,
-        reply: &'a Reply,
-    }
-    codec::encode(&Borrowed { fingerprint, reply })
+    codec::encode(&KeptReply { fingerprint, reply: reply.to_bare() })
 }

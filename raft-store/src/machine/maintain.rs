@@ -24,15 +24,20 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Buries what is due, in order of deadline.
+    /// Buries what is due, in order of deadline, until the batch has taken all that it may.
     fn expire_due(&mut self, limit: usize) -> Result<Outcome, Fault> {
         let limit = limit.min(limits::MAINTENANCE_ROWS_MAX);
         let (start, end) = deadline::due_range(self.vars.clock);
         let due = self.overlay.scan(&start, &end, limit + 1)?;
+        let mut buried = 0;
         for (row_key, _) in due.iter().take(limit) {
+            if self.has_taken_all() {
+                break;
+            }
             self.bury_due(row_key)?;
+            buried += 1;
         }
-        Ok(maintained(due.len().min(limit), due.len() > limit))
+        Ok(maintained(buried, due.len() > buried))
     }
 
     fn bury_due(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {

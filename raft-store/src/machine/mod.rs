@@ -21,7 +21,7 @@ use crate::codec::{self, CodecError};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
-use crate::types::{Action, Batch, Command, Key, Outcome, Rejection, Reply, RequestId, Revision};
+use crate::types::{Action, Batch, Command, Key, Outcome, Rejection, Reply, RequestId, Revision, Shown};
 use overlay::Overlay;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
@@ -33,6 +33,9 @@ pub struct Applier<'v, V: View> {
     index: u64,
     /// Revision before the batch being applied.
     batch_start: Revision,
+    /// Bytes that the commands of the batch being applied have taken so far. The same however batches are grouped
+    /// into apply calls, so what the overlay happens to hold already does not count less.
+    taken: usize,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<(Key, Revision)>,
@@ -62,7 +65,7 @@ impl<'v, V: View> Applier<'v, V> {
     pub fn new(view: &'v V, vars: Vars) -> Self {
         let batch_start = vars.revision;
         let overlay = Overlay::new(view);
-        Self { overlay, vars, index: 0, batch_start, lines: Vec::new(), changed: Vec::new() }
+        Self { overlay, vars, index: 0, batch_start, taken: 0, lines: Vec::new(), changed: Vec::new() }
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
@@ -71,11 +74,12 @@ impl<'v, V: View> Applier<'v, V> {
         assert!(index > self.index, "log index {index} applied after {}", self.index);
         self.index = index;
         self.batch_start = self.vars.revision;
+        self.taken = 0;
         let clock_before = self.vars.clock;
         self.vars.clock = clock_before.max(batch.clock);
         self.vars.wall = self.vars.wall.max(batch.wall);
         self.drop_old_buckets(clock_before);
-        let replies = batch.commands.iter().map(|encoded| self.apply_command(encoded)).collect::<Result<_, _>>()?;
+        let replies = batch.commands.iter().map(|encoded| self.apply_next(encoded)).collect::<Result<_, _>>()?;
         self.close_audit_group()?;
         Ok(replies)
     }
@@ -84,6 +88,26 @@ impl<'v, V: View> Applier<'v, V> {
     pub fn finish(mut self) -> Applied {
         let writes = self.overlay.finish(&mut self.vars);
         Applied { writes, vars: self.vars, changed: self.changed }
+    }
+
+    /// Applies a command, unless those before it took all that one batch may.
+    fn apply_next(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
+        if self.has_taken_all() {
+            return Ok(self.reply(Outcome::Deferred));
+        }
+        let reply = self.apply_command(encoded)?;
+        self.take_bytes(reply.outcome.shown().map_or(0, Shown::value_bytes));
+        Ok(reply)
+    }
+
+    /// Counts what a command reads, writes or answers.
+    fn take_bytes(&mut self, count: usize) {
+        self.taken = self.taken.saturating_add(count);
+    }
+
+    /// Whether the batch has reached its bound.
+    fn has_taken_all(&self) -> bool {
+        self.taken >= limits::BATCH_EFFECT_BYTES_MAX
     }
 
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
@@ -97,7 +121,7 @@ impl<'v, V: View> Applier<'v, V> {
         let id = id.clone();
         let fingerprint = requests::fingerprint_of(encoded);
         match self.kept_reply(&id)? {
-            Some(kept) if kept.fingerprint == fingerprint => Ok(Reply { replayed: true, ..kept.reply }),
+            Some(kept) if kept.fingerprint == fingerprint => self.replay(&command.action, kept.reply),
             Some(_) => {
                 let key = match command.action {
                     Action::Write(op) => Some(op.key),

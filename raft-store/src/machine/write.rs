@@ -11,7 +11,7 @@ use crate::keyspace::entry::EntryRow;
 use crate::keyspace::{deadline, entry, history};
 use crate::limits;
 use crate::types::{
-    Change, ClusterMillis, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, WriteOp,
+    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, Shown, WriteOp,
     Written,
 };
 
@@ -20,7 +20,7 @@ struct Planned {
     /// The row after it; `None` removes the key.
     row: Option<Vec<u8>>,
     meta: Option<EntryMeta>,
-    previous: Option<Entry>,
+    previous: Option<Shown>,
 }
 
 impl<V: View> Applier<'_, V> {
@@ -29,9 +29,9 @@ impl<V: View> Applier<'_, V> {
         let row_key = entry::row_key(op.key.as_bytes());
         let clock = self.vars.clock;
         let revision = self.vars.revision;
-        let stored = match self.overlay.get(&row_key)? {
-            None => None,
-            Some(row) => Some(decode_current(&row_key, row, revision)?),
+        let (stored, read) = match self.overlay.get(&row_key)? {
+            None => (None, 0),
+            Some(row) => (Some(decode_current(&row_key, row, revision)?), row.len()),
         };
         let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
         let current = stored.filter(|row| !row.is_expired_at(clock));
@@ -39,7 +39,9 @@ impl<V: View> Applier<'_, V> {
         // An expired entry that is written over is buried first, in a revision of its own.
         let revision = successor(revision)?;
         let revision = if expired.is_some() { successor(revision)? } else { revision };
-        let planned = match plan(&op, current.as_ref(), revision, clock)? {
+        let planned = plan(&op, current.as_ref(), revision, clock)?;
+        self.take_bytes(read);
+        let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
                 self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused((&rejection).into()));
@@ -75,11 +77,13 @@ impl<V: View> Applier<'_, V> {
         let key = key.as_bytes();
         self.vars.revision = successor(self.vars.revision)?;
         let removed = row.is_none();
+        self.take_bytes(row.as_ref().map_or(0, Vec::len));
         let old_row = self.overlay.replace(&entry::row_key(key), row)?;
         let superseded = match (old_row, before) {
             (None, None) => None,
             (Some(old_row), Some(before)) => {
                 let revision = before.mod_revision;
+                self.take_bytes(old_row.len());
                 let row_hash = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
                 Some(Superseded { revision, row_hash })
             }
@@ -142,7 +146,7 @@ fn plan(
         Ok(value) => value,
         Err(rejection) => return Ok(Err(rejection)),
     };
-    let previous = current.filter(|_| op.return_previous).map(EntryRow::to_entry);
+    let previous = current.filter(|_| op.return_previous).map(EntryRow::to_shown);
     let Some((kind, data)) = value else {
         return Ok(Ok(Planned { row: None, meta: None, previous }));
     };
@@ -192,12 +196,12 @@ fn check_condition(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejec
         };
     };
     match op.expect {
-        Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_entry() }),
+        Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
         Expect::Cas(expected) if expected != row.meta.cas => {
-            Err(Rejection::CasMismatch { expected, current: Some(row.to_entry()) })
+            Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })
         }
         Expect::Any | Expect::Present | Expect::Cas(_) => match op.change {
-            Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_entry() }),
+            Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
             _ => Ok(()),
         },
     }
@@ -220,10 +224,10 @@ fn new_value<'a>(op: &'a WriteOp, current: Option<&EntryRow<'a>>) -> Result<NewV
 
 fn merged(patch: &[u8], row: &EntryRow) -> Result<Vec<u8>, Rejection> {
     if row.kind != ContentKind::Json {
-        return Err(Rejection::NotADocument { current: row.to_entry() });
+        return Err(Rejection::NotADocument { current: row.to_shown() });
     }
     let data = merge_patch(row.data, patch).map_err(|error| match error {
-        MergeError::NotADocument => Rejection::NotADocument { current: row.to_entry() },
+        MergeError::NotADocument => Rejection::NotADocument { current: row.to_shown() },
         MergeError::BadPatch => Rejection::Unsupported("the merge patch is not a JSON object, or too deep".into()),
     })?;
     check_size(&data)?;

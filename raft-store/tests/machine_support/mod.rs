@@ -9,6 +9,7 @@ pub mod show;
 use std::collections::BTreeSet;
 
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
+use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
 use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Write};
 use quorate_store::types::{Batch, Command, Entry, Key, Reply, Revision};
@@ -109,6 +110,11 @@ impl Store {
     fn check_buckets(&self) {
         let mut found = BTreeSet::new();
         found.extend(self.rows(family::REQUEST).iter().map(|(key, _)| request::decode_key(key).unwrap().0));
+        for (_, row) in self.rows(family::REQUEST) {
+            let kept: KeptReply = codec::decode(&row).unwrap();
+            let is_bare = kept.reply.outcome.shown().is_none_or(|shown| shown.entry().is_none());
+            assert!(is_bare && !kept.reply.replayed, "{kept:?}");
+        }
         found.extend(self.rows(family::REFUSALS).iter().map(|(key, _)| refusals::decode_key(key).unwrap().0));
         let known: BTreeSet<_> = self.vars.buckets.iter().map(|part| part.bucket).collect();
         assert_eq!(found, known, "buckets with rows on the left, buckets of the digest on the right");

@@ -68,7 +68,7 @@ impl Model {
                 && kept_in + 1 >= bucket
             {
                 if kept == command {
-                    return Reply { replayed: true, ..reply.clone() };
+                    return self.replayed(command, reply);
                 }
                 return self.reply(index, Outcome::Rejected(Rejection::RequestIdReused));
             }
@@ -88,6 +88,16 @@ impl Model {
             self.requests.push((bucket, command.clone(), reply.clone()));
         }
         reply
+    }
+
+    /// The first answer again; without the value it showed where that version was compacted since.
+    fn replayed(&self, command: &Command, first: &Reply) -> Reply {
+        let reply = Reply { replayed: true, ..first.clone() };
+        let (Action::Write(op), Some(shown)) = (&command.action, first.outcome.shown()) else { return reply };
+        let mut later = self.versions[op.key.as_bytes()].iter().filter(|(at, _)| *at > shown.meta().mod_revision);
+        let Compaction { batch_ends, dropped, .. } = &self.compaction;
+        let compacted = batch_ends[..*dropped].last().copied().unwrap_or(1);
+        if later.next().is_some_and(|(superseded, _)| *superseded <= compacted) { reply.to_bare() } else { reply }
     }
 
     fn reply(&self, index: u64, outcome: Outcome) -> Reply {
@@ -128,7 +138,10 @@ impl Model {
             value.map(|value| Entry { meta, value })
         });
         let after = self.read_at(op.key.as_bytes(), self.revision);
-        Ok(Written { meta: after.map(|entry| entry.meta), previous: current.filter(|_| op.return_previous) })
+        Ok(Written {
+            meta: after.map(|entry| entry.meta),
+            previous: current.filter(|_| op.return_previous).map(Shown::Whole),
+        })
     }
 
     fn expire(&mut self, limit: usize) -> Outcome {
@@ -168,11 +181,11 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         (None, Expect::Cas(expected), Insert(_) | Upsert(_)) => Err(Rejection::CasMismatch { expected, current: None }),
         (None, Expect::Any | Expect::Absent, Insert(value) | Upsert(value)) => Ok(Some(value.clone())),
         (None, _, _) => Err(Rejection::NotFound),
-        (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: entry.clone() }),
+        (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
         (Some(entry), Expect::Cas(expected), _) if expected != entry.meta.cas => {
-            Err(Rejection::CasMismatch { expected, current: Some(entry.clone()) })
+            Err(Rejection::CasMismatch { expected, current: Some(Shown::Whole(entry.clone())) })
         }
-        (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: entry.clone() }),
+        (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
         (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
         (Some(entry), _, Touch) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
@@ -180,7 +193,7 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
             let text = |json: Json| Value { kind: ContentKind::Json, data: json.to_string().into() };
             let document: Option<Json> = serde_json::from_slice(&entry.value.data).ok();
             match document.filter(|json| json.is_object() && entry.value.kind == ContentKind::Json) {
-                None => Err(Rejection::NotADocument { current: entry.clone() }),
+                None => Err(Rejection::NotADocument { current: Shown::Whole(entry.clone()) }),
                 Some(mut document) => {
                     let patch: Json = serde_json::from_slice(patch).unwrap();
                     if !patch.is_object() {

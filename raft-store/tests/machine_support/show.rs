@@ -7,7 +7,7 @@ use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::{deadline, entry, family, history, refusals, request};
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Reply};
+use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Reply, Shown};
 
 pub fn reply(reply: &Reply) -> String {
     let replayed = if reply.replayed { " replayed" } else { "" };
@@ -22,17 +22,18 @@ fn outcome(outcome: &Outcome) -> String {
                 None => "removed".into(),
             };
             if let Some(previous) = &written.previous {
-                write!(text, ", was {}", show_entry(previous)).unwrap();
+                write!(text, ", was {}", show_shown(previous)).unwrap();
             }
             text
         }
         Outcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+        Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
 }
 
 fn rejection(rejection: &Rejection) -> String {
-    let at = |current: &Entry| show_entry(current);
+    let at = show_shown;
     match rejection {
         Rejection::AlreadyExists { current } => format!("already exists, is {}", at(current)),
         Rejection::NotFound => "not found".into(),
@@ -50,6 +51,13 @@ fn meta(meta: &EntryMeta) -> String {
     let EntryMeta { create_revision, mod_revision, version, cas, expires_at } = meta;
     let expiry = expires_at.map_or(String::new(), |at| format!(" until={at}"));
     format!("create={create_revision} mod={mod_revision} v={version} cas={cas}{expiry}")
+}
+
+fn show_shown(shown: &Shown) -> String {
+    match shown {
+        Shown::Whole(entry) => show_entry(entry),
+        Shown::Bare { meta: of, kind } => format!("{} {kind:?} without value", meta(of)),
+    }
 }
 
 pub fn show_entry(entry: &Entry) -> String {
