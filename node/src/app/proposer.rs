@@ -210,23 +210,26 @@ impl ProposerParts {
         }
     }
 
-    async fn propose(&self, group: Vec<Pending>) {
-        if group.is_empty() {
-            return;
-        }
-        let commands = group.iter().map(|pending| pending.command.clone()).collect();
-        match self.write_batch(commands).await {
-            Ok(replies) => {
-                assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
-                for (pending, reply) in group.into_iter().zip(replies) {
-                    // A deferred command is as good as not proposed: nothing is kept of it.
-                    let is_decided = reply.outcome != Outcome::Deferred;
-                    let fate = if is_decided { Fate::Decided(reply) } else { Fate::NotProposed };
+    /// Proposes the group until nothing of it is deferred: a batch whose effects grow too large leaves its rest undecided,
+    /// but always decides its first command.
+    async fn propose(&self, mut group: Vec<Pending>) {
+        while !group.is_empty() {
+            let commands = group.iter().map(|pending| pending.command.clone()).collect();
+            let replies = match self.write_batch(commands).await {
+                Ok(replies) => replies,
+                Err(fate) => return settle(group, || fate.clone()),
+            };
+            assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
+            let mut deferred = Vec::new();
+            for (pending, reply) in group.into_iter().zip(replies) {
+                if reply.outcome == Outcome::Deferred {
+                    deferred.push(pending);
+                } else {
                     // The receiver may have given up; its outcome is in the request table.
-                    let _ = pending.done.send(fate);
+                    let _ = pending.done.send(Fate::Decided(reply));
                 }
             }
-            Err(fate) => settle(group, || fate.clone()),
+            group = deferred;
         }
     }
 
