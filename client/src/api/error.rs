@@ -168,7 +168,8 @@ pub struct Problem {
     /// Each fault of a malformed request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<InputFault>,
-    /// For a failed condition: the entry as it is; absent when there is none.
+    /// For a failed condition: the entry as it was then; absent when there was none, and in a retry long after, when that
+    /// version is no longer kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<super::EntryView>,
     /// Revision at which the request was evaluated, where it was.
