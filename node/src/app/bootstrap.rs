@@ -20,6 +20,8 @@ use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
 
 /// Between two rounds of questions.
 const ROUND: Duration = Duration::from_millis(100);
+/// Between two rounds of questions to nodes of the list that never joined.
+const STRANGERS_ROUND: Duration = Duration::from_secs(1);
 /// For one question.
 const ASK: Duration = Duration::from_millis(1_000);
 /// For an answer to a join, which includes catching up.
@@ -33,12 +35,13 @@ pub struct Refused(pub String);
 /// The join list: node id to peer address. Includes this node.
 pub type JoinList = BTreeMap<NodeId, String>;
 
-/// Makes this node a member. Returns once it is one; on a disk that has a membership already, at once.
+/// Makes this node a member. Returns once it is one; on a disk that has a membership already, once no node of the list
+/// can be of another cluster.
 pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -> Result<(), Refused> {
     let mut said = String::new();
     loop {
         if is_voter(app) {
-            return Ok(());
+            return refuse_other_cluster(app, list).await;
         }
         let hellos = ask_all(app, list).await?;
         let step = decide(app.node_id(), &service.identity.load(), list, &hellos)?;
@@ -61,6 +64,25 @@ pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -
 fn is_voter(app: &App) -> bool {
     let membership = super::service::membership(app);
     membership.is_some_and(|membership| membership.configs.iter().any(|voters| voters.contains(&app.node_id())))
+}
+
+/// Refuses to serve on a disk of another cluster than the list's. Such a disk may hold a majority of its own (that of a
+/// single node does): it would lead itself and answer with foreign data. So every node of the list that the own membership
+/// does not know is asked until it has answered; mostly there is none.
+async fn refuse_other_cluster(app: &App, list: &JoinList) -> Result<(), Refused> {
+    let known = super::service::membership(app).map(|membership| membership.nodes).unwrap_or_default();
+    let mut strangers: JoinList =
+        list.iter().filter(|(id, _)| !known.contains_key(id)).map(|(id, addr)| (*id, addr.clone())).collect();
+    loop {
+        for id in ask_all(app, &strangers).await?.keys() {
+            strangers.remove(id);
+        }
+        strangers.remove(&app.node_id());
+        if strangers.is_empty() {
+            return Ok(());
+        }
+        tokio::time::sleep(STRANGERS_ROUND).await;
+    }
 }
 
 /// What to do next.
