@@ -65,6 +65,7 @@ use_built_rocksdb() {
 # Always the whole workspace: another selection would mean other crate features and another build of RocksDB.
 build_programs() {
     local profile=$1 flags=()
+    "$repo/scripts/setup" >&2
     claim_target_dir
     if [[ $profile == release ]]; then
         flags=(--release)
