@@ -127,6 +127,11 @@ impl Config {
     }
 }
 
+/// A setting in the unit that openraft and the transport count in.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// One thing wrong with the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {

@@ -3,11 +3,10 @@
 //! Owns the mapping from our [`Config`]. Never exposes an option that could break a promise.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use openraft::{ConfigError, SnapshotPolicy};
 
-use crate::config::Config;
+use crate::config::{Config, millis};
 
 /// Builds and validates.
 pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
@@ -40,8 +39,4 @@ pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
         ..openraft::Config::default()
     };
     raft.validate().map(Arc::new)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

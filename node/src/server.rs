@@ -25,7 +25,7 @@ use crate::app::maintenance::Retention;
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance};
-use crate::config::Config;
+use crate::config::{Config, millis};
 use crate::http::{self, Api};
 use crate::metrics::Metrics;
 use crate::peer::{self, LocalPeer, PeerNet, PeerTimings, RaftRpc};
@@ -338,8 +338,4 @@ async fn keep_ballast(app: App) {
             Err(error) => tracing::warn!(%error, "the ballast file could not be made again"),
         }
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

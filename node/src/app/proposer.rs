@@ -11,10 +11,11 @@ use bytes::Bytes;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
+use quorate_store::codec;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
-use quorate_store::raft::{EncodedBatch, NodeId};
-use quorate_store::types::{Batch, Outcome};
-use quorate_store::{codec, raft::CommittedLeaderId};
+use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
+use quorate_store::state::StateReader;
+use quorate_store::types::{Batch, Outcome, Reply};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::clock::{Clock, wall_now};
@@ -23,7 +24,6 @@ use super::view::View;
 use super::{AppError, Raft};
 use crate::metrics::Metrics;
 use crate::peer::message::{Fate, PeerRequest, PeerResponse};
-use quorate_store::state::StateReader;
 
 /// Groups on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
 /// and the cost of a group is what limits throughput.
@@ -234,7 +234,7 @@ impl ProposerParts {
     }
 
     /// Stamps and proposes one batch; for the node's own housekeeping too (an empty batch moves the clocks).
-    pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<quorate_store::types::Reply>, Fate> {
+    pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<Reply>, Fate> {
         let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
         let count = commands.len();
         let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });

@@ -75,14 +75,7 @@ fn etag(name: &HeaderName, text: &str) -> Result<u64, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn head(headers: &[(&str, &str)]) -> Parts {
-        let mut request = http::Request::builder();
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.body(()).expect("test headers are valid").into_parts().0
-    }
+    use crate::http::headers::tests::head;
 
     #[test]
     fn a_condition_is_a_quoted_decimal_or_a_star() {

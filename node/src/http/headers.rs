@@ -251,10 +251,11 @@ fn shown(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn head(headers: &[(&str, &str)]) -> Parts {
+    /// The head of a request with these headers.
+    pub fn head(headers: &[(&str, &str)]) -> Parts {
         let mut request = http::Request::builder();
         for (name, value) in headers {
             request = request.header(*name, *value);
