@@ -2,6 +2,11 @@
 //!
 //! Owns the window and the deadline of each request. Never answers for the peer, and never hands on an answer that was
 //! not made on this very stream: its id is unique on the connection and dies with it.
+//!
+//! A request without entries in the midst of a stream only tells how far the log is committed, and so does the next
+//! request. It is held back for [`NOTICE_HOLD`] and left out where another comes in that time, which under load is
+//! always: it would cost each node a third of its messages. openraft counts no answers, an answer covers all that was
+//! sent before.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -23,11 +28,21 @@ use super::frame::{Frame, FrameKind, Outgoing};
 use super::limits::{STREAM_WINDOW_BYTES, STREAM_WINDOW_REQUESTS};
 use super::raft_codec::{AppendAnswer, AppendPieces};
 
+/// How long the news of a commit waits for a request that it can travel with. Followers' own reads and watches lag so much
+/// at most; a linearizable read does not wait for it, as its round carries the news itself.
+const NOTICE_HOLD: Duration = Duration::from_millis(2);
+
 type Item = Result<StreamAppendResult<TypeConfig>, RPCError<TypeConfig>>;
 
 struct InFlight {
     sent: Instant,
     bytes: usize,
+}
+
+struct Notice {
+    request: AppendEntriesRequest<TypeConfig>,
+    /// When the first one came that is not yet sent.
+    until: Instant,
 }
 
 /// Between which nodes, for the error texts.
@@ -45,14 +60,17 @@ pub(super) struct AppendStream<S> {
     input: Option<S>,
     /// A request of which not every piece was sent.
     pieces: Option<AppendPieces>,
+    /// A request without entries that waits for a later one to take its place.
+    notice: Option<Notice>,
     in_flight: VecDeque<InFlight>,
     bytes_in_flight: usize,
     deadline: Duration,
-    /// Runs towards the deadline of some request that was or is the oldest; checked again when it fires, so that it
-    /// need not be set for each request.
+    /// Runs towards the deadline of some request that was or is the oldest, or of some notice; checked again when it
+    /// fires, so that it need not be set for each request.
     timer: Pin<Box<Sleep>>,
     ends: Ends,
     opened: bool,
+    end_told: bool,
     finished: bool,
 }
 
@@ -76,12 +94,14 @@ where
             answers,
             input: Some(input),
             pieces: None,
+            notice: None,
             in_flight: VecDeque::with_capacity(STREAM_WINDOW_REQUESTS),
             bytes_in_flight: 0,
             deadline,
             timer: Box::pin(sleep_until(Instant::now() + deadline)),
             ends,
             opened: false,
+            end_told: false,
             finished: false,
         })
     }
@@ -89,7 +109,7 @@ where
     /// The next answer; `None` once the input ended and everything was answered, or after an item that ends the stream.
     pub async fn next(&mut self) -> Option<Item> {
         while !self.finished {
-            if let Err(error) = self.send_pieces().await {
+            if let Err(error) = self.send_all().await {
                 return Some(self.fail(error));
             }
             if self.input.is_none() && self.pieces.is_none() && self.in_flight.is_empty() {
@@ -100,10 +120,13 @@ where
                 Event::Answer(Some(frame)) => return Some(self.on_answer(frame)),
                 Event::Answer(None) => Err(self.lost()),
                 Event::Request(Some(request)) => {
-                    self.pieces = Some(AppendPieces::new(request));
+                    self.on_request(request);
                     Ok(())
                 }
-                Event::Request(None) => self.on_input_end().await,
+                Event::Request(None) => {
+                    self.on_input_end();
+                    Ok(())
+                }
                 Event::Timer => self.on_timer(),
             };
             if let Err(error) = outcome {
@@ -130,8 +153,33 @@ where
             // Requests first: the window bounds how long answers can be made to wait by them.
             request = input => Event::Request(request),
             answer = self.answers.recv() => Event::Answer(answer),
-            () = &mut self.timer, if !self.in_flight.is_empty() => Event::Timer,
+            () = &mut self.timer, if self.notice.is_some() || !self.in_flight.is_empty() => Event::Timer,
         }
+    }
+
+    /// Nothing is held back before the stream has sent something: openraft may be waiting for the answer to a first probe.
+    fn on_request(&mut self, request: AppendEntriesRequest<TypeConfig>) {
+        if !self.opened || !request.entries.is_empty() {
+            self.notice = None;
+            self.pieces = Some(AppendPieces::new(request));
+            return;
+        }
+        let until = self.notice.take().map_or_else(|| Instant::now() + NOTICE_HOLD, |earlier| earlier.until);
+        if self.timer.deadline() > until {
+            self.timer.as_mut().reset(until);
+        }
+        self.notice = Some(Notice { request, until });
+    }
+
+    fn send_notice(&mut self) {
+        if let Some(notice) = self.notice.take() {
+            self.pieces = Some(AppendPieces::new(notice.request));
+        }
+    }
+
+    async fn send_all(&mut self) -> Result<(), RPCError<TypeConfig>> {
+        self.send_pieces().await?;
+        self.send_end().await
     }
 
     async fn send_pieces(&mut self) -> Result<(), RPCError<TypeConfig>> {
@@ -159,22 +207,34 @@ where
         sent.map_err(|_| self.too_late())?.map_err(|_| self.lost())
     }
 
-    async fn on_input_end(&mut self) -> Result<(), RPCError<TypeConfig>> {
+    /// What was held back goes out first, when the window has room for it.
+    fn on_input_end(&mut self) {
         self.input = None;
-        if !self.opened {
+        self.send_notice();
+    }
+
+    /// Tells the peer once that nothing more comes.
+    async fn send_end(&mut self) -> Result<(), RPCError<TypeConfig>> {
+        if self.input.is_some() || self.pieces.is_some() || !self.opened || self.end_told {
             return Ok(());
         }
+        self.end_told = true;
         self.send(Outgoing::bare(FrameKind::StreamEnd, self.id), Instant::now() + self.deadline).await
     }
 
     /// The timer may have been set for a request that is answered by now.
     fn on_timer(&mut self) -> Result<(), RPCError<TypeConfig>> {
-        let Some(oldest) = self.in_flight.front() else { return Ok(()) };
-        let until = oldest.sent + self.deadline;
-        if Instant::now() >= until {
+        let now = Instant::now();
+        let oldest = self.in_flight.front().map(|oldest| oldest.sent + self.deadline);
+        if oldest.is_some_and(|until| now >= until) {
             return Err(self.too_late());
         }
-        self.timer.as_mut().reset(until);
+        if self.notice.as_ref().is_some_and(|notice| now >= notice.until) {
+            self.send_notice();
+        }
+        let notice = self.notice.as_ref().map(|notice| notice.until);
+        let next = [oldest, notice].into_iter().flatten().min().unwrap_or(now + self.deadline);
+        self.timer.as_mut().reset(next);
         Ok(())
     }
 

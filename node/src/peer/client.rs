@@ -208,28 +208,15 @@ async fn take_room(
     Ok(room.expect("the semaphores of a connection are never closed"))
 }
 
-/// Forgets the route of a call that is dropped or late.
-struct Waiting<'c> {
-    connection: &'c Connection,
-    id: u64,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.connection.forget(self.id);
-    }
-}
-
 async fn ask(connection: &Connection, body: Vec<u8>, deadline: Instant) -> Result<PeerResponse, CallError> {
     let closed = || CallError::NotSent(connection.reason());
-    let (id, answer) = connection.expect_one().ok_or_else(closed)?;
-    let _waiting = Waiting { connection, id };
-    let sending = timeout_at(deadline, connection.send(Outgoing::whole(FrameKind::Call, id, body))).await;
+    let mut waiting = connection.expect_one().ok_or_else(closed)?;
+    let sending = timeout_at(deadline, connection.send(Outgoing::whole(FrameKind::Call, waiting.id, body))).await;
     sending.map_err(|_| late("the connection was busy"))?.map_err(|_| closed())?;
     // From here on the frame may be on its way.
-    match timeout_at(deadline, answer).await {
-        Ok(Ok(frame)) => read_answer(frame),
-        Ok(Err(_)) => Err(CallError::Lost(connection.reason())),
+    match timeout_at(deadline, waiting.answer()).await {
+        Ok(Some(frame)) => read_answer(frame),
+        Ok(None) => Err(CallError::Lost(connection.reason())),
         Err(_) => Err(CallError::Lost("no answer by the deadline".into())),
     }
 }

@@ -108,9 +108,9 @@ impl Connection {
     }
 
     /// Begins to wait for one answer; `None` where the connection is closed.
-    pub fn expect_one(&self) -> Option<(u64, oneshot::Receiver<Frame>)> {
-        let (sender, receiver) = oneshot::channel();
-        Some((self.register(Route::Once(sender))?, receiver))
+    pub fn expect_one(&self) -> Option<Waiting<'_>> {
+        let (sender, answer) = oneshot::channel();
+        Some(Waiting { connection: self, id: self.register(Route::Once(sender))?, answer })
     }
 
     /// Begins to wait for up to `window` answers at a time.
@@ -212,6 +212,27 @@ impl Connection {
             }
         };
         if overflown { Err("the peer sent more answers than there were questions".into()) } else { Ok(()) }
+    }
+}
+
+/// Waits for one answer. Its route goes with it, also where the wait is given up.
+pub(super) struct Waiting<'c> {
+    connection: &'c Connection,
+    /// Names the question on this connection.
+    pub id: u64,
+    answer: oneshot::Receiver<Frame>,
+}
+
+impl Waiting<'_> {
+    /// The answer; `None` where the connection closed before it came.
+    pub async fn answer(&mut self) -> Option<Frame> {
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.connection.forget(self.id);
     }
 }
 

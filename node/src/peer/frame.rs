@@ -46,8 +46,10 @@ pub enum FrameKind {
     PreVote = 21,
     /// A Raft leader transfer request.
     Transfer = 22,
-    /// The answer to one of the three before.
+    /// The answer to one of the three before, or to the next.
     RaftAnswer = 23,
+    /// One append request that belongs to no stream and holds no more than one frame: a heartbeat.
+    Append = 24,
     /// The first append request of a stream.
     AppendFirst = 30,
     /// A further append request of a stream.
@@ -77,7 +79,7 @@ pub enum FrameKind {
 impl FrameKind {
     fn from_code(code: u8) -> Option<Self> {
         use FrameKind::*;
-        const ALL: [FrameKind; 24] = [
+        const ALL: [FrameKind; 25] = [
             Hello,
             Welcome,
             Ping,
@@ -90,6 +92,7 @@ impl FrameKind {
             PreVote,
             Transfer,
             RaftAnswer,
+            Append,
             AppendFirst,
             AppendNext,
             StreamEnd,

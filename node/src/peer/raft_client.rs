@@ -37,7 +37,7 @@ use super::connection::Connection;
 use super::counters::LaneKind;
 use super::frame::{FrameKind, Outgoing};
 use super::lane::LaneKey;
-use super::raft_codec::{RaftAnswer, TransferAnswer, TransferAsk, VoteAsk, VoteGrant};
+use super::raft_codec::{AppendOutcome, AppendPieces, RaftAnswer, TransferAnswer, TransferAsk, VoteAsk, VoteGrant};
 use super::snapshot_stream::{self, SendError};
 
 type RpcError = RPCError<TypeConfig>;
@@ -94,18 +94,36 @@ impl RaftClient {
         A: Encode,
         R: Decode<()>,
     {
-        let ttl = option.soft_ttl();
+        self.exchange(|id| Outgoing::whole(kind, id, codec::encode(&ask)), action, option.soft_ttl()).await
+    }
+
+    /// One append request and its answer on the control lane.
+    async fn beat(&self, request: AppendEntriesRequest<TypeConfig>, ttl: Duration) -> Appended {
+        assert!(request.entries.is_empty(), "a heartbeat with {} entries", request.entries.len());
+        let mut pieces = AppendPieces::new(request);
+        let frame = |id| pieces.next(FrameKind::Append, id).expect("the first piece of a request always exists");
+        let outcome: AppendOutcome = self.exchange(frame, RPCTypes::AppendEntries, ttl).await?;
+        outcome.into_result().map_err(unreachable)
+    }
+
+    async fn exchange<R>(
+        &self,
+        frame: impl FnOnce(u64) -> Outgoing,
+        action: RPCTypes,
+        ttl: Duration,
+    ) -> Result<R, RpcError>
+    where
+        R: Decode<()>,
+    {
         let until = Instant::now() + ttl;
         let connection = self.connect(LaneKind::Control, until).await?;
         let lost = || network(connection.reason());
-        let (id, answer) = connection.expect_one().ok_or_else(lost)?;
+        let mut waiting = connection.expect_one().ok_or_else(lost)?;
         let asking = async {
-            connection.send(Outgoing::whole(kind, id, codec::encode(&ask))).await.map_err(|_| lost())?;
-            answer.await.map_err(|_| lost())
+            connection.send(frame(waiting.id)).await.map_err(|_| lost())?;
+            waiting.answer().await.ok_or_else(lost)
         };
-        let answered = timeout_at(until, asking).await;
-        connection.forget(id);
-        let frame = answered.map_err(|_| self.timeout(action, ttl))??;
+        let frame = timeout_at(until, asking).await.map_err(|_| self.timeout(action, ttl))??;
         let answer: RaftAnswer<R> = codec::decode(&frame.body).map_err(|error| network(error.to_string()))?;
         answer.map_err(unreachable)
     }
@@ -141,6 +159,11 @@ impl NetStreamAppend<TypeConfig> for RaftClient {
             let input = stream::iter([first]).chain(input);
             // The option's time to live is one heartbeat: too short for log entries, see `append_deadline`.
             let deadline = self.net.inner.timings.append_deadline();
+            if self.append_lane == LaneKind::Control {
+                // A heartbeat is a single request, and each round of reads takes one: a question costs far less than a stream.
+                let client: &'s Self = self;
+                return Ok(input.then(move |request| client.beat(request, deadline)).boxed());
+            }
             let connection = self.connect(self.append_lane, Instant::now() + deadline).await?;
             let reason = Arc::clone(&connection);
             let opened = AppendStream::open(connection, input, deadline, self.ends());

@@ -32,6 +32,12 @@ pub trait RaftRpc: Send + Sync + 'static {
         requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
     ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
 
+    /// Answers one append request that belongs to no stream.
+    fn append(
+        &self,
+        request: AppendEntriesRequest<TypeConfig>,
+    ) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
+
     /// Asks for this node's vote.
     fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>>;
 
@@ -78,6 +84,20 @@ where
         requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
     ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
         Raft::stream_append(self, requests).map(|answer| answer.map_err(|fatal| fatal.to_string())).boxed()
+    }
+
+    fn append(
+        &self,
+        request: AppendEntriesRequest<TypeConfig>,
+    ) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+        let raft = self.clone();
+        let prev = request.prev_log_id;
+        let last = request.entries.last().map(|entry| entry.log_id).or(prev);
+        async move {
+            let answer = raft.append_entries(request).await.map_err(|error| error.to_string())?;
+            Ok(answer.into_stream_result(prev, last))
+        }
+        .boxed()
     }
 
     fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {

@@ -41,7 +41,9 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
             FrameKind::AppendNext => streams.on_next(frame)?,
             FrameKind::StreamEnd => streams.on_end(frame.id),
             FrameKind::StreamCancel => streams.on_cancel(frame.id),
-            FrameKind::Vote | FrameKind::PreVote | FrameKind::Transfer => on_rpc(&inbound, &rpcs, frame).await?,
+            FrameKind::Vote | FrameKind::PreVote | FrameKind::Transfer | FrameKind::Append => {
+                on_rpc(&inbound, &rpcs, frame).await?;
+            }
             kind => return Err(misplaced(kind, inbound.lane)),
         }
     }
@@ -73,6 +75,10 @@ fn answer_rpc(raft: &Arc<dyn RaftRpc>, frame: &Frame) -> Result<BoxFuture<'stati
             let ask: TransferAsk = codec::decode(&frame.body).map_err(malformed)?;
             let answer = raft.transfer_leader(ask.into());
             answer.map(|answer| encoded(answer.map(|answer| TransferAnswer::from(&answer)))).boxed()
+        }
+        FrameKind::Append => {
+            let request = decode_append(&frame.body).map_err(malformed)?;
+            raft.append(request).map(|answer| encoded(answer.map(|answer| AppendOutcome::from(&answer)))).boxed()
         }
         kind => {
             let ask: VoteAsk = codec::decode(&frame.body).map_err(malformed)?;

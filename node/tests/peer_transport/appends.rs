@@ -11,6 +11,7 @@ use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote, RPCOption};
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use quorate_node::peer::counters::LaneKind;
 use quorate_node::peer::raft_client::RaftClient;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::support::{Node, Request, Setup, last_of, leader_vote, log_id, node, request};
@@ -266,4 +267,33 @@ async fn votes_and_transfers_are_carried_out_by_the_peer() {
     let answer = client.transfer_leader(ask, option()).await.unwrap();
     assert_eq!(answer, Err(TransferLeaderError::LogNotFlushed { expected: Some(log_id(5)), actual: None }));
     assert_eq!(connects(&one, LaneKind::Control), 1);
+}
+
+#[tokio::test]
+async fn news_of_a_commit_travels_with_the_next_entries_or_soon_alone() {
+    let (one, two) = (node(1).await, node(2).await);
+    let mut client = append_client(&one, &two).await;
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let input =
+        stream::unfold(receiver, |mut receiver| async move { Some((receiver.recv().await?, receiver)) }).boxed();
+    sender.send(request(10, 11, 5)).unwrap();
+    let mut answers = client.stream_append(input, option()).await.unwrap();
+    assert_eq!(answers.next().await.unwrap().unwrap(), Ok(Some(log_id(10))));
+
+    sender.send(request(11, 11, 0)).unwrap();
+    sender.send(request(11, 12, 5)).unwrap();
+    assert_eq!(answers.next().await.unwrap().unwrap(), Ok(Some(log_id(11))));
+    let lengths = || two.raft.seen.borrow().iter().map(|request| request.entries.len()).collect::<Vec<_>>();
+    assert_eq!(lengths(), [1, 1], "the request without entries was sent although another followed at once");
+
+    sender.send(request(12, 12, 0)).unwrap();
+    let alone = timeout(Duration::from_secs(2), answers.next()).await.expect("the news was held back for good");
+    assert_eq!(alone.unwrap().unwrap(), Ok(Some(log_id(11))));
+    assert_eq!(lengths(), [1, 1, 0]);
+
+    sender.send(request(12, 12, 0)).unwrap();
+    drop(sender);
+    assert_eq!(answers.next().await.unwrap().unwrap(), Ok(Some(log_id(11))));
+    assert!(answers.next().await.is_none());
+    assert_eq!(lengths(), [1, 1, 0, 0], "news at the end of a stream is news all the same");
 }

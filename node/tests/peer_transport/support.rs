@@ -117,6 +117,11 @@ impl Drop for Farewell {
 }
 
 impl RaftRpc for FakeRaft {
+    fn append(&self, request: Request) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+        let mut answers = self.stream_append(stream::iter([request]).boxed());
+        async move { answers.next().await.expect("each request is answered") }.boxed()
+    }
+
     fn stream_append(
         &self,
         requests: BoxStream<'static, Request>,
