@@ -4,6 +4,7 @@
 //! `quorate_client::api::Op`, which a test holds this file to.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,13 +15,14 @@ use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
+use super::done::Done;
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind, decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
-use super::{Backend, Outcome, body, headers, json, kv, read, write};
+use super::{Backend, Outcome, body, headers, json, kv, read, stream, write};
 
 /// Executes one operation.
 ///
@@ -38,18 +40,32 @@ use super::{Backend, Outcome, body, headers, json, kv, read, write};
     ))]
 pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
+    if headers::says_stream(ask.head) {
+        return stream::open(ask, body).await;
+    }
     let kind = body_kind(ask.head, "application/json")?;
     if matches!(kind, BodyKind::Bytes | BodyKind::MergePatch) {
         return Err(headers::unsupported("an operation is JSON; send `Content-Type: application/json`"));
     }
     let body = body::collect(ask, body, usize::MAX).await?;
-    let wish = OpWish::read(kv::json_of(kind, &body)?)?;
-    claim_request_id(ask, wish.request_id)?;
-    match wish.action {
-        OpAction::Get => read::read_plain(ask, wish.key).await,
+    let mut wish = OpWish::read(kv::json_of(kind, &body)?)?;
+    claim_request_id(ask, wish.request_id.take())?;
+    Ok(perform(&ask.api.backend, wish, &ask.request_id, ask.deadline).await?.into_response())
+}
+
+/// Executes a checked operation.
+pub async fn perform<B: Backend>(
+    backend: &B,
+    wish: OpWish<'_>,
+    request_id: &str,
+    deadline: Instant,
+) -> Result<Done, Failure> {
+    let OpWish { key, action, prev, dry_run, .. } = wish;
+    match action {
+        OpAction::Get => read::perform(backend, &key, deadline).await,
         OpAction::Write { expect, change, expiry } => {
-            let op = WriteOp { key: wish.key.key, expect, change, expiry, return_previous: wish.prev };
-            write::submit(ask, &wish.key.text, op, wish.dry_run).await
+            let op = WriteOp { key: key.key, expect, change, expiry, return_previous: prev };
+            write::perform(backend, &key.text, op, dry_run, request_id, deadline).await
         }
     }
 }
@@ -65,12 +81,13 @@ fn claim_request_id<B: Backend>(ask: &mut Ask<'_, B>, given: Option<String>) -> 
 }
 
 /// A checked operation.
-struct OpWish<'a> {
+pub struct OpWish<'a> {
     key: NamedKey<'a>,
     action: OpAction,
     prev: bool,
     dry_run: bool,
-    request_id: Option<String>,
+    /// The caller's.
+    pub request_id: Option<String>,
 }
 
 enum OpAction {
@@ -96,8 +113,19 @@ struct Fields<'a> {
 const FIELDS: &str = "op, key, value, value_base64, patch, cas, ttl_ms, prev, dry_run, request_id";
 
 impl<'a> OpWish<'a> {
+    /// Whether it may change something, and so needs a request id.
+    pub fn writes(&self) -> bool {
+        !matches!(self.action, OpAction::Get) && !self.dry_run
+    }
+
+    /// The same, without the text that it was read from.
+    pub fn into_owned(self) -> OpWish<'static> {
+        let Self { key, action, prev, dry_run, request_id } = self;
+        OpWish { key: key.into_owned(), action, prev, dry_run, request_id }
+    }
+
     /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
-    fn read(text: &'a [u8]) -> Result<Self, Failure> {
+    pub fn read(text: &'a [u8]) -> Result<Self, Failure> {
         let fields =
             json::fields(text).map_err(|JsonFault { .. }| Failure::invalid("", "an operation is a JSON object"))?;
         let mut faults = Faults::default();
