@@ -1,4 +1,4 @@
-//! `POST /v1/ops`: one operation in JSON.
+//! `POST /v1/ops`: one operation in JSON. A stream of them is `stream`'s.
 //!
 //! Owns the reading of an `Op` with a pointer to every fault, and which fields each kind takes. The names are those of
 //! `quorate_client::api::Op`, which a test holds this file to.
@@ -9,7 +9,7 @@ use std::time::Instant;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
-use quorate_client::api::{Op, OpKind, Problem, WriteAnswer};
+use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem, WriteAnswer};
 use quorate_store::limits::{KEY_BYTES_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 use serde_json::value::RawValue;
@@ -24,17 +24,29 @@ use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
 use super::{Backend, Outcome, body, headers, json, kv, read, stream, write};
 
-/// Executes one operation.
+/// Executes one operation, or a stream of them.
 ///
 /// `get` answers with the entry, everything else with what was written.
+///
+/// As `application/x-ndjson` the body is a stream: each line is an operation with a number `n` of the caller's choice, and is
+/// answered by a line with that `n`, the status and the body that the operation alone would have been answered with. Answers
+/// come as operations are done, in any order; a bad line is answered and the stream goes on. At most 1024 operations are
+/// under way; then no more is read. The answer ends when the request has ended and everything is answered, when nothing was
+/// asked for as long as a connection may be idle, and when the node stops. A line break in a value is answered as a blank.
 #[utoipa::path(post, path = "/v1/ops", tag = "entries", operation_id = "op",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body. Not with a stream."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; for the lines of a stream that name none."),
     ),
-    request_body(content((Op = "application/json", example = json!({"op": "update", "key": "orders/o42", "patch": {"status": "paid"}, "cas": "17", "request_id": "order-42-pay"})))),
+    request_body(content(
+        (Op = "application/json", example = json!({"op": "update", "key": "orders/o42", "patch": {"status": "paid"}, "cas": "17", "request_id": "order-42-pay"})),
+        (OpLine = "application/x-ndjson", example = json!({"n": 1, "timeout_ms": 2000, "op": {"op": "get", "key": "orders/o42"}})),
+    )),
     responses(
-        (status = 200, description = "Done.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+        (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", content(
+            (WriteAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+            (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": 3, "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "revision": 21, "index": 34}})),
+        )),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]

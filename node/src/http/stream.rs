@@ -275,7 +275,9 @@ where
             if self.out.len() >= limits::STREAM_FRAME_BYTES {
                 return true;
             }
-            if !read && !(answered && self.is_reading()) {
+            // What was answered made room for lines that wait.
+            let may_read = answered && self.is_reading();
+            if !(read || may_read) {
                 return false;
             }
         }
