@@ -6,11 +6,12 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,9 @@ pub struct Pulse {
     head_since: AtomicU64,
     /// Since when the peer takes nothing of what we want to send.
     stalled_since: AtomicU64,
+    /// Since when each of the streams that share the connection waits for its peer to take a frame. The socket cannot tell:
+    /// a peer may read it well, and give one of the streams no window.
+    takers: Mutex<Vec<Weak<AtomicU64>>>,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
     /// Since when that happens.
@@ -79,6 +83,7 @@ impl Pulse {
             idle_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
+            takers: Mutex::default(),
             lingers: AtomicBool::new(false),
             lingering_since: AtomicU64::new(NEVER),
         };
@@ -135,7 +140,7 @@ impl Pulse {
 
     /// Judges the connection as it is now.
     pub fn verdict(&self, patience: &Patience) -> Verdict {
-        if self.lasted(&self.stalled_since, patience.stall) {
+        if self.lasted(&self.stalled_since, patience.stall) || self.has_stalled_taker(patience.stall) {
             return Verdict::Stalled;
         }
         if self.lasted(&self.lingering_since, Duration::from_millis(limits::LINGER_MS)) {
@@ -148,6 +153,17 @@ impl Pulse {
             return Verdict::SlowHead;
         }
         if self.lasted(&self.idle_since, patience.idle) { Verdict::Idle } else { Verdict::Fine }
+    }
+
+    /// Also forgets the streams that have ended.
+    fn has_stalled_taker(&self, limit: Duration) -> bool {
+        let mut stalled = false;
+        self.takers.lock().retain(|taker| {
+            let Some(mark) = taker.upgrade() else { return false };
+            stalled |= self.lasted(&mark, limit);
+            true
+        });
+        stalled
     }
 
     fn lasted(&self, mark: &AtomicU64, limit: Duration) -> bool {
@@ -169,6 +185,31 @@ impl Busy {
     /// Of the connection.
     pub fn pulse(&self) -> &Pulse {
         &self.0
+    }
+
+    /// Watches whether the peer takes the frames of this answer.
+    pub fn watch_taking(&self) -> Taking {
+        let mark = Arc::new(AtomicU64::new(NEVER));
+        self.0.takers.lock().push(Arc::downgrade(&mark));
+        Taking { pulse: Arc::clone(&self.0), mark }
+    }
+}
+
+/// Whether the peer takes the frames of one answer of several on its connection.
+pub struct Taking {
+    pulse: Arc<Pulse>,
+    mark: Arc<AtomicU64>,
+}
+
+impl Taking {
+    /// A frame is offered.
+    pub fn offered(&self) {
+        self.mark.store(self.pulse.now(), Ordering::Relaxed);
+    }
+
+    /// There is room for the next one.
+    pub fn taken(&self) {
+        self.mark.store(NEVER, Ordering::Relaxed);
     }
 }
 

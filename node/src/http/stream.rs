@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
-use http::{Response, header};
+use http::{Response, Version, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame, Incoming};
 use quorate_client::api::{Applied, ErrorCode};
@@ -27,7 +27,7 @@ use super::error::Failure;
 use super::line::{Answered, BadLine, Line, Place, Task, run};
 use super::lines::{Lines, Next};
 use super::paths::Route;
-use super::pulse::Busy;
+use super::pulse::{Busy, Taking};
 use super::{Api, Backend, Body, Outcome, headers, json};
 use crate::limits;
 
@@ -40,7 +40,10 @@ pub async fn open<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let Some(busy) = ask.busy.take() else {
         return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
     };
+    // On HTTP/1.1 the socket tells.
+    let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
     let mut pump = Pump::new(Arc::clone(ask.api), body, busy, ask.timeout, run::<B>);
+    pump.taking = taking;
     if ask.head.headers.contains_key(header::EXPECT) {
         pump.invite().await;
     }
@@ -77,6 +80,9 @@ struct Pump<B, F, R> {
     under_way: FuturesUnordered<F>,
     /// Answers to be sent.
     out: Vec<u8>,
+    /// Rest of what was `out`, that goes in further frames.
+    rest: Bytes,
+    taking: Option<Taking>,
     phase: Phase,
     clock: StreamClock,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -102,6 +108,8 @@ where
             run,
             under_way: FuturesUnordered::new(),
             out: Vec::new(),
+            rest: Bytes::new(),
+            taking: None,
             phase: Phase::Reading,
             clock,
             stop,
@@ -131,7 +139,7 @@ where
 
     /// Whether everything is answered and sent.
     fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Ending) && self.under_way.is_empty() && self.out.is_empty()
+        matches!(self.phase, Phase::Ending) && self.under_way.is_empty() && self.out.is_empty() && self.rest.is_empty()
     }
 
     /// Ends before the peer does. What it still sends is swallowed for a moment, so that it can read the answers.
@@ -178,6 +186,7 @@ where
                 tracing::debug!(%error, under_way = self.under_way.len(), "an operation stream broke off");
                 self.phase = Phase::Broken(Some(io::Error::other(error)));
                 self.out.clear();
+                self.rest.clear();
                 self.drop_input();
             }
             Poll::Ready(Some(Ok(frame))) => {
@@ -267,6 +276,23 @@ where
         }
     }
 
+    /// The next frame to be sent. None is long, so that a peer which takes little at a time is seen to take something.
+    fn frame(&mut self, now: Instant) -> Option<Bytes> {
+        if self.rest.is_empty() {
+            if self.out.is_empty() {
+                return None;
+            }
+            // The next one is likely to be as long.
+            let next = Vec::with_capacity(self.out.len().min(limits::STREAM_FRAME_BYTES));
+            self.rest = Bytes::from(std::mem::replace(&mut self.out, next));
+        }
+        self.clock.pause(now);
+        if let Some(taking) = &self.taking {
+            taking.offered();
+        }
+        Some(self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES)))
+    }
+
     /// Everything that can be done now. Returns whether there may be more at once.
     fn pump(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         for _ in 0..limits::STREAM_PIECES_MAX {
@@ -313,6 +339,12 @@ where
         let this = self.get_mut();
         let now = Instant::now();
         this.clock.resume(now);
+        if let Some(taking) = &this.taking {
+            taking.taken();
+        }
+        if !this.rest.is_empty() {
+            return Poll::Ready(this.frame(now).map(|frame| Ok(Frame::data(frame))));
+        }
         if this.is_reading() && this.stop.as_mut().poll(cx).is_ready() {
             this.end_early();
         }
@@ -320,12 +352,8 @@ where
         if this.is_reading() && !more {
             this.check_time(cx, now);
         }
-        if !this.out.is_empty() {
-            this.clock.pause(now);
-            // The next frame is likely to be as long.
-            let next = Vec::with_capacity(this.out.len().min(limits::STREAM_FRAME_BYTES));
-            let frame = std::mem::replace(&mut this.out, next);
-            return Poll::Ready(Some(Ok(Frame::data(Bytes::from(frame)))));
+        if let Some(frame) = this.frame(now) {
+            return Poll::Ready(Some(Ok(Frame::data(frame))));
         }
         if more {
             cx.waker().wake_by_ref();

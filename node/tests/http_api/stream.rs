@@ -351,6 +351,32 @@ async fn answers_that_nobody_reads_stop_the_reading_and_are_cut() {
 }
 
 #[tokio::test]
+async fn an_http2_stream_that_gets_no_window_is_cut_too() {
+    let server = server_with(|_, serve| serve.write_stall_timeout = SHORT).await;
+    server.backend.seed("big", Value { kind: ContentKind::Bytes, data: vec![7; 100_000] });
+    let stream = TcpStream::connect(server.addr).await.expect("the server listens");
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(65_535);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    let (lines, body) = mpsc::unbounded::<Result<Frame<Bytes>, Infallible>>();
+    let request = http::Request::post("http://t/v1/ops").header("content-type", "application/x-ndjson");
+    let request = request.body(StreamBody::new(body)).expect("a request");
+    let response = sender.send_request(request).await.expect("the head comes before the first line");
+    // The connection is read all the time; of this answer nothing is taken.
+    let text: String = (0..500).map(|n| get(n, "big")).collect();
+    lines.unbounded_send(Ok(Frame::data(Bytes::from(text)))).expect("the stream is open");
+    let ended = tokio::time::timeout(PATIENCE, connection).await.expect("the connection is cut");
+    ended.expect("no panic").expect_err("in the middle of an answer");
+    drop(response);
+    until("what was cut still counts", async || {
+        let metrics = server.get("/metrics").await.text();
+        metrics.contains("reason=\"stalled\"} 1") && metrics.contains("quorate_http_requests_in_flight 1.0\n")
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_request_that_breaks_off_leaves_its_operations_to_their_end() {
     let server = Server::start().await;
     server.backend.hold("slow");
