@@ -6,13 +6,15 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 
@@ -23,6 +25,10 @@ const NEVER: u64 = 0;
 #[derive(Debug)]
 pub struct Pulse {
     born: Instant,
+    /// Cancelled when no more may be asked on this connection.
+    stop: CancellationToken,
+    /// How long it may stand without a request; a stream without an operation.
+    idle: Duration,
     /// Requests between complete head and complete answer.
     busy: AtomicU32,
     /// Since when no request is in the works.
@@ -31,6 +37,9 @@ pub struct Pulse {
     head_since: AtomicU64,
     /// Since when the peer takes nothing of what we want to send.
     stalled_since: AtomicU64,
+    /// Since when each of the streams that share the connection waits for its peer to take a frame. The socket cannot tell:
+    /// a peer may read it well, and give one of the streams no window.
+    takers: Mutex<Vec<Weak<AtomicU64>>>,
     /// Whether the rest of a request is to be swallowed before the connection is closed.
     lingers: AtomicBool,
     /// Since when that happens.
@@ -65,18 +74,31 @@ pub struct Patience {
 
 impl Pulse {
     /// A connection that was just accepted and has sent its first byte.
-    pub fn new() -> Arc<Self> {
+    pub fn new(stop: CancellationToken, idle: Duration) -> Arc<Self> {
         let pulse = Self {
             born: Instant::now(),
+            stop,
+            idle,
             busy: AtomicU32::new(0),
             idle_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
+            takers: Mutex::default(),
             lingers: AtomicBool::new(false),
             lingering_since: AtomicU64::new(NEVER),
         };
         pulse.idle_since.store(pulse.now(), Ordering::Relaxed);
         Arc::new(pulse)
+    }
+
+    /// Cancelled when no more may be asked on this connection.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// How long it may stand without anything to do.
+    pub fn idle(&self) -> Duration {
+        self.idle
     }
 
     fn now(&self) -> u64 {
@@ -118,7 +140,7 @@ impl Pulse {
 
     /// Judges the connection as it is now.
     pub fn verdict(&self, patience: &Patience) -> Verdict {
-        if self.lasted(&self.stalled_since, patience.stall) {
+        if self.lasted(&self.stalled_since, patience.stall) || self.has_stalled_taker(patience.stall) {
             return Verdict::Stalled;
         }
         if self.lasted(&self.lingering_since, Duration::from_millis(limits::LINGER_MS)) {
@@ -131,6 +153,17 @@ impl Pulse {
             return Verdict::SlowHead;
         }
         if self.lasted(&self.idle_since, patience.idle) { Verdict::Idle } else { Verdict::Fine }
+    }
+
+    /// Also forgets the streams that have ended.
+    fn has_stalled_taker(&self, limit: Duration) -> bool {
+        let mut stalled = false;
+        self.takers.lock().retain(|taker| {
+            let Some(mark) = taker.upgrade() else { return false };
+            stalled |= self.lasted(&mark, limit);
+            true
+        });
+        stalled
     }
 
     fn lasted(&self, mark: &AtomicU64, limit: Duration) -> bool {
@@ -152,6 +185,31 @@ impl Busy {
     /// Of the connection.
     pub fn pulse(&self) -> &Pulse {
         &self.0
+    }
+
+    /// Watches whether the peer takes the frames of this answer.
+    pub fn watch_taking(&self) -> Taking {
+        let mark = Arc::new(AtomicU64::new(NEVER));
+        self.0.takers.lock().push(Arc::downgrade(&mark));
+        Taking { pulse: Arc::clone(&self.0), mark }
+    }
+}
+
+/// Whether the peer takes the frames of one answer of several on its connection.
+pub struct Taking {
+    pulse: Arc<Pulse>,
+    mark: Arc<AtomicU64>,
+}
+
+impl Taking {
+    /// A frame is offered.
+    pub fn offered(&self) {
+        self.mark.store(self.pulse.now(), Ordering::Relaxed);
+    }
+
+    /// There is room for the next one.
+    pub fn taken(&self) {
+        self.mark.store(NEVER, Ordering::Relaxed);
     }
 }
 
