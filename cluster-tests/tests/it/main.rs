@@ -19,3 +19,5 @@ mod restart;
 // Disks that cannot be trusted.
 mod damage;
 mod identity;
+mod old_state;
+mod space;

@@ -99,6 +99,30 @@ impl From<StateFault> for AppError {
     }
 }
 
+/// Too little room on a data disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lack {
+    free: u64,
+    needed: u64,
+}
+
+impl Lack {
+    fn of_node(self, node_id: NodeId) -> AppError {
+        let Self { free, needed } = self;
+        AppError::NoSpace(format!(
+            "the data disk of node {node_id} has {free} bytes free, writes need {needed}; free some space or remove keys"
+        ))
+    }
+}
+
+/// Whether an action needs room on the disk. Removals and renewals do not count: they are the way out.
+fn grows_the_state(action: &Action) -> bool {
+    match action {
+        Action::Write(op) => !matches!(op.change, Change::Remove | Change::Touch),
+        Action::Maintain(_) => false,
+    }
+}
+
 /// Headers of every answer, from the node's current view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClusterGlance {
@@ -181,6 +205,9 @@ impl App {
                 Some(Fate::Decided(reply)) => return Ok(reply),
                 Some(Fate::NotProposed) => {}
                 Some(Fate::Unknown) => may_be_in_log = true,
+                Some(Fate::NoSpace { node_id, free, needed }) => {
+                    return Err(of_all_tries(Lack { free, needed }.of_node(node_id)));
+                }
                 None => return Err(of_all_tries(self.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
@@ -205,18 +232,19 @@ impl App {
         if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
-    /// Refuses what would grow the state on a disk that is nearly full. Removals and renewals pass: they are the way out.
+    /// Refuses what would grow the state on a disk that is nearly full.
     fn check_space(&self, command: &Command) -> Result<(), AppError> {
-        let may_pass = match &command.action {
-            Action::Write(op) => matches!(op.change, Change::Remove | Change::Touch),
-            Action::Maintain(_) => true,
-        };
+        match self.lack_of_space() {
+            Some(lack) if grows_the_state(&command.action) => Err(lack.of_node(self.node_id())),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is missing on this node's data disk, if anything is.
+    fn lack_of_space(&self) -> Option<Lack> {
         match self.inner.space.state() {
-            Space::Low { free, needed } if !may_pass => Err(AppError::NoSpace(format!(
-                "the data disk of node {} has {free} bytes free, writes need {needed}; free some space or remove keys",
-                self.node_id()
-            ))),
-            Space::Low { .. } | Space::Ok => Ok(()),
+            Space::Low { free, needed } => Some(Lack { free, needed }),
+            Space::Ok => None,
         }
     }
 
