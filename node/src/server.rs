@@ -120,17 +120,26 @@ impl Opened {
 }
 
 /// What openraft takes for granted about the three positions it starts from, but a crash or an operator can break.
+///
+/// A snapshot ahead of the state is what a crash in the middle of its installation leaves. openraft installs it before it
+/// looks at the log, so that is where the node starts from.
 fn reconcile(log: &LogStore, machine: &StateMachine, applied: u64) -> Result<(), ServerError> {
     let purged = log.purged_index().unwrap_or(0);
-    if purged > applied {
+    let snapshot = machine.snapshot_index();
+    let start = snapshot.map_or(applied, |snapshot| snapshot.max(applied));
+    if purged > start {
         return Err(ServerError(format!(
-            "the state is at log index {applied}, but the log was purged up to {purged}: the state directory is older than \
-             the log. Bring the newer state back, or remove this node and join again under a new node id"
+            "the state is at log index {applied}, but the log was purged up to {purged}, and no snapshot covers the gap: \
+             the state directory is older than the log. Bring the newer state back, or remove this node and join again \
+             under a new node id"
         )));
     }
+    if start > applied {
+        tracing::warn!(applied, snapshot = start, purged, "the state is older than its snapshot, which replaces it");
+    }
     // Where the state is ahead, openraft purges the log up to it.
-    let needed = if applied > log.last_index() { applied } else { purged };
-    if machine.snapshot_index().is_some_and(|index| index < needed) {
+    let needed = if start > log.last_index() { start } else { purged };
+    if snapshot.is_some_and(|index| index < needed) {
         tracing::info!(needed, "the snapshot is older than the start of the log; a new one will be built");
         machine.discard_snapshot();
     }
