@@ -24,7 +24,7 @@ use crate::app::bootstrap::{self, Refused};
 use crate::app::maintenance::Retention;
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
-use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance};
+use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance, room};
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
 use crate::metrics::Metrics;
@@ -194,6 +194,7 @@ impl Node {
         let local = LocalPeer { identity: identity.clone(), member, format_version: codec::FORMAT_VERSION };
         let net = PeerNet::new(local, timings);
 
+        let wish = machine.snapshot_wish();
         let raft_config = raft_config::build(config).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
         let raft = raft.map_err(ServerError::of)?;
@@ -247,6 +248,7 @@ impl Node {
         tasks.spawn(follow(raft.clone(), view, peers));
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
+        tasks.spawn(room::run(app.clone(), wish));
         let retention =
             Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));

@@ -45,7 +45,11 @@ async fn a_full_leader_refuses_what_followers_forward_by_its_name_and_still_dele
 async fn a_full_disk_gets_the_room_of_the_log_back_by_itself() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let load = Load::start(&cluster, 8, "before-full");
-    load.wait_for_more(2_000).await;
+    eventually("the log has something to give", PATIENCE, async || {
+        let last = cluster.status(1).await?.last_log_index;
+        if last > 500 { Ok(()) } else { Err(format!("it has {last} entries")) }
+    })
+    .await;
     let history = load.finish().await.history;
     let before = cluster.status(1).await.unwrap();
     assert_eq!((before.purged_index, before.snapshot_index), (0, 0), "by itself it would have kept all of its log");

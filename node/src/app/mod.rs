@@ -25,6 +25,7 @@ pub mod maintenance;
 mod peers;
 mod proposer;
 mod read_index;
+pub mod room;
 pub mod samples;
 pub mod service;
 mod status;
