@@ -24,7 +24,9 @@ use crate::app::bootstrap::{self, Refused};
 use crate::app::maintenance::Retention;
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
-use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance, room};
+use crate::app::{
+    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance, room,
+};
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
 use crate::metrics::Metrics;
@@ -229,6 +231,7 @@ impl Node {
             identity,
             space,
             recovered: AtomicBool::new(false),
+            doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
 
@@ -238,7 +241,11 @@ impl Node {
         let last_index = log.last_index();
         raft.run();
         let effective = raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
-        peers.learn(effective.map_err(ServerError::of)?.membership());
+        let effective = effective.map_err(ServerError::of)?;
+        peers.learn(effective.membership());
+        if bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join) {
+            app.doubt_disk();
+        }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
         let raft_rpc: Arc<dyn RaftRpc> = Arc::new(raft.clone());
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));

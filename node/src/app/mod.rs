@@ -45,6 +45,9 @@ pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 /// for the CPU, short against one.
 const TRY_AGAIN: Duration = Duration::from_millis(25);
 
+const DOUBTED: &str = "this data directory knows no other node of the join list, and none of them has answered yet: \
+    it may be of another cluster";
+
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consistency {
@@ -159,6 +162,8 @@ pub struct Inner {
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
+    /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
+    pub doubted: AtomicBool,
     /// Set at the start of a graceful stop.
     pub stopping: AtomicBool,
 }
@@ -189,6 +194,7 @@ impl App {
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown fate is repeated only
     /// where the command carries a request id, which makes the repetition harmless.
     pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+        self.check_disk()?;
         self.check_space(&command)?;
         let repeatable = command.request_id.is_some();
         let encoded = codec::encode_command(&command);
@@ -233,6 +239,11 @@ impl App {
         if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
+    /// Refuses everything while this disk may be another cluster's.
+    fn check_disk(&self) -> Result<(), AppError> {
+        if self.inner.doubted.load(Ordering::Relaxed) { Err(AppError::NotReady(DOUBTED.into())) } else { Ok(()) }
+    }
+
     /// Refuses what would grow the state on a disk that is nearly full.
     fn check_space(&self, command: &Command) -> Result<(), AppError> {
         match self.lack_of_space() {
@@ -251,6 +262,7 @@ impl App {
 
     /// Returns once reads of [`Self::state`] are as fresh as asked for.
     pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
+        self.check_disk()?;
         match consistency {
             Consistency::Linearizable => self.linearizable_barrier(deadline).await,
             Consistency::Local if self.inner.recovered.load(Ordering::Relaxed) => Ok(()),
@@ -294,6 +306,9 @@ impl App {
         if self.inner.stopping.load(Ordering::Relaxed) {
             return Some("the node is stopping".into());
         }
+        if self.inner.doubted.load(Ordering::Relaxed) {
+            return Some(DOUBTED.into());
+        }
         if !self.inner.recovered.load(Ordering::Relaxed) {
             return Some("the node is still applying its log again".into());
         }
@@ -304,6 +319,18 @@ impl App {
     pub async fn restore_ballast(&self) -> std::io::Result<()> {
         let space = self.inner.space.clone();
         tokio::task::spawn_blocking(move || space.restore_ballast().map(|_| ())).await.map_err(std::io::Error::other)?
+    }
+
+    /// Nothing is answered before [`Self::trust_disk`].
+    pub fn doubt_disk(&self) {
+        self.inner.doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// The disk is this cluster's: requests are answered from now on.
+    pub fn trust_disk(&self) {
+        if self.inner.doubted.swap(false, Ordering::Relaxed) {
+            tracing::info!("the disk is of the cluster of the join list");
+        }
     }
 
     /// From now on the node tells load balancers to go elsewhere.

@@ -136,8 +136,8 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
     let mut bytes = 0;
     for fate in submitted {
         let fate = match fate {
-            Ok(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
-            Err(fate) => fate,
+            Taken::Queued(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
+            Taken::Refused(fate) => fate,
         };
         bytes += answer_bytes(&fate);
         // What does not fit is asked for again under its request id, in a smaller group.
@@ -146,17 +146,26 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
     PeerResponse::Forwarded { fates }
 }
 
+/// A forwarded command on its way, or its fate where it got no further.
+enum Taken {
+    Queued(Submitted),
+    Refused(Fate),
+}
+
 /// Queues one forwarded command, unless this node's disk has no room for what it does.
-fn submit_forwarded(app: &App, command: Vec<u8>) -> Result<Submitted, Fate> {
+fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
     if let Some(lack) = app.lack_of_space() {
         // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
         // refused when it is applied, and changes nothing.
         let grows = codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
         if grows {
-            return Err(Fate::NoSpace { node_id: app.node_id(), free: lack.free, needed: lack.needed });
+            return Taken::Refused(Fate::NoSpace { node_id: app.node_id(), free: lack.free, needed: lack.needed });
         }
     }
-    app.inner.proposer.submit(Bytes::from(command), true).map_err(|_full| Fate::NotProposed)
+    match app.inner.proposer.submit(Bytes::from(command), true) {
+        Ok(submitted) => Taken::Queued(submitted),
+        Err(_full) => Taken::Refused(Fate::NotProposed),
+    }
 }
 
 /// Roughly what the answer takes on the wire.
