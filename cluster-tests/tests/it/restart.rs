@@ -1,6 +1,8 @@
 //! Nodes that are stopped and started again.
 
-use cluster_tests::{Cluster, Request};
+use std::time::Duration;
+
+use cluster_tests::{Cluster, Request, sooner_than};
 use quorate_client::api::StatusAnswer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -39,6 +41,17 @@ async fn the_order_of_the_first_start_does_not_matter() {
     let all = statuses(&cluster).await;
     assert!(all.iter().all(|status| status.cluster_id == all[0].cluster_id && !status.cluster_id.is_empty()));
     cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_single_node_stays_ready_while_nobody_writes() {
+    let cluster = Cluster::start_with(cluster_tests::Settings::with_ids([1])).await;
+    // Several times as long as a leader may be silent before it counts as gone.
+    let unready = sooner_than(Duration::from_secs(3), async || match cluster.is_ready(1).await {
+        Ok(()) => Err("it is ready".to_owned()),
+        Err(reason) => Ok(reason),
+    });
+    assert_eq!(unready.await.ok(), None, "it has all the quorum that it needs");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
