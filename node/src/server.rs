@@ -152,7 +152,7 @@ fn reconcile(log: &LogStore, machine: &StateMachine, applied: u64) -> Result<(),
 /// this node could be a lie (a failed fsync marks pages clean).
 fn end_process(error: &str) {
     tracing::error!(error, "the log cannot be written; the process ends");
-    std::process::exit(crate::EXIT_STORAGE);
+    crate::end_now(crate::EXIT_STORAGE);
 }
 
 struct Node {
