@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ const PORT_TRIES: usize = 5;
 pub struct Settings {
     ids: Vec<u64>,
     flags: BTreeMap<String, String>,
+    data_home: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -46,7 +47,13 @@ impl Settings {
     /// Nodes with these ids.
     pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
         let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
-        Self { ids: ids.into_iter().collect(), flags }
+        Self { ids: ids.into_iter().collect(), flags, data_home: None }
+    }
+
+    /// With the data directories of all nodes below this directory; their logs stay where they are.
+    pub fn data_home(mut self, dir: &Path) -> Self {
+        self.data_home = Some(dir.to_owned());
+        self
     }
 
     /// With this flag on all nodes.
@@ -171,7 +178,7 @@ impl Cluster {
 
     /// The data directory of a node.
     pub fn data_dir(&self, id: u64) -> PathBuf {
-        self.home.path().join(id.to_string()).join("data")
+        self.settings.data_home.as_deref().unwrap_or(self.home.path()).join(id.to_string()).join("data")
     }
 
     /// What a running node wrote since its last start.

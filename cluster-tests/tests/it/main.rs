@@ -12,8 +12,11 @@ mod smoke;
 
 // Nodes that go and come back.
 mod catch_up;
+#[path = "../../../raft-store/tests/disk/mod.rs"]
+mod disk;
 mod durability;
 mod failover;
+mod power;
 mod restart;
 
 // Disks that cannot be trusted.
