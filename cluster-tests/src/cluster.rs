@@ -220,6 +220,12 @@ impl Cluster {
         }
     }
 
+    /// Starts a node on its directory and waits until it is ready.
+    pub async fn bring_up(&mut self, id: u64) {
+        self.start_node(id);
+        self.wait_ready(id).await;
+    }
+
     /// From its next start on this node has this flag, whatever the others have.
     pub fn set_flag(&mut self, id: u64, name: &str, value: impl ToString) {
         self.node_mut(id).flags.insert(name.to_owned(), value.to_string());

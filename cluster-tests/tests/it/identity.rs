@@ -53,8 +53,7 @@ async fn a_wiped_node_is_refused_under_its_old_number_and_counts_for_no_quorum()
     let write = Request::put("no-quorum", "1").header("Request-Timeout", "2000");
     let answer = write.send(cluster.client_address(others[1])).await.unwrap();
     assert_eq!(answer.status / 100, 5, "acknowledged by one true node of three: {}", answer.text());
-    cluster.start_node(others[0]);
-    cluster.wait_ready(others[0]).await;
+    cluster.bring_up(others[0]).await;
     cluster.wait_ready(others[1]).await;
     assert_serves(&cluster, others[1], 3).await;
 
@@ -118,8 +117,7 @@ async fn a_disk_of_another_cluster_answers_nobody_before_a_node_of_the_join_list
 async fn a_cluster_of_one_that_is_to_grow_serves_again_once_a_node_of_its_join_list_answers() {
     let mut cluster = Cluster::new(Settings::with_ids([1, 2]));
     cluster.set_flag(1, "--join", format!("1={}", cluster.peer_address(1)));
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     assert_serves(&cluster, 1, 1).await;
     cluster.stop(1).await;
     cluster.unset_flags(1);

@@ -21,8 +21,7 @@ async fn node_with_an_old_state() -> (Cluster, cluster_tests::history::History) 
     let applied = cluster.data_dir(1).with_extension("old");
     copy(&live_database(&cluster), &applied);
 
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     let had = cluster.status(1).await.unwrap().last_log_index;
     let new = Load::start(&cluster, 8, "new");
     eventually("the log was purged beyond the old state", PATIENCE, async || {
@@ -54,13 +53,11 @@ fn is_empty(dir: &Path) -> bool {
 async fn a_state_older_than_the_log_is_made_good_from_the_snapshot_that_covers_the_gap() {
     let (mut cluster, history) = node_with_an_old_state().await;
     assert!(!is_empty(&snapshots(&cluster)), "there must be a snapshot, or this tests nothing");
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     assert_durable(&cluster, 1, &history).await;
     // And once more from what that start left behind.
     cluster.kill(1).await;
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     assert_durable(&cluster, 1, &history).await;
     cluster.assert_agreement().await;
 }

@@ -59,8 +59,7 @@ async fn a_single_node_is_a_cluster() {
     let mut cluster = Cluster::start_with(cluster_tests::Settings::with_ids([1])).await;
     Request::put("single", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
     cluster.kill(1).await;
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     Request::get("/v1/kv/single").send(cluster.client_address(1)).await.unwrap().expect_success();
     cluster.assert_agreement().await;
 }

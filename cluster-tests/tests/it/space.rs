@@ -55,8 +55,7 @@ async fn a_full_disk_gets_the_room_of_the_log_back_by_itself() {
     assert_eq!((before.purged_index, before.snapshot_index), (0, 0), "by itself it would have kept all of its log");
     cluster.stop(1).await;
     cluster.set_flag(1, "--min-free-bytes", MORE_THAN_FREE);
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     let purged = eventually("the log was purged", PATIENCE, async || {
         let status = cluster.status(1).await?;
         let purged = status.purged_index;
@@ -68,8 +67,7 @@ async fn a_full_disk_gets_the_room_of_the_log_back_by_itself() {
     // What is left starts again, and takes writes once there is room.
     cluster.kill(1).await;
     cluster.unset_flags(1);
-    cluster.start_node(1);
-    cluster.wait_ready(1).await;
+    cluster.bring_up(1).await;
     Request::put("room", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
     assert_durable(&cluster, 1, &history).await;
     cluster.assert_agreement().await;

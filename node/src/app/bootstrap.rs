@@ -325,6 +325,21 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_is_doubtful_where_it_knows_none_of_the_others_it_is_listed_with() {
+        let of = |members: &[NodeId]| -> Membership {
+            let nodes = members.iter().map(|id| (*id, member(*id))).collect();
+            let configs = if members.is_empty() { vec![] } else { vec![members.iter().copied().collect()] };
+            MembershipRecord { configs, nodes }.try_into().unwrap()
+        };
+        assert!(is_doubtful(1, &of(&[1]), &list()), "a cluster of one, listed with two others");
+        assert!(is_doubtful(1, &of(&[1, 4, 5]), &list()), "a cluster of others");
+        assert!(!is_doubtful(1, &of(&[1, 3]), &list()), "one of the others is enough");
+        assert!(!is_doubtful(1, &of(&[]), &list()), "an empty disk is of no cluster yet");
+        let alone = BTreeMap::from([(1, "127.0.0.1:7201".to_owned())]);
+        assert!(!is_doubtful(1, &of(&[1]), &alone), "there are no others");
+    }
+
+    #[test]
     fn an_empty_node_joins_a_cluster_that_does_not_list_it() {
         let hellos = BTreeMap::from([hello(2, Some(7), &[2, 3])]);
         let step = decide(1, &identity(1), &list(), &hellos).unwrap();
