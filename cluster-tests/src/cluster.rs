@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ const PORT_TRIES: usize = 5;
 pub struct Settings {
     ids: Vec<u64>,
     flags: BTreeMap<String, String>,
+    data_home: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -46,7 +47,13 @@ impl Settings {
     /// Nodes with these ids.
     pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
         let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
-        Self { ids: ids.into_iter().collect(), flags }
+        Self { ids: ids.into_iter().collect(), flags, data_home: None }
+    }
+
+    /// With the data directories of all nodes below this directory; their logs stay where they are.
+    pub fn data_home(mut self, dir: &Path) -> Self {
+        self.data_home = Some(dir.to_owned());
+        self
     }
 
     /// With this flag on all nodes.
@@ -63,6 +70,14 @@ struct Node {
     peer: SocketAddr,
     process: Option<NodeProcess>,
     paused: bool,
+    /// Flags of this node alone; they win over those of all nodes.
+    flags: BTreeMap<String, String>,
+}
+
+impl Node {
+    fn at(client: SocketAddr, peer: SocketAddr) -> Self {
+        Self { client, peer, process: None, paused: false, flags: BTreeMap::new() }
+    }
 }
 
 /// A cluster. Dropping it kills its nodes; in a test that panics it prints the ends of their logs.
@@ -98,11 +113,7 @@ impl Cluster {
     pub fn new(settings: Settings) -> Self {
         let home = tempfile::Builder::new().prefix("quorate-test-").tempdir().expect("a temporary directory");
         let addresses = free_addresses(2 * settings.ids.len());
-        let nodes = settings
-            .ids
-            .iter()
-            .zip(addresses.chunks(2))
-            .map(|(id, pair)| (*id, Node { client: pair[0], peer: pair[1], process: None, paused: false }));
+        let nodes = settings.ids.iter().zip(addresses.chunks(2)).map(|(id, pair)| (*id, Node::at(pair[0], pair[1])));
         let nodes = nodes.collect();
         Self { home, settings, nodes, digests: BTreeMap::new() }
     }
@@ -167,7 +178,7 @@ impl Cluster {
 
     /// The data directory of a node.
     pub fn data_dir(&self, id: u64) -> PathBuf {
-        self.home.path().join(id.to_string()).join("data")
+        self.settings.data_home.as_deref().unwrap_or(self.home.path()).join(id.to_string()).join("data")
     }
 
     /// What a running node wrote since its last start.
@@ -209,19 +220,36 @@ impl Cluster {
         }
     }
 
-    /// The command line of a node: the same on every start.
+    /// Starts a node on its directory and waits until it is ready.
+    pub async fn bring_up(&mut self, id: u64) {
+        self.start_node(id);
+        self.wait_ready(id).await;
+    }
+
+    /// From its next start on this node has this flag, whatever the others have.
+    pub fn set_flag(&mut self, id: u64, name: &str, value: impl ToString) {
+        self.node_mut(id).flags.insert(name.to_owned(), value.to_string());
+    }
+
+    /// From its next start on this node is configured as the others are.
+    pub fn unset_flags(&mut self, id: u64) {
+        self.node_mut(id).flags.clear();
+    }
+
+    /// The command line of a node: the same on every start, but for flags set meanwhile.
     fn arguments(&self, id: u64) -> Vec<String> {
         let join: Vec<_> = self.nodes.iter().map(|(id, node)| format!("{id}={}", node.peer)).collect();
         let node = self.node(id);
-        let own = [
-            ("--node-id", id.to_string()),
-            ("--data-dir", self.data_dir(id).display().to_string()),
-            ("--client-listen", node.client.to_string()),
-            ("--peer-listen", node.peer.to_string()),
-            ("--join", join.join(",")),
-        ];
-        let own = own.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
-        own.chain(self.settings.flags.iter().flat_map(|(name, value)| [name.clone(), value.clone()])).collect()
+        let mut flags = BTreeMap::from([
+            ("--node-id".to_owned(), id.to_string()),
+            ("--data-dir".to_owned(), self.data_dir(id).display().to_string()),
+            ("--client-listen".to_owned(), node.client.to_string()),
+            ("--peer-listen".to_owned(), node.peer.to_string()),
+            ("--join".to_owned(), join.join(",")),
+        ]);
+        flags.extend(self.settings.flags.clone());
+        flags.extend(node.flags.clone());
+        flags.into_iter().flat_map(|(name, value)| [name, value]).collect()
     }
 
     /// SIGKILL, and waits until the process is gone.
@@ -361,6 +389,21 @@ impl Cluster {
     pub async fn follower(&self) -> u64 {
         let leader = self.leader().await;
         *self.live_but(leader).first().expect("a cluster of one has no follower")
+    }
+
+    /// Makes this node lead, whichever does now.
+    pub async fn hand_leadership_to(&self, id: u64) {
+        let ask = Request::post("/v1/cluster/transfer-leader", format!("{{\"to\":{id}}}"));
+        eventually(&format!("node {id} leads"), PATIENCE, async || {
+            let leader = self.agreed_leader().await?;
+            if leader == id {
+                return Ok(());
+            }
+            let answer = ask.send_within(self.client_address(leader), LOOK_TIMEOUT).await;
+            let answer = answer.map_err(|error| format!("node {leader}: {error}"))?;
+            Err(format!("node {leader} was asked: {} {}", answer.status, answer.text()))
+        })
+        .await;
     }
 
     // --- agreement --------------------------------------------------------------------------------------------------

@@ -43,6 +43,14 @@ impl History {
         }
     }
 
+    /// The same attempts, but acknowledged only as far as `earlier`, a copy of this history from before, has it.
+    pub fn acknowledged_by(mut self, earlier: &History) -> Self {
+        for (key, written) in &mut self.keys {
+            written.acknowledged = earlier.keys.get(key).map_or(0, |earlier| earlier.acknowledged);
+        }
+        self
+    }
+
     /// Every key that was written, or may have been.
     pub fn keys(&self) -> impl Iterator<Item = (&str, Written)> {
         self.keys.iter().map(|(key, written)| (key.as_str(), *written))

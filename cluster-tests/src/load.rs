@@ -121,6 +121,28 @@ impl Load {
         LoadReport { history, longest }
     }
 
+    /// What was done so far.
+    pub fn so_far(&self) -> History {
+        let mut history = History::default();
+        for writer in &self.writers {
+            history.merge(writer.history.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        }
+        history
+    }
+
+    /// Ends the writers, also those that gave up since the machines lost their power. Of what they did, only what was
+    /// acknowledged `before` counts as acknowledged.
+    pub async fn lose_power(self, before: &History) -> History {
+        let mut history = History::default();
+        for writer in self.writers {
+            writer.task.abort();
+            // However it ended: from the power loss on nothing that a node said counts.
+            let _ = writer.task.await;
+            history.merge(take(&writer.history));
+        }
+        history.acknowledged_by(before)
+    }
+
     /// Ends the writers where they are: what they are sending is sent no more. Returns what was done.
     pub async fn abandon(self) -> History {
         let mut history = History::default();

@@ -65,7 +65,7 @@ async fn run(config: Config) -> Result<(), server::ServerError> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        std::process::exit(1);
+        quorate_node::end_now(1);
     });
     server::run(config, stop).await
 }
@@ -98,6 +98,6 @@ fn end_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::force_capture();
         tracing::error!("a bug ended this process: {panic}\n{trace}");
-        std::process::exit(101);
+        quorate_node::end_now(101);
     }));
 }

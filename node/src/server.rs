@@ -24,7 +24,9 @@ use crate::app::bootstrap::{self, Refused};
 use crate::app::maintenance::Retention;
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
-use crate::app::{App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance};
+use crate::app::{
+    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance, room,
+};
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
 use crate::metrics::Metrics;
@@ -120,17 +122,26 @@ impl Opened {
 }
 
 /// What openraft takes for granted about the three positions it starts from, but a crash or an operator can break.
+///
+/// A snapshot ahead of the state is what a crash in the middle of its installation leaves. openraft installs it before it
+/// looks at the log, so that is where the node starts from.
 fn reconcile(log: &LogStore, machine: &StateMachine, applied: u64) -> Result<(), ServerError> {
     let purged = log.purged_index().unwrap_or(0);
-    if purged > applied {
+    let snapshot = machine.snapshot_index();
+    let start = snapshot.map_or(applied, |snapshot| snapshot.max(applied));
+    if purged > start {
         return Err(ServerError(format!(
-            "the state is at log index {applied}, but the log was purged up to {purged}: the state directory is older than \
-             the log. Bring the newer state back, or remove this node and join again under a new node id"
+            "the state is at log index {applied}, but the log was purged up to {purged}, and no snapshot covers the gap: \
+             the state directory is older than the log. Bring the newer state back, or remove this node and join again \
+             under a new node id"
         )));
     }
+    if start > applied {
+        tracing::warn!(applied, snapshot = start, purged, "the state is older than its snapshot, which replaces it");
+    }
     // Where the state is ahead, openraft purges the log up to it.
-    let needed = if applied > log.last_index() { applied } else { purged };
-    if machine.snapshot_index().is_some_and(|index| index < needed) {
+    let needed = if start > log.last_index() { start } else { purged };
+    if snapshot.is_some_and(|index| index < needed) {
         tracing::info!(needed, "the snapshot is older than the start of the log; a new one will be built");
         machine.discard_snapshot();
     }
@@ -141,7 +152,7 @@ fn reconcile(log: &LogStore, machine: &StateMachine, applied: u64) -> Result<(),
 /// this node could be a lie (a failed fsync marks pages clean).
 fn end_process(error: &str) {
     tracing::error!(error, "the log cannot be written; the process ends");
-    std::process::exit(crate::EXIT_STORAGE);
+    crate::end_now(crate::EXIT_STORAGE);
 }
 
 struct Node {
@@ -185,6 +196,7 @@ impl Node {
         let local = LocalPeer { identity: identity.clone(), member, format_version: codec::FORMAT_VERSION };
         let net = PeerNet::new(local, timings);
 
+        let wish = machine.snapshot_wish();
         let raft_config = raft_config::build(config).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
         let raft = raft.map_err(ServerError::of)?;
@@ -219,6 +231,7 @@ impl Node {
             identity,
             space,
             recovered: AtomicBool::new(false),
+            doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
 
@@ -228,7 +241,11 @@ impl Node {
         let last_index = log.last_index();
         raft.run();
         let effective = raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
-        peers.learn(effective.map_err(ServerError::of)?.membership());
+        let effective = effective.map_err(ServerError::of)?;
+        peers.learn(effective.membership());
+        if bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join) {
+            app.doubt_disk();
+        }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
         let raft_rpc: Arc<dyn RaftRpc> = Arc::new(raft.clone());
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
@@ -238,6 +255,7 @@ impl Node {
         tasks.spawn(follow(raft.clone(), view, peers));
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
+        tasks.spawn(room::run(app.clone(), wish));
         let retention =
             Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));

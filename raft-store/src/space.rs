@@ -3,7 +3,7 @@
 //! Owns the ballast file in the data directory. Never refuses a write itself; callers ask and decide.
 //!
 //! The flow. Above the limit all is well. Below it [`SpaceGuard::state`] says [`Space::Low`] and the node refuses new
-//! proposals, while reads, deletes and renewals go on. If the disk fills all the same (something else wrote), the
+//! proposals, while reads, deletes and renewals go on, and purges its log behind a snapshot. If the disk fills all the same (something else wrote), the
 //! log's next write fails and the process ends. RocksDB cannot even open on a full disk, as its recovery writes;
 //! so at the next start [`SpaceGuard::open`], called before any database is opened, finds too little room and drops
 //! the ballast: the node starts, says `Low`, and deletes and compaction can make room. Once there is enough again, the

@@ -4,15 +4,15 @@
 //!
 //! The child is this same test binary, running [`child`] alone with a directory in its environment.
 
+mod disk;
 mod log_common;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::CString;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use disk::Disk;
 use log_common::*;
 use openraft::storage::RaftLogStorage;
 
@@ -259,77 +259,20 @@ async fn nothing_acknowledged_is_lost_by_a_power_loss() {
     let (seed, mut promised) = (seed(), Promised::default());
     let dir = disk.mount.join("node");
     for round in 0..ROUNDS {
-        // A new name each time: ext4 syncs by itself what replaces an old file.
-        let unsynced = disk.mount.join(format!("unsynced-{round}"));
-        // Has it teeth? This must be gone after the power loss. Its name may stay, as any sync commits the journal.
-        std::fs::write(&unsynced, "not synced").unwrap();
+        let unsynced = disk.leave_unsynced();
         let mut child = command(&dir, seed + round).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let lines = 50 + (seed.wrapping_mul(round + 3) % 1_500) as usize;
         said.by_ref().take(lines).for_each(|line| promised.hear(&line));
         disk.cut_power();
-        // The sync in flight at this moment may report success for data that is gone: measured with a bare
-        // write-and-fdatasync loop, 20 of 150 times, always the one sync. A machine without power acknowledges nothing,
-        // so what the child says from here on does not count, but for what it may have begun.
+        // What the child says from here on does not count, but for what it may have begun.
         drop(child.kill());
         said.filter(|line| !line.starts_with("acked") && !line.starts_with("voted"))
             .for_each(|line| promised.hear(&line));
         child.wait().unwrap();
         disk.remount();
-        assert_ne!(std::fs::read(&unsynced).unwrap_or_default(), b"not synced", "the power loss lost nothing");
+        unsynced.assert_lost();
         promised.check(&dir, &format!("seed {seed}, round {round}")).await;
     }
     assert!(promised.entries.len() > 10, "{promised:?}");
-}
-
-/// A small ext4 file system in a file, that can lose everything it did not sync.
-struct Disk {
-    device: String,
-    mount: PathBuf,
-}
-
-impl Disk {
-    /// `None` where that takes rights or tools that are not there.
-    fn make(root: &Path) -> Option<Disk> {
-        let (image, mount) = (root.join("disk.img"), root.join("mnt"));
-        std::fs::File::create(&image).unwrap().set_len(768 << 20).unwrap();
-        std::fs::create_dir(&mount).unwrap();
-        run("mkfs.ext4", &["-q", "-F", image.to_str()?])?;
-        let device = run("losetup", &["-f", "--show", image.to_str()?])?.trim().to_owned();
-        let disk = Disk { device, mount };
-        // A long commit interval: the journal must not save by accident what nobody synced.
-        run("mount", &["-o", "commit=600", &disk.device, disk.mount.to_str()?])?;
-        Some(disk)
-    }
-
-    /// Drops everything that is not on disk yet, the journal's too.
-    fn cut_power(&self) {
-        const EXT4_IOC_SHUTDOWN: libc::c_ulong = 0x8004_587d;
-        let no_log_flush = 2_u32;
-        let mount = std::fs::File::open(&self.mount).unwrap();
-        // SAFETY: the call reads four bytes from the variable.
-        let code = unsafe { libc::ioctl(mount.as_raw_fd(), EXT4_IOC_SHUTDOWN, &raw const no_log_flush) };
-        assert_eq!(code, 0, "{}", std::io::Error::last_os_error());
-    }
-
-    fn remount(&self) {
-        let mount = self.mount.to_str().unwrap();
-        run("umount", &[mount]).expect("nothing is open on the disk any more");
-        run("mount", &["-o", "commit=600", &self.device, mount]).expect("the disk mounts again");
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let mount = CString::new(self.mount.to_str().unwrap()).unwrap();
-        // SAFETY: the path ends with a zero byte.
-        unsafe { libc::umount2(mount.as_ptr(), libc::MNT_DETACH) };
-        run("losetup", &["-d", &self.device]);
-    }
-}
-
-fn run(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
-    std::io::stderr().write_all(&output.stderr).unwrap();
-    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }

@@ -255,7 +255,9 @@ mod failpoints {
         let expected = undisturbed();
         let points = [
             ("install-before-pointer", 99, None),
-            ("install-after-pointer", 299, None),
+            // The snapshot is kept first: without it a log that was purged up to it could not be started from.
+            ("state-pointer-before-rename", 99, Some(299)),
+            ("install-after-pointer", 299, Some(299)),
             ("state-before-write", 299, Some(299)),
             ("state-after-write-before-reply", 299, Some(299)),
             ("snapshot-before-rename", 300, Some(299)),

@@ -32,8 +32,7 @@ async fn eight_clients_count_to_eight_thousand_while_the_leader_is_killed_three_
         println!("killing node {leader}, which leads, at about {goal}");
         cluster.kill(leader).await;
         wait_for_count(&cluster, goal + 50).await;
-        cluster.start_node(leader);
-        cluster.wait_ready(leader).await;
+        cluster.bring_up(leader).await;
     }
 
     let (mut acknowledged, mut tries_most) = (0, 0);

@@ -81,8 +81,7 @@ async fn a_node_with_damaged_files_refuses_to_start_and_names_them() {
         copy(&aside, &data);
     }
     // The undamaged copy still starts: it was the damage that was refused.
-    cluster.start_node(broken);
-    cluster.wait_ready(broken).await;
+    cluster.bring_up(broken).await;
     cluster.assert_agreement().await;
 }
 
@@ -112,7 +111,8 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();

@@ -19,8 +19,7 @@ async fn writes_acknowledged_while_the_leader_is_killed_are_there() {
         let leader = cluster.leader().await;
         cluster.kill(leader).await;
         load.wait_for_more(200).await;
-        cluster.start_node(leader);
-        cluster.wait_ready(leader).await;
+        cluster.bring_up(leader).await;
     }
     let history = load.finish().await.history;
     println!("{} writes were acknowledged", history.acknowledged());

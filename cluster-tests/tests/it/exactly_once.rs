@@ -15,8 +15,7 @@ async fn a_write_resent_to_every_node_and_after_a_failover_is_applied_once() {
     cluster.kill(leader).await;
     cluster.leader().await;
     assert_replayed_everywhere(&cluster, &request, &first).await;
-    cluster.start_node(leader);
-    cluster.wait_ready(leader).await;
+    cluster.bring_up(leader).await;
     assert_replayed_everywhere(&cluster, &request, &first).await;
     cluster.kill_all().await;
     cluster.start_all();

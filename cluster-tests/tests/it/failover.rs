@@ -17,17 +17,14 @@ async fn a_killed_leader_is_replaced_within_a_second() {
     let mut cluster = Cluster::start().await;
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
-        cluster.assert_agreement().await;
-        let leader = cluster.leader().await;
-        let survivor = cluster.live_but(leader)[round % 2];
+        let (leader, survivor) = leader_and_survivor(&mut cluster, round).await;
         // Connected before, as a client is.
-        let writer = Writer::open(cluster.client_address(survivor), round).await;
+        let writer = Writer::open(survivor, round).await;
         let begin = Instant::now();
         cluster.kill(leader).await;
         writer.acknowledged_after(begin).await;
         gaps.push(begin.elapsed());
-        cluster.start_node(leader);
-        cluster.wait_ready(leader).await;
+        cluster.bring_up(leader).await;
     }
     report("leader killed to next acknowledged write", &gaps);
     assert!(median(&gaps) < KILL_MEDIAN_MAX, "median {:?}: {}", median(&gaps), in_millis(&gaps));
@@ -39,21 +36,24 @@ async fn a_leader_that_is_stopped_hands_over_without_a_pause() {
     let mut cluster = Cluster::start().await;
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
-        cluster.assert_agreement().await;
-        let leader = cluster.leader().await;
-        let survivor = cluster.live_but(leader)[round % 2];
-        let address = cluster.client_address(survivor);
+        let (leader, survivor) = leader_and_survivor(&mut cluster, round).await;
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let gap = tokio::spawn(async move { longest_gap(Writer::open(address, round).await, stopped).await });
+        let gap = tokio::spawn(async move { longest_gap(Writer::open(survivor, round).await, stopped).await });
         cluster.stop(leader).await;
         stop.send(true).expect("the writer listens until told to stop");
         gaps.push(gap.await.unwrap());
-        cluster.start_node(leader);
-        cluster.wait_ready(leader).await;
+        cluster.bring_up(leader).await;
     }
     report("longest time without an acknowledged write while the leader stops", &gaps);
     assert!(median(&gaps) < STOP_MEDIAN_MAX, "median {:?}: {}", median(&gaps), in_millis(&gaps));
     cluster.assert_agreement().await;
+}
+
+/// The node that goes in this round, and where the one is that is written through meanwhile.
+async fn leader_and_survivor(cluster: &mut Cluster, round: usize) -> (u64, SocketAddr) {
+    cluster.assert_agreement().await;
+    let leader = cluster.leader().await;
+    (leader, cluster.client_address(cluster.live_but(leader)[round % 2]))
 }
 
 fn report(what: &str, gaps: &[Duration]) {

@@ -53,8 +53,7 @@ async fn a_wiped_node_is_refused_under_its_old_number_and_counts_for_no_quorum()
     let write = Request::put("no-quorum", "1").header("Request-Timeout", "2000");
     let answer = write.send(cluster.client_address(others[1])).await.unwrap();
     assert_eq!(answer.status / 100, 5, "acknowledged by one true node of three: {}", answer.text());
-    cluster.start_node(others[0]);
-    cluster.wait_ready(others[0]).await;
+    cluster.bring_up(others[0]).await;
     cluster.wait_ready(others[1]).await;
     assert_serves(&cluster, others[1], 3).await;
 
@@ -82,6 +81,73 @@ async fn a_disk_of_another_cluster_is_refused() {
         cluster.kill(3).await;
     }
     cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_of_another_cluster_answers_nobody_before_a_node_of_the_join_list_has_answered() {
+    let mut foreign = Cluster::start_with(Settings::with_ids([3])).await;
+    assert_serves(&foreign, 3, 2).await;
+    foreign.kill(3).await;
+    let mut cluster = Cluster::start().await;
+    let known = cluster.status(1).await.unwrap().cluster_id;
+    cluster.kill_all().await;
+    std::fs::remove_dir_all(cluster.data_dir(3)).unwrap();
+    std::fs::rename(foreign.data_dir(3), cluster.data_dir(3)).unwrap();
+    cluster.start_node(3);
+    // It is a majority of its own cluster, so it soon leads itself; nobody of its join list is there to object.
+    assert_eq!(cluster.leader().await, 3);
+    for asked in [
+        Request::get("/v1/kv/still-serving?consistency=local"),
+        Request::get("/v1/kv/still-serving"),
+        Request::get("/v1/kv?prefix=still&consistency=local"),
+        Request::put("still-serving", "3"),
+    ] {
+        let answer = asked.header("Request-Timeout", "1000").send(cluster.client_address(3)).await.unwrap();
+        assert_eq!(answer.status, 503, "it speaks for a cluster that nobody here knows: {}", answer.text());
+    }
+    let reason = cluster.is_ready(3).await.unwrap_err();
+    assert!(reason.contains("join list"), "{reason}");
+    cluster.start_node(1);
+    cluster.start_node(2);
+    refused(&mut cluster, 3, &format!("cluster {known}")).await;
+    assert_serves(&cluster, 1, 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_of_one_that_is_to_grow_serves_again_once_a_node_of_its_join_list_answers() {
+    let mut cluster = Cluster::new(Settings::with_ids([1, 2]));
+    cluster.set_flag(1, "--join", format!("1={}", cluster.peer_address(1)));
+    cluster.bring_up(1).await;
+    assert_serves(&cluster, 1, 1).await;
+    cluster.stop(1).await;
+    cluster.unset_flags(1);
+    cluster.start_node(1);
+    eventually("it waits for the other node", PATIENCE, async || match cluster.is_ready(1).await {
+        Err(reason) if reason.contains("join list") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    cluster.start_node(2);
+    cluster.wait_all_ready().await;
+    assert_serves(&cluster, 2, 2).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lone_survivor_answers_local_reads() {
+    let mut cluster = Cluster::start().await;
+    assert_serves(&cluster, 1, 1).await;
+    cluster.assert_agreement().await;
+    let survivor = cluster.follower().await;
+    cluster.stop(survivor).await;
+    cluster.kill_all().await;
+    cluster.start_node(survivor);
+    let read = Request::get("/v1/kv/still-serving?consistency=local");
+    eventually("the survivor answers", PATIENCE, async || {
+        let answer = read.send(cluster.client_address(survivor)).await.map_err(|error| error.to_string())?;
+        if answer.is_success() { Ok(()) } else { Err(format!("{} {}", answer.status, answer.text())) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,10 +13,15 @@ mod stream;
 
 // Nodes that go and come back.
 mod catch_up;
+#[path = "../../../raft-store/tests/disk/mod.rs"]
+mod disk;
 mod durability;
 mod failover;
+mod power;
 mod restart;
 
 // Disks that cannot be trusted.
 mod damage;
 mod identity;
+mod old_state;
+mod space;

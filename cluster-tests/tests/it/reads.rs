@@ -61,6 +61,23 @@ async fn a_leader_that_stood_still_while_another_took_over_reads_nothing_stale()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_while_a_node_is_down_do_not_fill_the_log_of_the_leader() {
+    let mut cluster = Cluster::start().await;
+    let (leader, down) = (cluster.leader().await, cluster.follower().await);
+    cluster.kill(down).await;
+    let before = cluster.log_text(leader).lines().count();
+    let mut connection = Connection::open(cluster.client_address(leader)).await.unwrap();
+    for _ in 0..ROUNDS {
+        let answer = connection.exchange(&Request::get("/v1/kv/nothing")).await.unwrap();
+        assert_eq!(answer.status, 404, "{}", answer.text());
+    }
+    let log = cluster.log_text(leader);
+    let lines: Vec<_> = log.lines().skip(before).collect();
+    println!("{} lines for {ROUNDS} reads", lines.len());
+    assert!((lines.len() as u64) < ROUNDS / 3, "{} lines for {ROUNDS} reads, like {:?}", lines.len(), lines.last());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_cut_off_from_the_others_refuses_linearizable_reads() {
     let mut cluster = Cluster::start().await;
     Request::put("cut-off", "1").send(cluster.client_address(1)).await.unwrap().expect_success();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use openraft::errors::{InitializeError, RaftError};
 use quorate_store::raft::wire::MemberRecord;
-use quorate_store::raft::{Member, NodeId};
+use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
 use super::peers::AskError;
@@ -66,6 +66,23 @@ fn is_voter(app: &App) -> bool {
     membership.is_some_and(|membership| membership.configs.iter().any(|voters| voters.contains(&app.node_id())))
 }
 
+/// Whether a disk may be another cluster's: it has a membership, which knows no other node of the list, although the list
+/// has some. Nothing is answered from it until one of them has answered (none of another cluster does, see the
+/// handshake), or it turns out to be part of a quorum with other nodes. A disk that knows one of them needs no such proof: it
+/// may be the lone survivor of its cluster.
+pub fn is_doubtful(self_id: NodeId, membership: &Membership, list: &JoinList) -> bool {
+    let others = || list.keys().filter(|id| **id != self_id);
+    let is_member = membership.nodes().next().is_some();
+    is_member && others().next().is_some() && !others().any(|id| membership.get_node(id).is_some())
+}
+
+/// Whether a leader is heard in a group that this node is not alone in.
+fn is_part_of_a_quorum(app: &App) -> bool {
+    let membership = super::service::membership(app);
+    let is_alone = membership.is_none_or(|membership| membership.configs.iter().all(|voters| voters.len() == 1));
+    !is_alone && app.inner.view.hears_leader()
+}
+
 /// Refuses to serve on a disk of another cluster than the list's. Such a disk may hold a majority of its own (that of a
 /// single node does): it would lead itself and answer with foreign data. So every node of the list that the own membership
 /// does not know is asked until it has answered; mostly there is none.
@@ -78,6 +95,9 @@ async fn refuse_other_cluster(app: &App, list: &JoinList) -> Result<(), Refused>
             strangers.remove(id);
         }
         strangers.remove(&app.node_id());
+        if is_part_of_a_quorum(app) {
+            app.trust_disk();
+        }
         if strangers.is_empty() {
             return Ok(());
         }
@@ -171,7 +191,8 @@ fn agreed_cluster(own: Option<u128>, hellos: &BTreeMap<NodeId, HelloAnswer>) -> 
     Ok(agreed)
 }
 
-/// Asks all others who they are. Silence is no answer; a refusal ends this node.
+/// Asks all others who they are. Silence is no answer; a refusal ends this node. An answer says, too, that this disk is not
+/// another cluster's.
 async fn ask_all(app: &App, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refused> {
     let self_id = app.node_id();
     let others = list.iter().filter(|(id, _)| **id != self_id);
@@ -188,6 +209,9 @@ async fn ask_all(app: &App, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAns
             }
             Err(error) => tracing::debug!(node = id, %error, "no answer to Hello"),
         }
+    }
+    if !hellos.is_empty() {
+        app.trust_disk();
     }
     Ok(hellos)
 }
@@ -298,6 +322,21 @@ mod tests {
         let refusal = decide(1, &wiped, &list(), &hellos).unwrap_err();
         assert!(refusal.0.contains("lost its disk"), "{refusal}");
         assert_eq!(decide(1, &identity(1), &list(), &hellos).unwrap(), Step::Listed { cluster_id: 7 });
+    }
+
+    #[test]
+    fn a_disk_is_doubtful_where_it_knows_none_of_the_others_it_is_listed_with() {
+        let of = |members: &[NodeId]| -> Membership {
+            let nodes = members.iter().map(|id| (*id, member(*id))).collect();
+            let configs = if members.is_empty() { vec![] } else { vec![members.iter().copied().collect()] };
+            MembershipRecord { configs, nodes }.try_into().unwrap()
+        };
+        assert!(is_doubtful(1, &of(&[1]), &list()), "a cluster of one, listed with two others");
+        assert!(is_doubtful(1, &of(&[1, 4, 5]), &list()), "a cluster of others");
+        assert!(!is_doubtful(1, &of(&[1, 3]), &list()), "one of the others is enough");
+        assert!(!is_doubtful(1, &of(&[]), &list()), "an empty disk is of no cluster yet");
+        let alone = BTreeMap::from([(1, "127.0.0.1:7201".to_owned())]);
+        assert!(!is_doubtful(1, &of(&[1]), &alone), "there are no others");
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod maintenance;
 mod peers;
 mod proposer;
 mod read_index;
+pub mod room;
 pub mod samples;
 pub mod service;
 mod status;
@@ -43,6 +44,9 @@ pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 /// Longest pause before another try where nothing is heard of a new leader: long enough not to compete with an election
 /// for the CPU, short against one.
 const TRY_AGAIN: Duration = Duration::from_millis(25);
+
+const DOUBTED: &str = "this data directory knows no other node of the join list, and none of them has answered yet: \
+    it may be of another cluster";
 
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,6 +103,30 @@ impl From<StateFault> for AppError {
     }
 }
 
+/// Too little room on a data disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lack {
+    free: u64,
+    needed: u64,
+}
+
+impl Lack {
+    fn of_node(self, node_id: NodeId) -> AppError {
+        let Self { free, needed } = self;
+        AppError::NoSpace(format!(
+            "the data disk of node {node_id} has {free} bytes free, writes need {needed}; free some space or remove keys"
+        ))
+    }
+}
+
+/// Whether an action needs room on the disk. Removals and renewals do not count: they are the way out.
+fn grows_the_state(action: &Action) -> bool {
+    match action {
+        Action::Write(op) => !matches!(op.change, Change::Remove | Change::Touch),
+        Action::Maintain(_) => false,
+    }
+}
+
 /// Headers of every answer, from the node's current view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClusterGlance {
@@ -134,6 +162,8 @@ pub struct Inner {
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
+    /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
+    pub doubted: AtomicBool,
     /// Set at the start of a graceful stop.
     pub stopping: AtomicBool,
 }
@@ -164,6 +194,7 @@ impl App {
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown fate is repeated only
     /// where the command carries a request id, which makes the repetition harmless.
     pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+        self.check_disk()?;
         self.check_space(&command)?;
         let repeatable = command.request_id.is_some();
         let encoded = codec::encode_command(&command);
@@ -181,6 +212,9 @@ impl App {
                 Some(Fate::Decided(reply)) => return Ok(reply),
                 Some(Fate::NotProposed) => {}
                 Some(Fate::Unknown) => may_be_in_log = true,
+                Some(Fate::NoSpace { node_id, free, needed }) => {
+                    return Err(of_all_tries(Lack { free, needed }.of_node(node_id)));
+                }
                 None => return Err(of_all_tries(self.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
@@ -205,23 +239,30 @@ impl App {
         if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
-    /// Refuses what would grow the state on a disk that is nearly full. Removals and renewals pass: they are the way out.
+    /// Refuses everything while this disk may be another cluster's.
+    fn check_disk(&self) -> Result<(), AppError> {
+        if self.inner.doubted.load(Ordering::Relaxed) { Err(AppError::NotReady(DOUBTED.into())) } else { Ok(()) }
+    }
+
+    /// Refuses what would grow the state on a disk that is nearly full.
     fn check_space(&self, command: &Command) -> Result<(), AppError> {
-        let may_pass = match &command.action {
-            Action::Write(op) => matches!(op.change, Change::Remove | Change::Touch),
-            Action::Maintain(_) => true,
-        };
+        match self.lack_of_space() {
+            Some(lack) if grows_the_state(&command.action) => Err(lack.of_node(self.node_id())),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is missing on this node's data disk, if anything is.
+    fn lack_of_space(&self) -> Option<Lack> {
         match self.inner.space.state() {
-            Space::Low { free, needed } if !may_pass => Err(AppError::NoSpace(format!(
-                "the data disk of node {} has {free} bytes free, writes need {needed}; free some space or remove keys",
-                self.node_id()
-            ))),
-            Space::Low { .. } | Space::Ok => Ok(()),
+            Space::Low { free, needed } => Some(Lack { free, needed }),
+            Space::Ok => None,
         }
     }
 
     /// Returns once reads of [`Self::state`] are as fresh as asked for.
     pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
+        self.check_disk()?;
         match consistency {
             Consistency::Linearizable => self.linearizable_barrier(deadline).await,
             Consistency::Local if self.inner.recovered.load(Ordering::Relaxed) => Ok(()),
@@ -265,6 +306,9 @@ impl App {
         if self.inner.stopping.load(Ordering::Relaxed) {
             return Some("the node is stopping".into());
         }
+        if self.inner.doubted.load(Ordering::Relaxed) {
+            return Some(DOUBTED.into());
+        }
         if !self.inner.recovered.load(Ordering::Relaxed) {
             return Some("the node is still applying its log again".into());
         }
@@ -275,6 +319,18 @@ impl App {
     pub async fn restore_ballast(&self) -> std::io::Result<()> {
         let space = self.inner.space.clone();
         tokio::task::spawn_blocking(move || space.restore_ballast().map(|_| ())).await.map_err(std::io::Error::other)?
+    }
+
+    /// Nothing is answered before [`Self::trust_disk`].
+    pub fn doubt_disk(&self) {
+        self.inner.doubted.store(true, Ordering::Relaxed);
+    }
+
+    /// The disk is this cluster's: requests are answered from now on.
+    pub fn trust_disk(&self) {
+        if self.inner.doubted.swap(false, Ordering::Relaxed) {
+            tracing::info!("the disk is of the cluster of the join list");
+        }
     }
 
     /// From now on the node tells load balancers to go elsewhere.

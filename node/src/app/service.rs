@@ -10,13 +10,14 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use openraft::async_runtime::WatchReceiver;
 use openraft::{ChangeMembers, errors};
+use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
-use quorate_store::space::Space;
 use quorate_store::types::Shown;
 
 use super::App;
+use super::proposer::Submitted;
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
 
@@ -129,18 +130,14 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
     if app.inner.view.now().leader != Some(app.node_id()) {
         return not_leader(app);
     }
-    if let Space::Low { .. } = app.inner.space.state() {
-        return refused("the leader's data disk is nearly full");
-    }
-    let submitted: Vec<_> =
-        commands.into_iter().map(|command| app.inner.proposer.submit(Bytes::from(command), true)).collect();
+    let submitted: Vec<_> = commands.into_iter().map(|command| submit_forwarded(app, command)).collect();
     let deadline = Instant::now() + FORWARDED_MAX;
     let mut fates = Vec::with_capacity(submitted.len());
     let mut bytes = 0;
     for fate in submitted {
         let fate = match fate {
-            Ok(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
-            Err(_full) => Fate::NotProposed,
+            Taken::Queued(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
+            Taken::Refused(fate) => fate,
         };
         bytes += answer_bytes(&fate);
         // What does not fit is asked for again under its request id, in a smaller group.
@@ -149,11 +146,33 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
     PeerResponse::Forwarded { fates }
 }
 
+/// A forwarded command on its way, or its fate where it got no further.
+enum Taken {
+    Queued(Submitted),
+    Refused(Fate),
+}
+
+/// Queues one forwarded command, unless this node's disk has no room for what it does.
+fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
+    if let Some(lack) = app.lack_of_space() {
+        // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
+        // refused when it is applied, and changes nothing.
+        let grows = codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
+        if grows {
+            return Taken::Refused(Fate::NoSpace { node_id: app.node_id(), free: lack.free, needed: lack.needed });
+        }
+    }
+    match app.inner.proposer.submit(Bytes::from(command), true) {
+        Ok(submitted) => Taken::Queued(submitted),
+        Err(_full) => Taken::Refused(Fate::NotProposed),
+    }
+}
+
 /// Roughly what the answer takes on the wire.
 fn answer_bytes(fate: &Fate) -> usize {
     let shown = match fate {
         Fate::Decided(reply) => reply.outcome.shown(),
-        Fate::NotProposed | Fate::Unknown => None,
+        Fate::NotProposed | Fate::Unknown | Fate::NoSpace { .. } => None,
     };
     128 + shown.map_or(0, Shown::value_bytes)
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use openraft::Instant as _;
+use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
+use openraft_rt_tokio::TokioInstant;
 use quorate_store::raft::NodeId;
 use tokio::sync::watch;
 
@@ -72,8 +74,14 @@ impl View {
     /// Looks again and again how long the leader has been silent, until openraft stops.
     pub async fn listen(&self, raft: &Raft) {
         loop {
-            let acked = raft.metrics().borrow_watched().last_quorum_acked.as_ref().map(|at| **at);
+            let (acked, is_a_quorum_alone) = {
+                let metrics = raft.metrics().borrow_watched().clone();
+                let is_alone = metrics.membership_config.voter_ids().eq([metrics.id]);
+                (metrics.last_quorum_acked.map(|at| *at), is_alone && metrics.state == ServerState::Leader)
+            };
             let heard = match acked {
+                // openraft notes it only when something is written: there are no heartbeats to answer.
+                _ if is_a_quorum_alone => Some(TokioInstant::now()),
                 Some(acked) => Some(acked),
                 None => match raft.with_raft_state(|state| state.vote_last_modified()).await {
                     Ok(heard) => heard,

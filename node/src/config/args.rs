@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, env = "QUORATE_JOIN", value_name = "LIST")]
     pub join: Option<String>,
 
-    /// What to log, as `tracing` directives [default: info]
+    /// What to log, as `tracing` directives [default: info, but for openraft's heartbeats]
     #[arg(long, env = "QUORATE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 

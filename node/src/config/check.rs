@@ -288,8 +288,12 @@ fn request_timeouts(usual: Option<u64>, longest: Option<u64>, faults: &mut Fault
     (Duration::from_millis(usual), Duration::from_millis(longest))
 }
 
+/// openraft warns of each heartbeat that a silent node does not answer, and each round of reads is one: thousands of lines a
+/// second while a node is down. Replication says the same at its own, slower pace.
+const LOG_DEFAULT: &str = "info,openraft::core::heartbeat=error";
+
 fn log_filter(given: Option<String>, faults: &mut Faults) -> String {
-    let filter = given.unwrap_or_else(|| "info".into());
+    let filter = given.unwrap_or_else(|| LOG_DEFAULT.into());
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
         faults
             .add("log", format!("`{filter}` is not a filter ({error}); write it like info or quorate_node=debug,info"));

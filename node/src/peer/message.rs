@@ -92,4 +92,13 @@ pub enum Fate {
     NotProposed,
     /// It was put into a log and may or may not be committed.
     Unknown,
+    /// It was not put into the log, and will not be before the data disk of the leader has more room.
+    NoSpace {
+        /// The leader.
+        node_id: u64,
+        /// Free bytes on its disk.
+        free: u64,
+        /// Free bytes that writes need.
+        needed: u64,
+    },
 }

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{FutureExt, Stream, TryStreamExt};
 use openraft::EntryPayload;
@@ -37,13 +38,31 @@ pub struct StateMachine {
     shared: Arc<Shared>,
     committer: Committer,
     options: StateOptions,
+    wish: SnapshotWish,
     _keeper: Keeper,
+}
+
+/// Asks for a snapshot out of turn and on a disk that is nearly full; whoever sets it has seen to the room. It is granted
+/// to the next build that openraft asks for.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotWish(Arc<AtomicBool>);
+
+impl SnapshotWish {
+    /// Wishes for one. Trigger openraft's build after it.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Whether there was a wish; it is gone then.
+    fn take(&self) -> bool {
+        self.0.swap(false, Ordering::AcqRel)
+    }
 }
 
 impl StateMachine {
     pub(crate) fn new(shared: Arc<Shared>, keeper: Keeper, options: StateOptions) -> Self {
         let committer = Committer::new(Arc::clone(&shared));
-        Self { shared, committer, options, _keeper: keeper }
+        Self { shared, committer, options, wish: SnapshotWish::default(), _keeper: keeper }
     }
 
     /// A handle for reads.
@@ -65,6 +84,11 @@ impl StateMachine {
     /// openraft then builds a new one, where it would otherwise send this one to followers again and again.
     pub fn discard_snapshot(&self) {
         self.shared.discard_snapshot();
+    }
+
+    /// For snapshots out of turn.
+    pub fn snapshot_wish(&self) -> SnapshotWish {
+        self.wish.clone()
     }
 
     /// Applies a group and answers.
@@ -157,7 +181,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
-        (force || self.is_my_turn()).then(|| SnapshotBuilder { shared: Arc::clone(&self.shared) })
+        (force || self.wish.take() || self.is_my_turn()).then(|| SnapshotBuilder { shared: Arc::clone(&self.shared) })
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {

@@ -1,0 +1,119 @@
+//! What a node does by itself when its data disk runs full: it lets its log go.
+//!
+//! Owns when that is worth a snapshot, and how far the log is purged after it. Never refuses a write (callers of the
+//! space guard do), and never gives up an entry that no snapshot covers.
+
+use std::time::{Duration, Instant};
+
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::Fatal;
+use quorate_store::raft::state_machine::SnapshotWish;
+use quorate_store::raft::{LogId, NodeId, TypeConfig};
+use quorate_store::state::StateReader;
+
+use super::App;
+
+/// How often the node looks how full its disk is.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The log has something to give from this many entries on. Each may be a batch of a quarter megabyte, or one command.
+const WORTH_ENTRIES: u64 = 256;
+/// While the disk stays full the leader's entries still arrive, so the log is looked at again, but not sooner than this:
+/// a snapshot writes, too.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Room that a snapshot takes beside the memtables, which it flushes: manifests, and copies of them.
+const SNAPSHOT_OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
+/// How long a snapshot may take before this try counts as failed.
+const SNAPSHOT_MAX: Duration = Duration::from_secs(60);
+/// A follower that is silent for longer does not keep the log from being purged; it will need a snapshot.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
+
+type Metrics = openraft::RaftMetrics<TypeConfig>;
+
+/// Runs until openraft stops.
+pub async fn run(app: App, wish: SnapshotWish) {
+    let mut keeper = Keeper { app, wish, tried: None };
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Err(fatal) = keeper.tick().await {
+            tracing::debug!(%fatal, "raft has stopped, and with it the purge of its log");
+            return;
+        }
+    }
+}
+
+struct Keeper {
+    app: App,
+    wish: SnapshotWish,
+    /// The last try of this episode; `None` while there is enough room.
+    tried: Option<Instant>,
+}
+
+impl Keeper {
+    async fn tick(&mut self) -> Result<(), Fatal<TypeConfig>> {
+        let Some(lack) = self.app.lack_of_space() else {
+            self.tried = None;
+            return Ok(());
+        };
+        let is_too_soon = self.tried.is_some_and(|tried| tried.elapsed() < AGAIN_AFTER);
+        if is_too_soon || !is_worth_it(&self.app.raft().metrics().borrow_watched()) {
+            return Ok(());
+        }
+        self.tried = Some(Instant::now());
+        if !has_room_for_a_snapshot(&self.app, lack.free).await {
+            tracing::warn!(free = lack.free, "the data disk is too full even for a snapshot; the log cannot be purged");
+            return Ok(());
+        }
+        tracing::warn!(free = lack.free, needed = lack.needed, "the data disk is nearly full: purging the log");
+        self.let_the_log_go().await
+    }
+
+    async fn let_the_log_go(&self) -> Result<(), Fatal<TypeConfig>> {
+        let raft = self.app.raft();
+        let applied = index(&raft.metrics().borrow_watched().last_applied);
+        if index(&raft.metrics().borrow_watched().snapshot) < applied {
+            self.wish.set();
+            raft.trigger().snapshot().await?;
+            let built = raft.wait(Some(SNAPSHOT_MAX));
+            if let Err(error) = built.metrics(|metrics| index(&metrics.snapshot) >= applied, "a snapshot").await {
+                tracing::warn!(%error, "no snapshot, so the log stays");
+                return Ok(());
+            }
+        }
+        let upto = purge_to(&raft.metrics().borrow_watched());
+        tracing::info!(upto, "purging the log");
+        raft.trigger().purge_log(upto).await
+    }
+}
+
+/// Whether the log holds enough that a snapshot would make superfluous.
+fn is_worth_it(metrics: &Metrics) -> bool {
+    index(&metrics.last_applied).saturating_sub(index(&metrics.purged)) >= WORTH_ENTRIES
+}
+
+/// A failed build stops the node, so it is not tried where it would fail.
+async fn has_room_for_a_snapshot(app: &App, free: u64) -> bool {
+    let state: StateReader = app.state().clone();
+    let stats = tokio::task::spawn_blocking(move || state.stats()).await;
+    match stats.map_err(|error| error.to_string()).and_then(|stats| stats.map_err(|fault| fault.to_string())) {
+        Ok(stats) => free >= stats.memtable_bytes.saturating_add(SNAPSHOT_OVERHEAD_BYTES),
+        Err(error) => {
+            tracing::warn!(error, "the state has no numbers, so no snapshot is tried");
+            false
+        }
+    }
+}
+
+/// As far as the snapshot goes, but not beyond what a follower that is there lacks: a snapshot would fill its disk, too.
+fn purge_to(metrics: &Metrics) -> u64 {
+    let heard_lately = |id: &NodeId| {
+        let heard = metrics.heartbeat.as_ref().and_then(|heard| heard.get(id)).and_then(Option::as_ref);
+        heard.is_some_and(|at| at.elapsed() < SILENCE_MAX)
+    };
+    let followers = metrics.replication.iter().flatten().filter(|(id, _)| **id != metrics.id && heard_lately(id));
+    followers.map(|(_, matched)| index(matched)).fold(index(&metrics.snapshot), u64::min)
+}
+
+fn index(log_id: &Option<LogId>) -> u64 {
+    log_id.as_ref().map_or(0, |id| id.index)
+}
