@@ -52,7 +52,7 @@ impl Committer {
             return Err(StateFault("applying failed before; the node must stop".into()));
         }
         let db = self.shared.db_owned();
-        let view = LatestView(&db.rocks);
+        let view = LatestView(&db);
         let mut applier = Applier::new(&view, self.record.vars.clone());
         let mut answers = Vec::new();
         for entry in entries {

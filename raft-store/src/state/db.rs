@@ -16,6 +16,8 @@ use rocksdb::{
     WriteBatch, WriteOptions,
 };
 
+use super::fresh::FreshIds;
+use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
@@ -45,6 +47,10 @@ pub(crate) struct Db {
     write_options: WriteOptions,
     /// Checksums of table files, which never change, by name and length.
     pub(crate) checksums: Mutex<BTreeMap<(String, u64), u64>>,
+    /// Copies of rows, as of the last write.
+    pub(crate) recent: RecentEntries,
+    /// Of the rows as of the last write. Only the writer locks it.
+    fresh: Mutex<FreshIds>,
 }
 
 impl Db {
@@ -63,8 +69,10 @@ impl Db {
         let rocks = DB::open(&options(&cache), dir)?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
-        let checksums = Mutex::default();
-        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, checksums })
+        let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
+        let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
+        let (checksums, recent) = (Mutex::default(), RecentEntries::new());
+        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, checksums, recent, fresh })
     }
 
     /// The applied row of a database that nobody has open, without changing it.
@@ -86,13 +94,17 @@ impl Db {
         decode_applied(self.rocks.get_pinned_opt(APPLIED_KEY, &options)?.as_deref())
     }
 
-    /// Writes the rows of a group and the applied row, all or nothing.
+    /// Writes the rows of a group and the applied row, all or nothing. What is kept in memory beside RocksDB follows.
     pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
         let batch = write_batch(&applied.writes, record);
         if self.is_stalled()? && is_on_worker_of_many() {
-            return tokio::task::block_in_place(|| Ok(self.rocks.write_opt(batch, &self.write_options)?));
+            tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options))?;
+        } else {
+            self.rocks.write_opt(batch, &self.write_options)?;
         }
-        Ok(self.rocks.write_opt(batch, &self.write_options)?)
+        self.recent.follow(&applied.writes);
+        self.fresh.lock().follow(&applied.writes);
+        Ok(())
     }
 
     /// Makes everything written so far durable.
@@ -148,16 +160,32 @@ impl Db {
 /// Key and value of a row.
 pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
-/// The rows as of now. Consistent for the one task that writes them.
-pub(crate) struct LatestView<'d>(pub(crate) &'d DB);
+/// The rows as of now. Consistent for the one task that writes them, and only for its use.
+pub(crate) struct LatestView<'d>(pub(crate) &'d Db);
 
 impl View for LatestView<'_> {
     fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        self.0.get(row_key).map_err(read_fault)
+        if is_entry(row_key) {
+            return self.entry(row_key);
+        }
+        if self.0.fresh.lock().lacks(row_key) {
+            return Ok(None);
+        }
+        self.0.rocks.get(row_key).map_err(read_fault)
     }
 
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
-        scan(self.0.raw_iterator_opt(range_options(start, end)), start, limit)
+        scan(self.0.rocks.raw_iterator_opt(range_options(start, end)), start, limit)
+    }
+}
+
+impl LatestView<'_> {
+    /// The row of a current entry.
+    fn entry(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        if let Some(recent) = self.0.recent.get(row_key) {
+            return Ok(Some(recent.row().to_vec()));
+        }
+        self.0.rocks.get(row_key).map_err(read_fault)
     }
 }
 

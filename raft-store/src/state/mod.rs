@@ -8,7 +8,9 @@ mod types;
 
 mod apply;
 mod db;
+mod fresh;
 mod home;
+mod recent;
 mod shared;
 
 mod listing;
