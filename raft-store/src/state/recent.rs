@@ -21,40 +21,65 @@ const PLACES: usize = 1 << 16;
 /// Longest row kept, with its key. Of longer ones the copy would cost more than the search.
 const ROW_BYTES_MAX: usize = 2 << 10;
 
+const _: () = assert!(ROW_BYTES_MAX <= u16::MAX as usize);
+
 /// Most bytes of all rows kept.
 const BYTES_MAX: usize = 24 << 20;
 
 /// The copies.
 pub(crate) struct RecentEntries {
-    places: Box<[Mutex<Option<Arc<RecentEntry>>>]>,
+    places: Box<[Mutex<Option<RecentEntry>>]>,
     /// Of all copies. Changed by the writer alone.
     bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-/// The copy of one row.
-pub(crate) struct RecentEntry {
-    key_length: usize,
-    /// Row key, then row.
-    bytes: Vec<u8>,
-}
+/// The copy of one row: length of the row key (u16 LE), row key, row. One allocation, since each step from one to the
+/// next is a wait for memory.
+#[derive(Clone)]
+pub(crate) struct RecentEntry(Arc<[u8]>);
 
 impl RecentEntry {
+    fn new(row_key: &[u8], row: &[u8]) -> Self {
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, Self::length(row_key, row)).collect();
+        let unshared = Arc::get_mut(&mut bytes).expect("nobody else has a copy just made");
+        Self::fill(unshared, row_key, row);
+        Self(bytes)
+    }
+
+    /// Takes another row; false where it has another length, or somebody still reads this one.
+    fn replace(&mut self, row_key: &[u8], row: &[u8]) -> bool {
+        match Arc::get_mut(&mut self.0).filter(|bytes| bytes.len() == Self::length(row_key, row)) {
+            Some(bytes) => Self::fill(bytes, row_key, row),
+            None => return false,
+        }
+        true
+    }
+
+    fn length(row_key: &[u8], row: &[u8]) -> usize {
+        2 + row_key.len() + row.len()
+    }
+
+    fn fill(bytes: &mut [u8], row_key: &[u8], row: &[u8]) {
+        let key_length = u16::try_from(row_key.len()).expect("longer rows than ROW_BYTES_MAX are not kept");
+        let (head, rest) = bytes.split_at_mut(2);
+        let (key, value) = rest.split_at_mut(row_key.len());
+        head.copy_from_slice(&key_length.to_le_bytes());
+        key.copy_from_slice(row_key);
+        value.copy_from_slice(row);
+    }
+
+    fn key_end(&self) -> usize {
+        2 + usize::from(u16::from_le_bytes([self.0[0], self.0[1]]))
+    }
+
     fn row_key(&self) -> &[u8] {
-        &self.bytes[..self.key_length]
+        &self.0[2..self.key_end()]
     }
 
     /// The row.
     pub(crate) fn row(&self) -> &[u8] {
-        &self.bytes[self.key_length..]
-    }
-
-    fn set(&mut self, row_key: &[u8], row: &[u8]) {
-        self.key_length = row_key.len();
-        self.bytes.clear();
-        self.bytes.reserve_exact(row_key.len() + row.len());
-        self.bytes.extend_from_slice(row_key);
-        self.bytes.extend_from_slice(row);
+        &self.0[self.key_end()..]
     }
 }
 
@@ -69,37 +94,29 @@ impl RecentEntries {
     }
 
     /// The copy of a row, if there is one.
-    pub(crate) fn get(&self, row_key: &[u8]) -> Option<Arc<RecentEntry>> {
+    pub(crate) fn get(&self, row_key: &[u8]) -> Option<RecentEntry> {
         let place = self.place(row_key).lock();
-        place.as_ref().filter(|entry| entry.row_key() == row_key).map(Arc::clone)
+        place.as_ref().filter(|entry| entry.row_key() == row_key).cloned()
     }
 
     /// Takes a row as it is now.
-    pub(crate) fn put(&self, row_key: &[u8], row: &[u8]) {
+    fn put(&self, row_key: &[u8], row: &[u8]) {
         let mut place = self.place(row_key).lock();
-        let before = place.as_ref().map_or(0, |entry| entry.bytes.capacity());
-        let others = self.bytes.load(Ordering::Relaxed) - before;
-        let length = row_key.len() + row.len();
-        let fits = length <= ROW_BYTES_MAX && others + length.max(before) <= self.bytes_max;
-        // A reader may still hold the old copy: then it keeps it, and the place gets another.
-        match place.as_mut().filter(|_| fits).and_then(Arc::get_mut) {
-            Some(entry) => entry.set(row_key, row),
-            None if fits => {
-                let mut entry = RecentEntry { key_length: 0, bytes: Vec::new() };
-                entry.set(row_key, row);
-                *place = Some(Arc::new(entry));
-            }
-            None => *place = None,
+        if place.as_mut().is_some_and(|entry| entry.replace(row_key, row)) {
+            return;
         }
-        let after = place.as_ref().map_or(0, |entry| entry.bytes.capacity());
-        self.bytes.store(others + after, Ordering::Relaxed);
+        let others = self.bytes.load(Ordering::Relaxed) - place.as_ref().map_or(0, |entry| entry.0.len());
+        let length = RecentEntry::length(row_key, row);
+        let fits = length <= ROW_BYTES_MAX && others + length <= self.bytes_max;
+        *place = fits.then(|| RecentEntry::new(row_key, row));
+        self.bytes.store(others + if fits { length } else { 0 }, Ordering::Relaxed);
     }
 
     /// Forgets a row that is no longer there.
     fn remove(&self, row_key: &[u8]) {
         let mut place = self.place(row_key).lock();
         if let Some(entry) = place.take_if(|entry| entry.row_key() == row_key) {
-            self.bytes.fetch_sub(entry.bytes.capacity(), Ordering::Relaxed);
+            self.bytes.fetch_sub(entry.0.len(), Ordering::Relaxed);
         }
     }
 
@@ -120,7 +137,7 @@ impl RecentEntries {
         }
     }
 
-    fn place(&self, row_key: &[u8]) -> &Mutex<Option<Arc<RecentEntry>>> {
+    fn place(&self, row_key: &[u8]) -> &Mutex<Option<RecentEntry>> {
         &self.places[xxh3_64(row_key) as usize & (self.places.len() - 1)]
     }
 }
@@ -164,7 +181,7 @@ mod tests {
             recent.put(&entry::row_key(&n.to_be_bytes()), &[7; 100]);
             assert!(recent.bytes.load(Ordering::Relaxed) <= 10_000);
         }
-        let kept = recent.places.iter().filter_map(|place| place.lock().as_ref().map(|entry| entry.bytes.capacity()));
+        let kept = recent.places.iter().filter_map(|place| place.lock().as_ref().map(|entry| entry.0.len()));
         let (count, bytes) = kept.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
         assert_eq!(bytes, recent.bytes.load(Ordering::Relaxed));
         assert!(count >= 50, "only {count} rows fit");
