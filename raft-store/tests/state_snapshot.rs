@@ -118,6 +118,30 @@ fn a_snapshot_sent_in_pieces_makes_the_receiver_equal_and_survives_its_restart()
 }
 
 #[test]
+fn a_retry_finds_its_outcome_after_a_restart_and_after_an_installation() {
+    let bucket_ms = quorate_store::limits::REQUEST_BUCKET_MS;
+    let put_of = |bucket: u64, n: u64| with_id(put(format!("key/{n}"), "once"), &format!("id-{bucket}-{n}"));
+    let puts = |bucket: u64| (0..300).map(|n| put_of(bucket, n)).collect::<Vec<_>>();
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (mut leader, leader_reader) = open(one.path());
+    let (mut follower, follower_reader) = open(two.path());
+    runtime().block_on(async {
+        apply(&mut leader, vec![blank(0), batch(1, 1, &puts(0)), batch(2, bucket_ms, &puts(1))]).await;
+        apply(&mut follower, vec![blank(0)]).await;
+        let snapshot = build(&mut leader).await;
+        install(&mut follower, receive(&snapshot, &follower_reader)).await.unwrap();
+    });
+    drop((leader, leader_reader));
+    let (restarted, restarted_reader) = open(one.path());
+    for (mut state, reader) in [(restarted, restarted_reader), (follower, follower_reader)] {
+        let revision = reader.position().revision;
+        let again = [puts(0), puts(1), vec![put("key/0", "new")]].concat();
+        runtime().block_on(apply(&mut state, vec![batch(3, bucket_ms + 1, &again)]));
+        assert_eq!(reader.position().revision, revision + 1, "only the write without an id is new");
+    }
+}
+
+#[test]
 fn a_corrupted_chunk_is_found_and_only_its_file_is_fetched_again() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (mut leader, leader_reader) = open(one.path());

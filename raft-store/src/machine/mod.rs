@@ -36,6 +36,8 @@ pub struct Applier<'v, V: View> {
     /// Bytes that the commands of the batch being applied have taken so far. The same however batches are grouped
     /// into apply calls, so what the overlay happens to hold already does not count less.
     taken: usize,
+    /// The same for all batches so far.
+    taken_in_all: usize,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<(Key, Revision)>,
@@ -65,7 +67,7 @@ impl<'v, V: View> Applier<'v, V> {
     pub fn new(view: &'v V, vars: Vars) -> Self {
         let batch_start = vars.revision;
         let overlay = Overlay::new(view);
-        Self { overlay, vars, index: 0, batch_start, taken: 0, lines: Vec::new(), changed: Vec::new() }
+        Self { overlay, vars, index: 0, batch_start, taken: 0, taken_in_all: 0, lines: Vec::new(), changed: Vec::new() }
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
@@ -82,6 +84,11 @@ impl<'v, V: View> Applier<'v, V> {
         let replies = batch.commands.iter().map(|encoded| self.apply_next(encoded)).collect::<Result<_, _>>()?;
         self.close_audit_group()?;
         Ok(replies)
+    }
+
+    /// Bytes that the batches so far read, write and answer: what [`Self::finish`] gives takes about as much memory.
+    pub fn taken_bytes(&self) -> usize {
+        self.taken_in_all
     }
 
     /// The writes of everything applied so far.
@@ -103,6 +110,7 @@ impl<'v, V: View> Applier<'v, V> {
     /// Counts what a command reads, writes or answers.
     fn take_bytes(&mut self, count: usize) {
         self.taken = self.taken.saturating_add(count);
+        self.taken_in_all = self.taken_in_all.saturating_add(count);
     }
 
     /// Whether the batch has reached its bound.

@@ -46,12 +46,14 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Reads a row and keeps it at hand, because it is likely to be written next.
     pub(super) fn get(&mut self, key: &[u8]) -> Result<Option<&[u8]>, Fault> {
-        // Looked up twice where it is there: that costs less than a copy of the key each time.
-        if self.slots.contains_key(key) {
-            return Ok(self.slots.get(key).and_then(|slot| slot.row.as_deref()));
-        }
-        let row = load(self.view, &self.dropped, key)?;
-        let slot = self.slots.entry(key.to_vec()).or_insert(Slot { row, state: SlotState::Read });
+        // One search of the pending rows, at the price of a copy of the key.
+        let slot = match self.slots.entry(key.to_vec()) {
+            btree_map::Entry::Occupied(slot) => slot.into_mut(),
+            btree_map::Entry::Vacant(place) => {
+                let row = load(self.view, &self.dropped, place.key())?;
+                place.insert(Slot { row, state: SlotState::Read })
+            }
+        };
         Ok(slot.row.as_deref())
     }
 

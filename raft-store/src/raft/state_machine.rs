@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::{FutureExt, Stream, TryStreamExt};
 use openraft::EntryPayload;
-use openraft::storage::{ApplyResponder, EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
+use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 
 use super::wire::SnapshotMetaRecord;
 use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
@@ -91,14 +91,16 @@ impl StateMachine {
         self.wish.clone()
     }
 
-    /// Applies a group and answers.
-    fn apply_group(&mut self, group: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
-        let answers = self.committer.apply(group.iter().map(|(entry, _)| entry))?;
-        assert_eq!(answers.len(), group.len(), "one answer for each entry");
-        let responders: Vec<Option<ApplyResponder<TypeConfig>>> = group.into_iter().map(|(_, to)| to).collect();
-        for (responder, answer) in responders.into_iter().zip(answers) {
-            if let Some(responder) = responder {
-                responder.send(answer);
+    /// Applies entries in as few groups as their effect allows, and answers each group before the next.
+    fn apply_gathered(&mut self, mut entries: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
+        while !entries.is_empty() {
+            let answers = self.committer.apply(entries.iter().map(|(entry, _)| entry))?;
+            let (applied, given) = (answers.len(), entries.len());
+            assert!((1..=given).contains(&applied), "{applied} answers for {given} entries");
+            for ((_, responder), answer) in entries.drain(..applied).zip(answers) {
+                if let Some(responder) = responder {
+                    responder.send(answer);
+                }
             }
         }
         Ok(())
@@ -176,7 +178,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             if group.is_empty() {
                 return Ok(());
             }
-            self.apply_group(group)?;
+            self.apply_gathered(group)?;
         }
     }
 

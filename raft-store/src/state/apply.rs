@@ -11,9 +11,14 @@ use super::shared::Shared;
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::meta::AppliedRecord;
+use crate::limits;
 use crate::machine::Applier;
 use crate::raft::wire::{LogIdRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
+
+/// A group is closed once what its entries read, write and answer takes so many bytes: as many as one entry may take.
+/// The entries of a group may be small and still rewrite megabytes each.
+const GROUP_EFFECT_BYTES_MAX: usize = limits::BATCH_EFFECT_BYTES_MAX;
 
 /// The only writer of the state.
 pub(crate) struct Committer {
@@ -42,8 +47,9 @@ impl Committer {
         self.record.log_id.map_or(0, |id| id.index)
     }
 
-    /// Applies entries as one group; one answer for each. When it returns they are visible to all readers, and after a
-    /// crash either all or none of them are there. An error means that this node must stop.
+    /// Applies entries as one group, up to the one that makes it [`GROUP_EFFECT_BYTES_MAX`] large; one answer for each
+    /// applied. When it returns they are visible to all readers, and after a crash either all or none of them are there.
+    /// An error means that this node must stop.
     pub(crate) fn apply<'e>(
         &mut self,
         entries: impl IntoIterator<Item = &'e LogEntry>,
@@ -52,12 +58,15 @@ impl Committer {
             return Err(StateFault("applying failed before; the node must stop".into()));
         }
         let db = self.shared.db_owned();
-        let view = LatestView(&db.rocks);
+        let view = LatestView(&db);
         let mut applier = Applier::new(&view, self.record.vars.clone());
         let mut answers = Vec::new();
         for entry in entries {
             let answer = apply_entry(&mut self.record, &mut applier, entry);
             answers.push(answer.map_err(|fault| StateFault(format!("log entry {}: {}", entry.log_id, fault.0)))?);
+            if applier.taken_bytes() >= GROUP_EFFECT_BYTES_MAX {
+                break;
+            }
         }
         let mut applied = applier.finish();
         self.record.vars = std::mem::take(&mut applied.vars);
@@ -99,4 +108,38 @@ fn apply_entry(
     };
     record.log_id = Some(log_id);
     Ok(BatchReply { replies })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{StateOptions, StateStore};
+    use crate::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
+
+    fn entry(index: u64, change: Change) -> LogEntry {
+        let key = Key::new("document").unwrap();
+        let op = WriteOp { key, expect: Expect::Any, change, expiry: Expiry::Keep, return_previous: false };
+        let command = Command { request_id: None, principal: String::new(), action: Action::Write(op) };
+        let batch = Batch { clock: index, wall: index, commands: vec![codec::encode_command(&command)] };
+        let payload = EntryPayload::Normal(EncodedBatch(codec::encode_batch(&batch)));
+        LogEntry { log_id: LogIdRecord { term: 1, node: 1, index }.into(), payload }
+    }
+
+    #[test]
+    fn a_group_ends_once_its_effect_is_as_large_as_that_of_one_entry_may_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_state, reader) = StateStore::open(dir.path(), StateOptions::new(1)).unwrap();
+        let mut committer = Committer::new(Arc::clone(&reader.shared));
+        let value = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
+        let blank =
+            LogEntry { log_id: LogIdRecord { term: 1, node: 1, index: 0 }.into(), payload: EntryPayload::Blank };
+        // Each entry but the first two is a few bytes that read, keep and write the megabyte again.
+        let mut entries = vec![blank, entry(1, Change::Upsert(value))];
+        entries.extend((2..7).map(|index| entry(index, Change::Touch)));
+        let first = committer.apply(&entries).unwrap();
+        assert_eq!(first.len(), 5, "0 + 1 + 3 * 3 megabytes are the first sum above 8");
+        assert_eq!(reader.position().index, 4);
+        let second = committer.apply(&entries[first.len()..]).unwrap();
+        assert_eq!((second.len(), reader.position().index), (2, 6));
+    }
 }

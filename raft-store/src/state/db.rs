@@ -16,14 +16,30 @@ use rocksdb::{
     WriteBatch, WriteOptions,
 };
 
+use super::fresh::FreshIds;
+use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Applied, Fault, Vars, View, Write};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
-/// One memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
-const WRITE_BUFFER_BYTES: usize = 32 << 20;
+/// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
+const WRITE_BUFFER_BYTES_MIN: usize = 16 << 20;
+
+/// By so much the memtables of one node and the next differ, for [`WRITE_BUFFER_STEPS`] nodes. All nodes write the same
+/// rows, so with equal memtables they would all flush in the same moment, and where they share cores or a disk every
+/// write would wait for that.
+const WRITE_BUFFER_STEP_BYTES: usize = 4 << 20;
+const WRITE_BUFFER_STEPS: u64 = 4;
+
+/// The largest memtable.
+const WRITE_BUFFER_BYTES_MAX: usize =
+    WRITE_BUFFER_BYTES_MIN + (WRITE_BUFFER_STEPS as usize - 1) * WRITE_BUFFER_STEP_BYTES;
+
+/// Share of a memtable for its Bloom filter: 20 bits for a row of 128 bytes. It is for keys that are new; a larger one
+/// would not stay in the processor's cache, and every row written touches it.
+const MEMTABLE_BLOOM_RATIO: f64 = 0.02;
 
 /// Memtables at a time: one taking writes, the others being flushed.
 const WRITE_BUFFERS_MAX: i32 = 3;
@@ -37,39 +53,53 @@ const BLOCK_CACHE_BYTES: usize = 64 << 20;
 /// Table files kept open.
 const OPEN_FILES_MAX: i32 = 512;
 
+/// A memtable finds the place of a row from that of the row of the same family (first byte) before it. Rows are written in
+/// order, so the next place is near, or right behind where keys grow. There is no function that sets this option.
+const INSERT_HINTS: &str = "memtable_insert_with_hint_prefix_extractor=rocksdb.FixedPrefix.1";
+
 /// An open database. It is closed, with a last flush, when dropped.
 pub(crate) struct Db {
     pub(crate) rocks: DB,
     pub(crate) dir: PathBuf,
     cache: Cache,
     write_options: WriteOptions,
+    /// Whose memtable size it has.
+    pub(crate) node_id: u64,
     /// Checksums of table files, which never change, by name and length.
     pub(crate) checksums: Mutex<BTreeMap<(String, u64), u64>>,
+    /// Copies of rows, as of the last write.
+    pub(crate) recent: RecentEntries,
+    /// Of the rows as of the last write. Only the writer locks it.
+    fresh: Mutex<FreshIds>,
 }
 
 impl Db {
     /// Creates an empty database and closes it again.
     pub(crate) fn create(dir: &Path) -> Result<(), StateFault> {
-        let mut options = options(&Cache::new_lru_cache(BLOCK_CACHE_BYTES));
+        let mut options = options(&Cache::new_lru_cache(BLOCK_CACHE_BYTES))?;
         options.create_if_missing(true);
         options.set_error_if_exists(true);
         drop(DB::open(&options, dir)?);
         Ok(())
     }
 
-    /// Opens a database that exists.
-    pub(crate) fn open(dir: &Path) -> Result<Self, StateFault> {
+    /// Opens a database that exists, on this node.
+    pub(crate) fn open(dir: &Path, node_id: u64) -> Result<Self, StateFault> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let rocks = DB::open(&options(&cache), dir)?;
+        let mut options = options(&cache)?;
+        options.set_write_buffer_size(write_buffer_bytes(node_id));
+        let rocks = DB::open(&options, dir)?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
-        let checksums = Mutex::default();
-        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, checksums })
+        let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
+        let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
+        let (checksums, recent) = (Mutex::default(), RecentEntries::new());
+        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, node_id, checksums, recent, fresh })
     }
 
     /// The applied row of a database that nobody has open, without changing it.
     pub(crate) fn peek_applied(dir: &Path) -> Result<AppliedRecord, StateFault> {
-        let options = options(&Cache::new_lru_cache(1 << 20));
+        let options = options(&Cache::new_lru_cache(1 << 20))?;
         let rocks = DB::open_for_read_only(&options, dir, false)?;
         decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())
     }
@@ -86,13 +116,17 @@ impl Db {
         decode_applied(self.rocks.get_pinned_opt(APPLIED_KEY, &options)?.as_deref())
     }
 
-    /// Writes the rows of a group and the applied row, all or nothing.
+    /// Writes the rows of a group and the applied row, all or nothing. What is kept in memory beside RocksDB follows.
     pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
         let batch = write_batch(&applied.writes, record);
         if self.is_stalled()? && is_on_worker_of_many() {
-            return tokio::task::block_in_place(|| Ok(self.rocks.write_opt(batch, &self.write_options)?));
+            tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options))?;
+        } else {
+            self.rocks.write_opt(batch, &self.write_options)?;
         }
-        Ok(self.rocks.write_opt(batch, &self.write_options)?)
+        self.recent.follow(&applied.writes);
+        self.fresh.lock().follow(&applied.writes);
+        Ok(())
     }
 
     /// Makes everything written so far durable.
@@ -148,16 +182,32 @@ impl Db {
 /// Key and value of a row.
 pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
-/// The rows as of now. Consistent for the one task that writes them.
-pub(crate) struct LatestView<'d>(pub(crate) &'d DB);
+/// The rows as of now. Consistent for the one task that writes them, and only for its use.
+pub(crate) struct LatestView<'d>(pub(crate) &'d Db);
 
 impl View for LatestView<'_> {
     fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        self.0.get(row_key).map_err(read_fault)
+        if is_entry(row_key) {
+            return self.entry(row_key);
+        }
+        if self.0.fresh.lock().lacks(row_key) {
+            return Ok(None);
+        }
+        self.0.rocks.get(row_key).map_err(read_fault)
     }
 
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
-        scan(self.0.raw_iterator_opt(range_options(start, end)), start, limit)
+        scan(self.0.rocks.raw_iterator_opt(range_options(start, end)), start, limit)
+    }
+}
+
+impl LatestView<'_> {
+    /// The row of a current entry.
+    fn entry(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        if let Some(recent) = self.0.recent.get(row_key) {
+            return Ok(Some(recent.row().to_vec()));
+        }
+        self.0.rocks.get(row_key).map_err(read_fault)
     }
 }
 
@@ -236,14 +286,19 @@ fn is_on_worker_of_many() -> bool {
         .is_ok_and(|handle| handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread)
 }
 
+/// Of the memtables of one node.
+fn write_buffer_bytes(node_id: u64) -> usize {
+    WRITE_BUFFER_BYTES_MIN + (node_id % WRITE_BUFFER_STEPS) as usize * WRITE_BUFFER_STEP_BYTES
+}
+
 /// RocksDB for small rows, many point reads that find nothing (request ids, new keys), one writer.
-fn options(cache: &Cache) -> Options {
-    let mut options = Options::default();
+fn options(cache: &Cache) -> Result<Options, StateFault> {
+    let mut options = Options::default().get_options_from_string(INSERT_HINTS)?;
     // One column family needs no atomic flush; should a second ever be added, forgetting this would corrupt.
     options.set_atomic_flush(true);
-    options.set_write_buffer_size(WRITE_BUFFER_BYTES);
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES_MAX);
     options.set_max_write_buffer_number(WRITE_BUFFERS_MAX);
-    options.set_memtable_prefix_bloom_ratio(0.1);
+    options.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
     options.set_memtable_whole_key_filtering(true);
     options.set_allow_concurrent_memtable_write(false);
     // What was just flushed is soon merged away: only the levels that last are worth compressing.
@@ -261,7 +316,7 @@ fn options(cache: &Cache) -> Options {
     options.set_level_zero_file_num_compaction_trigger(UNMERGED_FILES);
     options.set_level_zero_slowdown_writes_trigger(3 * UNMERGED_FILES);
     options.set_level_zero_stop_writes_trigger(5 * UNMERGED_FILES);
-    options.set_max_bytes_for_level_base(WRITE_BUFFER_BYTES as u64 * UNMERGED_FILES as u64);
+    options.set_max_bytes_for_level_base(WRITE_BUFFER_BYTES_MAX as u64 * UNMERGED_FILES as u64);
     options.set_max_background_jobs(2);
     options.set_bytes_per_sync(1 << 20);
     options.set_max_open_files(OPEN_FILES_MAX);
@@ -269,7 +324,7 @@ fn options(cache: &Cache) -> Options {
     options.set_max_log_file_size(1 << 20);
     options.set_log_level(LogLevel::Warn);
     options.set_block_based_table_factory(&table_options(cache));
-    options
+    Ok(options)
 }
 
 fn table_options(cache: &Cache) -> BlockBasedOptions {

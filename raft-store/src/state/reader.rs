@@ -30,7 +30,7 @@ pub struct StateReader {
 impl StateReader {
     /// Reads one key as of now.
     pub fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
-        self.shared.read_row(&entry::row_key(key.as_bytes()), |at, row| {
+        self.shared.read_entry(&entry::row_key(key.as_bytes()), |at, row| {
             let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
             let entry = row.filter(|row| !row.is_expired_at(at.clock)).map(|row| row.to_entry());
             Ok(KeyRead { at, entry })
@@ -183,7 +183,7 @@ impl StateReader {
     /// Whether `key` changed after `seen`; also `true` where that is no longer known. The newest version of a key is its
     /// current entry or, once removed, its tombstone.
     fn has_changed_since(&self, key: &Key, seen: Revision) -> Result<bool, StateFault> {
-        let (at, newest) = self.shared.read_row(&entry::row_key(key.as_bytes()), |at, row| {
+        let (at, newest) = self.shared.read_entry(&entry::row_key(key.as_bytes()), |at, row| {
             let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
             Ok((at, row.map(|row| row.meta.mod_revision)))
         })?;

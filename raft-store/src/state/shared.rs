@@ -3,8 +3,9 @@
 //! Owns the publication of each applied group: readers see all of it or nothing. Knows nothing of what a row means.
 //!
 //! A counter stands around each change of the state: odd while it happens. A reader that finds the same even number
-//! before and after its one RocksDB read knows that the published position is exactly that of what it read, without a
-//! lock. A reader that does not takes a RocksDB snapshot and reads the position from the applied row in it.
+//! before and after its one read (of RocksDB, or of what is kept of it in memory) knows that the published position is
+//! exactly that of what it read, without a lock. A reader that does not takes a RocksDB snapshot and reads the position
+//! from the applied row in it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -166,8 +167,8 @@ impl Shared {
         self.keys.wake(changed);
     }
 
-    /// Reads one row together with the exact position of the state it belongs to.
-    pub(crate) fn read_row<T>(
+    /// Reads the row of a current entry together with the exact position of the state it belongs to.
+    pub(crate) fn read_entry<T>(
         &self,
         row_key: &[u8],
         read: impl Fn(ReadPosition, Option<&[u8]>) -> Result<T, StateFault>,
@@ -180,13 +181,24 @@ impl Shared {
             }
             let db = self.db.load();
             let at = self.position.load();
+            if let Some(recent) = db.recent.get(row_key) {
+                if self.is_still(before) {
+                    return read(at, Some(recent.row()));
+                }
+                continue;
+            }
             let row: Option<DBPinnableSlice<'_>> = db.rocks.get_pinned(row_key)?;
-            fence(Ordering::Acquire);
-            if self.sequence.load(Ordering::Relaxed) == before {
+            if self.is_still(before) {
                 return read(at, row.as_deref());
             }
         }
         self.with_moment(|moment| read(moment.at, moment.snapshot.get_pinned(row_key)?.as_deref()))
+    }
+
+    /// Whether nothing changed since the counter stood at `sequence`.
+    fn is_still(&self, sequence: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.sequence.load(Ordering::Relaxed) == sequence
     }
 
     /// Reads any number of rows of one state.
