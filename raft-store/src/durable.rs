@@ -1,11 +1,13 @@
 //! Small files that must survive a power loss whole: the identity marker, the high-water mark and their like.
 //!
-//! Owns the one order that makes them so: temporary file, fsync, rename, fsync of the directory. Never used on a
-//! hot path, and never for data that grows: the content is written anew each time.
+//! Owns the two ways that make them so. What rarely changes is replaced: temporary file, fsync, rename, fsync of the
+//! directory. What changes often is a [`SlotFile`]: two slots written in turn, in place. Never used on the path of a
+//! request, and never for data that grows: the content is written anew each time.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::marker::PhantomData;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bincode::{Decode, Encode};
@@ -32,6 +34,12 @@ pub enum SealError {
     /// Not even a checksum fits.
     #[error("only {0} bytes long")]
     Short(usize),
+    /// A file of slots always has the same length.
+    #[error("{0} bytes long, it was made with {SLOT_FILE_BYTES}")]
+    Length(usize),
+    /// A crash can spoil one slot, the one being written.
+    #[error("neither of its slots can be read: {0}; {1}")]
+    Slots(Box<SealError>, Box<SealError>),
     /// The checksum is right, the content is not for this build.
     #[error(transparent)]
     Codec(#[from] CodecError),
@@ -90,6 +98,98 @@ pub fn read_sealed<T: Decode<()>>(path: &Path) -> Result<Option<T>, SealError> {
     Ok(Some(codec::decode(body)?))
 }
 
+/// Bytes of a slot: a block of its own, so that a torn write of one leaves the other.
+const SLOT_BYTES: usize = 4096;
+
+const SLOT_FILE_BYTES: usize = 2 * SLOT_BYTES;
+
+/// Checksum of the rest, length of the record, number of the write.
+const SLOT_HEADER_BYTES: usize = 4 + 4 + 8;
+
+/// A file of two slots that are written in turn, each with one write in place and one sync.
+///
+/// Invariant: the slot that is being written is never the newer one. So at any crash the file holds the last record
+/// whose write returned, or the one that was on its way.
+#[derive(Debug)]
+pub struct SlotFile<T> {
+    file: File,
+    /// Of the last write.
+    sequence: u64,
+    record: PhantomData<fn(&T)>,
+}
+
+impl<T: Encode + Decode<()>> SlotFile<T> {
+    /// Makes the file, the record in both slots, or replaces what is there. See [`write_whole`].
+    pub fn create(path: &Path, record: &T, failpoint: &'static str) -> io::Result<Self> {
+        write_whole(path, &[slot(record, 0), slot(record, 1)].concat(), failpoint)?;
+        Ok(Self::on(OpenOptions::new().write(true).open(path)?, 1))
+    }
+
+    /// Reads the newer record; `None` where there is no such file.
+    pub fn open(path: &Path) -> Result<Option<(Self, T)>, SealError> {
+        let content = match fs::read(path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if content.len() != SLOT_FILE_BYTES {
+            return Err(SealError::Length(content.len()));
+        }
+        let (first, second) = content.split_at(SLOT_BYTES);
+        let (sequence, record) = match (read_slot(first), read_slot(second)) {
+            (Ok(first), Ok(second)) => {
+                if first.0 > second.0 {
+                    first
+                } else {
+                    second
+                }
+            }
+            (Ok(whole), Err(_)) | (Err(_), Ok(whole)) => whole,
+            (Err(first), Err(second)) => return Err(SealError::Slots(Box::new(first), Box::new(second))),
+        };
+        Ok(Some((Self::on(OpenOptions::new().write(true).open(path)?, sequence), record)))
+    }
+
+    fn on(file: File, sequence: u64) -> Self {
+        Self { file, sequence, record: PhantomData }
+    }
+
+    /// Replaces the older record, durably.
+    pub fn write(&mut self, record: &T, failpoint: &'static str) -> io::Result<()> {
+        let sequence = self.sequence + 1;
+        self.file.write_all_at(&slot(record, sequence), sequence % 2 * SLOT_BYTES as u64)?;
+        pause(failpoint);
+        self.file.sync_data()?;
+        self.sequence = sequence;
+        Ok(())
+    }
+}
+
+fn slot<T: Encode>(record: &T, sequence: u64) -> Vec<u8> {
+    let body = codec::encode(record);
+    assert!(SLOT_HEADER_BYTES + body.len() <= SLOT_BYTES, "a record of {} bytes in a slot", body.len());
+    let mut slot = vec![0; CHECKSUM_BYTES];
+    slot.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    slot.extend_from_slice(&sequence.to_le_bytes());
+    slot.extend_from_slice(&body);
+    slot.resize(SLOT_BYTES, 0);
+    let checksum = crc32fast::hash(&slot[CHECKSUM_BYTES..]);
+    slot[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    slot
+}
+
+/// The number and the record of a slot.
+fn read_slot<T: Decode<()>>(slot: &[u8]) -> Result<(u64, T), SealError> {
+    let word = |at: usize| u32::from_le_bytes(slot[at..at + 4].try_into().expect("four bytes are four bytes"));
+    let (found, expected) = (crc32fast::hash(&slot[CHECKSUM_BYTES..]), word(0));
+    if found != expected {
+        return Err(SealError::Checksum { found, expected });
+    }
+    let sequence = u64::from(word(8)) | u64::from(word(12)) << 32;
+    let body = slot[SLOT_HEADER_BYTES..].get(..word(4) as usize).ok_or(SealError::Short(slot.len()))?;
+    Ok((sequence, codec::decode(body)?))
+}
+
 #[cfg_attr(not(feature = "failpoints"), expect(unused_variables, reason = "the macro is empty without failpoints"))]
 fn pause(failpoint: &'static str) {
     fail::fail_point!(failpoint);
@@ -131,6 +231,33 @@ mod tests {
             assert!(read_sealed::<u64>(&path).is_err(), "a flipped bit in byte {at} went unnoticed");
             fs::write(&path, &written[..at]).unwrap();
             assert!(read_sealed::<u64>(&path).is_err(), "a file cut to {at} bytes went unnoticed");
+        }
+    }
+
+    #[test]
+    fn a_torn_slot_leaves_the_other_and_two_are_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("slots");
+        assert!(SlotFile::<u64>::open(&path).unwrap().is_none());
+        let mut slots = SlotFile::create(&path, &10_u64, "none").unwrap();
+        let newest = |path: &Path| SlotFile::<u64>::open(path).unwrap().unwrap().1;
+        for value in 11..15_u64 {
+            slots.write(&value, "none").unwrap();
+            let written = fs::read(&path).unwrap();
+            assert_eq!((newest(&path), written.len()), (value, SLOT_FILE_BYTES));
+            let newer = (value as usize - 9) % 2 * SLOT_BYTES;
+            let mut torn = written.clone();
+            torn[newer + 20] ^= 1;
+            fs::write(&path, &torn).unwrap();
+            assert_eq!(newest(&path), value - 1);
+            torn[SLOT_BYTES - newer + 4000] ^= 1;
+            fs::write(&path, &torn).unwrap();
+            assert!(matches!(SlotFile::<u64>::open(&path), Err(SealError::Slots(..))));
+            fs::write(&path, &written[1..]).unwrap();
+            assert!(matches!(SlotFile::<u64>::open(&path), Err(SealError::Length(_))));
+            fs::write(&path, &written).unwrap();
+            let (opened, _) = SlotFile::<u64>::open(&path).unwrap().unwrap();
+            slots = opened;
         }
     }
 }

@@ -72,7 +72,7 @@ async fn child() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % bound
     };
-    let mut store = open(Path::new(&dir));
+    let mut store = open_small(Path::new(&dir), 1024 * 1024);
     store.set_durable_state_index(u64::MAX);
     let mut term = vote_term(&mut store).await.unwrap_or(0) + 1;
     let mut next = bounds(&mut store).await.1.map_or(0, |last| last + 1);
@@ -210,9 +210,15 @@ async fn nothing_acknowledged_is_lost_by_a_kill_on_entry_of_a_sync() {
     }
     let root = tempfile::tempdir().unwrap();
     let (dir, seed, mut promised) = (root.path().join("node"), seed(), Promised::default());
-    for (call, count) in
-        [("fdatasync", 3), ("fdatasync", 20), ("fsync", 12), ("rename", 6), ("fdatasync", 41), ("fsync", 20)]
-    {
+    for (call, count) in [
+        ("fdatasync", 3),
+        ("rename", 1),
+        ("fdatasync", 20),
+        ("fsync", 2),
+        ("fdatasync", 41),
+        ("rename", 2),
+        ("fsync", 5),
+    ] {
         let inject = format!("inject={call}:signal=SIGKILL:when={count}");
         let plain = command(&dir, seed + count);
         let mut traced = Command::new("strace");
@@ -228,13 +234,14 @@ async fn nothing_acknowledged_is_lost_by_a_kill_on_entry_of_a_sync() {
 #[cfg(feature = "failpoints")]
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_by_a_kill_at_a_failpoint() {
-    const POINTS: [(&str, u64); 7] = [
+    const POINTS: [(&str, u64); 8] = [
+        ("mark-before-rename", 1),
         ("log-before-write", 30),
         ("log-before-sync", 30),
         ("log-after-sync-before-ack", 30),
         ("log-after-mark-lowered", 1),
         ("log-after-truncate", 1),
-        ("mark-before-rename", 4),
+        ("mark-before-sync", 4),
         ("log-before-sync", 1),
     ];
     let root = tempfile::tempdir().unwrap();

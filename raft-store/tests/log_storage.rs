@@ -186,28 +186,73 @@ async fn a_log_larger_than_memory_is_read_whole_and_its_files_go_with_a_purge() 
     assert_eq!(streamed, ids(1, 3..ENTRIES));
     assert_eq!(reader.limited_get_log_entries(5, ENTRIES).await.unwrap().len(), 6, "capped on disk too");
 
-    let before = table_bytes(dir.path());
-    assert!(before > 100 << 20, "only {before} bytes in table files");
+    let before = segment_bytes(dir.path());
+    assert!(before > 100 << 20, "only {before} bytes in segments");
     store.purge(id(1, ENTRIES - 2)).await.unwrap();
     append(&mut store, entries(1, ENTRIES..ENTRIES + 1, 10)).await;
     assert_eq!(content(&mut store).await, ids(1, ENTRIES - 1..ENTRIES + 1));
     // Nothing says that the state is durable: every file must stay.
     tokio::time::sleep(Duration::from_millis(400)).await;
-    assert!(table_bytes(dir.path()) >= before);
+    assert!(segment_bytes(dir.path()) >= before);
     store.set_durable_state_index(ENTRIES);
     let deadline = Instant::now() + Duration::from_secs(20);
-    while table_bytes(dir.path()) > 64 << 20 {
-        assert!(Instant::now() < deadline, "{} bytes are left, {before} before", table_bytes(dir.path()));
+    while segment_bytes(dir.path()) > 100 << 20 {
+        assert!(Instant::now() < deadline, "{} bytes are left, {before} before", segment_bytes(dir.path()));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop((store, reader));
     assert_eq!(content(&mut open(dir.path())).await, ids(1, ENTRIES - 1..ENTRIES + 1));
 }
 
-fn table_bytes(dir: &Path) -> u64 {
-    let files = std::fs::read_dir(dir.join("log")).unwrap().map(Result::unwrap);
-    let tables = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "sst"));
-    tables.map(|file| file.metadata().map_or(0, |metadata| metadata.len())).sum()
+fn segment_bytes(dir: &Path) -> u64 {
+    segments(dir).iter().map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum()
+}
+
+#[tokio::test]
+async fn segments_go_only_when_the_state_is_durable_and_the_log_opens_without_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open_small(dir.path(), 64 * 1024);
+    vote(&mut store, 3).await;
+    for index in 0..100 {
+        append(&mut store, vec![entry(3, index, 9_000)]).await;
+    }
+    assert!(segments(dir.path()).len() > 15);
+    store.purge(id(3, 79)).await.unwrap();
+    store.set_durable_state_index(49);
+    append(&mut store, vec![entry(3, 100, 10)]).await;
+    // Twelve kilobytes for each entry of which the state is not durable, and no segment of them went.
+    gone_to(&store, 52 * 12_288, 70 * 12_288).await;
+    drop(store);
+    let mut store = open_small(dir.path(), 64 * 1024);
+    assert_eq!((bounds(&mut store).await, content(&mut store).await), ((Some(79), Some(100)), ids(3, 80..101)));
+    assert_eq!(vote_term(&mut store).await, Some(3));
+    store.set_durable_state_index(79);
+    append(&mut store, vec![entry(3, 101, 10)]).await;
+    gone_to(&store, 22 * 12_288, 40 * 12_288).await;
+    assert_eq!(store.stats().disk_bytes, segment_bytes(dir.path()));
+    // Purged beyond the end: nothing but the newest segment is needed.
+    store.set_durable_state_index(500);
+    store.purge(id(3, 500)).await.unwrap();
+    append(&mut store, vec![entry(3, 501, 10)]).await;
+    gone_to(&store, 1, 2 * 64 * 1024).await;
+    drop(store);
+    let mut store = open_small(dir.path(), 64 * 1024);
+    assert_eq!((bounds(&mut store).await, content(&mut store).await), ((Some(500), Some(501)), ids(3, 501..502)));
+    assert_eq!(vote_term(&mut store).await, Some(3));
+}
+
+#[expect(clippy::disallowed_methods, reason = "gives up after a while")]
+async fn gone_to(store: &quorate_store::log::LogStore, least: u64, most: u64) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while store.stats().disk_bytes > most {
+        assert!(Instant::now() < deadline, "{} bytes are left, expected {least} to {most}", store.stats().disk_bytes);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(
+        store.stats().disk_bytes >= least,
+        "{} bytes are left, at least {least} are needed",
+        store.stats().disk_bytes
+    );
 }
 
 #[tokio::test]

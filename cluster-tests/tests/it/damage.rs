@@ -14,6 +14,8 @@ const WRITES: u64 = 3_000;
 #[derive(Debug, Clone, Copy)]
 enum Damage {
     FlipInTheMiddle,
+    /// Of a segment of the log, behind its header.
+    FlipInTheFirstGroup,
     CutToHalf,
     Delete,
     Overwrite,
@@ -26,6 +28,7 @@ impl Damage {
         assert!(half > 0, "{} is empty, there is nothing to damage", file.display());
         match self {
             Self::FlipInTheMiddle => bytes[half] ^= 0x10,
+            Self::FlipInTheFirstGroup => bytes[4096 + 20] ^= 0x10,
             Self::CutToHalf => bytes.truncate(half),
             Self::Delete => return fs::remove_file(file).unwrap(),
             Self::Overwrite => bytes.fill(b'?'),
@@ -47,25 +50,17 @@ async fn a_node_with_damaged_files_refuses_to_start_and_names_them() {
     let aside = data.with_extension("aside");
     copy(&data, &aside);
     for (what, file, damage) in [
-        (
-            "write-ahead log of the log",
-            largest(&data.join("log"), |name| name.ends_with(".log")),
-            Damage::FlipInTheMiddle,
-        ),
-        ("write-ahead log of the log", largest(&data.join("log"), |name| name.ends_with(".log")), Damage::CutToHalf),
-        ("write-ahead log of the log", largest(&data.join("log"), |name| name.ends_with(".log")), Damage::Delete),
-        (
-            "manifest of the log",
-            largest(&data.join("log"), |name| name.starts_with("MANIFEST-")),
-            Damage::FlipInTheMiddle,
-        ),
+        ("oldest segment of the log", oldest_segment(&data), Damage::FlipInTheFirstGroup),
+        ("oldest segment of the log", oldest_segment(&data), Damage::CutToHalf),
+        ("oldest segment of the log", oldest_segment(&data), Damage::Delete),
+        ("oldest segment of the log", oldest_segment(&data), Damage::Overwrite),
         (
             "manifest of the state",
             largest(&data.join("state"), |name| name.starts_with("MANIFEST-")),
             Damage::FlipInTheMiddle,
         ),
         ("pointer of the state", largest(&data.join("state"), |name| name == "CURRENT-DB"), Damage::Overwrite),
-        ("mark beside the log", largest(&data, |name| name == "log.mark"), Damage::FlipInTheMiddle),
+        ("mark beside the log", largest(&data, |name| name == "log.mark"), Damage::Overwrite),
         ("identity", largest(&data, |name| name == "identity"), Damage::FlipInTheMiddle),
         ("identity", largest(&data, |name| name == "identity"), Damage::CutToHalf),
     ] {
@@ -85,11 +80,15 @@ async fn a_node_with_damaged_files_refuses_to_start_and_names_them() {
     cluster.assert_agreement().await;
 }
 
-/// Whether a log names the file, or, for one that is gone or too short to be told from another, its database.
+/// Whether a log names the file, or, for one that is gone or too short to be told from another, its directory.
 fn names(log: &str, file: &Path, data: &Path) -> bool {
     let database = file.strip_prefix(data).unwrap().components().next().unwrap();
     let database = data.join(database);
     log.contains(&file.display().to_string()) || log.contains(&database.display().to_string())
+}
+
+fn oldest_segment(data: &Path) -> PathBuf {
+    files(&data.join("log")).into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "seg")).min().unwrap()
 }
 
 /// The largest file under `dir` whose name is one that is looked for.

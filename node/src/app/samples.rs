@@ -60,7 +60,8 @@ fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
     });
     out.push(Sample::counter("log_groups", "Groups of log operations that shared one write and sync", stats.groups));
     out.push(Sample::counter("log_entries", "Entries appended to the log", stats.entries));
-    out.push(Sample::counter("log_written_bytes", "Bytes the log gave to its database", stats.bytes));
+    out.push(Sample::counter("log_written_bytes", "Bytes the log gave to the disk", stats.bytes));
+    out.push(Sample::gauge("log_disk_bytes", "Bytes of the log's segments, the unused parts too", stats.disk_bytes));
     out.push(Sample::gauge("log_tail_bytes", "Memory of the newest log entries", stats.tail_bytes));
 }
 

@@ -1,7 +1,7 @@
 //! The housekeeping thread: what the log needs done, but no caller should wait for.
 //!
-//! Owns two chores: bringing the high-water mark up to date, and deleting files of purged entries. Never touches an
-//! entry that is not purged.
+//! Owns two chores: bringing the high-water mark up to date, and deleting segments of purged entries. Never touches an
+//! entry that is not purged. (Making segments would hold up the mark: see [`super::spare`].)
 
 #![expect(clippy::disallowed_methods, reason = "spaces out the marks; nothing of it is replicated")]
 
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Shared, record};
+use super::Shared;
 
-/// The mark is never further behind a busy log than this (and one write of it). It costs two fsyncs each time, beside
+/// The mark is never further behind a busy log than this (and one write of it). It costs one sync each time, beside
 /// some hundred of the log.
 pub const MARK_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -53,9 +53,9 @@ impl Chores {
         self.changed.notify_one();
     }
 
-    /// Waits for a nudge after `seen`, then for the log to rest, at the latest until `deadline` of the work found.
-    /// `None` once closed.
-    fn wait(&self, seen: u64, last_done: Instant) -> Option<u64> {
+    /// Waits for a nudge after `seen`, then for the log to rest, at the latest until the interval since `last_done` is
+    /// over. Gives the nudges so far and whether the log rests; `None` once closed.
+    fn wait(&self, seen: u64, last_done: Instant) -> Option<(u64, bool)> {
         let mut state = self.state.lock();
         while state.nudges == seen && !state.closed {
             state.idle = true;
@@ -63,29 +63,31 @@ impl Chores {
             state.idle = false;
         }
         let deadline = last_done + MARK_INTERVAL;
+        let mut rests = false;
         while !state.closed && Instant::now() < deadline {
             let before = state.nudges;
             self.changed.wait_for(&mut state, MARK_QUIET);
-            if state.nudges == before {
+            rests = state.nudges == before;
+            if rests {
                 break;
             }
         }
-        (!state.closed).then_some(state.nudges)
+        (!state.closed).then_some((state.nudges, rests))
     }
 }
 
 /// Runs until closed; leaves an exact mark unless the log has failed.
 pub(super) fn run(shared: &Arc<Shared>) {
     let mut seen = 0;
-    let mut reclaimed = 0;
     let (_, mut done_at) = shared.mark.behind();
-    while let Some(nudges) = shared.chores.wait(seen, done_at) {
-        seen = nudges;
-        report(shared, shared.mark.write());
+    while let Some((nudges, rests)) = shared.chores.wait(seen, done_at) {
+        // A log that does not rest yet is looked at again, nudge or no nudge.
+        seen = nudges - u64::from(!rests);
+        report(shared, if rests { shared.mark.write_twice() } else { shared.mark.write() });
         done_at = Instant::now();
-        report(shared, reclaim(shared, &mut reclaimed));
+        report(shared, reclaim(shared));
     }
-    report(shared, shared.mark.write());
+    report(shared, shared.mark.write_twice());
 }
 
 fn report(shared: &Shared, result: io::Result<()>) {
@@ -96,17 +98,15 @@ fn report(shared: &Shared, result: io::Result<()>) {
     }
 }
 
-/// Deletes the files that hold nothing but entries which are purged and which the state holds durably. Files are
-/// some tens of megabytes; what shares one with a live entry stays until that is purged too.
-fn reclaim(shared: &Shared, reclaimed: &mut u64) -> io::Result<()> {
+/// Deletes the oldest segments that hold nothing but entries which are purged and which the state holds durably. One
+/// after the other, each deletion durable: the segments that are left never have a gap.
+fn reclaim(shared: &Shared) -> io::Result<()> {
     let purged = shared.purged_durably.load(Ordering::Acquire);
     let end = purged.min(shared.durable_state.load(Ordering::Acquire));
-    if end <= *reclaimed {
-        return Ok(());
+    loop {
+        let Some(oldest) = shared.content.read().segments.removable(end) else { return Ok(()) };
+        oldest.remove()?;
+        shared.content.write().segments.forget_oldest();
+        shared.spare.removed(&oldest);
     }
-    // Both ends are inclusive.
-    let (from, to) = (record::entry_key(0), record::entry_key(end - 1));
-    shared.db.delete_file_in_range(from, to).map_err(io::Error::other)?;
-    *reclaimed = end;
-    Ok(())
 }

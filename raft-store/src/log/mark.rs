@@ -1,21 +1,22 @@
 //! The high-water mark: a small file beside the log that says how far the log once reached.
 //!
 //! Owns the file `log.mark` in the data directory and the rule that it never claims more than the log holds. A log
-//! cannot tell by itself that its tail was cut off, or that it was deleted: RocksDB then opens without a word.
-//! The mark can. Never on the path of an append: it trails the log and is written by the housekeeping thread.
+//! cannot tell by itself that its last groups were wiped, or that all of it was deleted. The mark can. Never on the path of an append: it trails the log and is written by the housekeeping thread.
+//!
+//! The file is a [`SlotFile`]: one of its two slots may be torn, and is then one mark behind.
 //!
 //! Order, on which everything rests: the mark is raised only after the log was synced up to there, and lowered
 //! (durably) before a truncation is written. So at any crash the log holds at least what the mark claims.
 
 #![expect(clippy::disallowed_methods, reason = "says how old the mark on disk is; nothing of it is replicated")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use bincode::{Decode, Encode};
 use parking_lot::Mutex;
 
-use crate::durable::{self, SealError};
+use crate::durable::{SealError, SlotFile};
 use crate::identity::Identity;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
 
@@ -44,21 +45,28 @@ impl Mark {
     }
 }
 
+/// The mark's file, open.
+pub type MarkFile = SlotFile<Mark>;
+
 /// Reads the mark in `data_dir`, if there is one.
 pub fn read(data_dir: &Path) -> Result<Option<Mark>, SealError> {
-    durable::read_sealed(&data_dir.join(MARK_FILE))
+    Ok(open(data_dir)?.map(|(_, mark)| mark))
 }
 
-/// Writes the mark durably.
-pub fn write(data_dir: &Path, mark: &Mark) -> io::Result<()> {
-    durable::write_sealed(&data_dir.join(MARK_FILE), mark, "mark-before-rename")
+/// Opens the file in `data_dir`, if there is one.
+pub fn open(data_dir: &Path) -> Result<Option<(MarkFile, Mark)>, SealError> {
+    SlotFile::open(&data_dir.join(MARK_FILE))
+}
+
+/// Makes the file.
+pub fn create(data_dir: &Path, mark: &Mark) -> io::Result<MarkFile> {
+    SlotFile::create(&data_dir.join(MARK_FILE), mark, "mark-before-rename")
 }
 
 /// The mark of an open log.
 ///
 /// Invariant: the file never claims more than `wanted` did at some moment since the last [`MarkKeeper::lower`].
 pub struct MarkKeeper {
-    data_dir: PathBuf,
     /// What the log holds for sure. Taken for a moment only, never across I/O.
     wanted: Mutex<Mark>,
     /// What the file holds. Taken across the write, so that writes keep their order.
@@ -66,15 +74,18 @@ pub struct MarkKeeper {
 }
 
 struct OnDisk {
+    file: MarkFile,
     mark: Mark,
+    /// Whether the slot before the last one written says the same.
+    twice: bool,
     written_at: Instant,
 }
 
 impl MarkKeeper {
     /// Takes over the mark that was read or written at open.
-    pub fn new(data_dir: &Path, mark: Mark) -> Self {
-        let on_disk = OnDisk { mark: mark.clone(), written_at: Instant::now() };
-        Self { data_dir: data_dir.to_owned(), wanted: Mutex::new(mark), on_disk: Mutex::new(on_disk) }
+    pub fn new(file: MarkFile, mark: Mark) -> Self {
+        let on_disk = OnDisk { file, mark: mark.clone(), twice: false, written_at: Instant::now() };
+        Self { wanted: Mutex::new(mark), on_disk: Mutex::new(on_disk) }
     }
 
     /// Takes note that the log is synced up to `last`. Cheap; the file follows later.
@@ -114,14 +125,25 @@ impl MarkKeeper {
 
     /// Brings the file up to date.
     pub fn write(&self) -> io::Result<()> {
+        self.write_slot(false)
+    }
+
+    /// Brings both slots up to date, for a log that rests: then no damage to one of them loses anything.
+    pub fn write_twice(&self) -> io::Result<()> {
+        self.write_slot(false)?;
+        self.write_slot(true)
+    }
+
+    fn write_slot(&self, twice: bool) -> io::Result<()> {
         let mut on_disk = self.on_disk.lock();
         // Read under the lock of the file: whoever lowers afterwards also writes afterwards.
         let wanted = self.wanted();
-        if on_disk.mark == wanted {
+        let same = on_disk.mark == wanted;
+        if same && (on_disk.twice || !twice) {
             return Ok(());
         }
-        write(&self.data_dir, &wanted)?;
-        *on_disk = OnDisk { mark: wanted, written_at: Instant::now() };
+        on_disk.file.write(&wanted, "mark-before-sync")?;
+        (on_disk.mark, on_disk.twice, on_disk.written_at) = (wanted, same, Instant::now());
         Ok(())
     }
 }
@@ -136,8 +158,7 @@ mod tests {
 
     fn keeper(dir: &Path) -> MarkKeeper {
         let mark = Mark { incarnation: 1, created: true, last: None, vote: None };
-        write(dir, &mark).unwrap();
-        MarkKeeper::new(dir, mark)
+        MarkKeeper::new(create(dir, &mark).unwrap(), mark)
     }
 
     #[test]
@@ -156,5 +177,21 @@ mod tests {
         assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 4), "lowering never raises");
         keeper.lower(None).unwrap();
         assert_eq!(read(dir.path()).unwrap().unwrap().last, None);
+    }
+
+    #[test]
+    fn a_mark_written_twice_survives_the_damage_of_either_slot() {
+        let dir = tempfile::tempdir().unwrap();
+        let keeper = keeper(dir.path());
+        keeper.raise(id(1, 9));
+        keeper.write_twice().unwrap();
+        let path = dir.path().join(MARK_FILE);
+        let written = std::fs::read(&path).unwrap();
+        for at in [0, 20, 4096, 5000] {
+            let mut damaged = written.clone();
+            damaged[at] ^= 4;
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(read(dir.path()).unwrap().unwrap().last, id(1, 9), "byte {at}");
+        }
     }
 }

@@ -1,21 +1,25 @@
-//! The durable Raft log: entries, vote and purge mark in one RocksDB of their own.
+//! The durable Raft log: entries, vote and purge mark in segment files of its own.
 //!
 //! Owns the order and the durability of everything that openraft wants remembered. Never interprets a payload, and
 //! never serves a state: that is `crate::state`.
 //!
 //! The path of an append: openraft's task puts the entries into the tail in memory ([`view`], [`tail`]), where every
 //! reader sees them at once, and into the queue ([`queue`]); the writer thread ([`writer`]) drains the queue into one
-//! write and one fsync and calls back in order. The housekeeping thread ([`chores`]) keeps the high-water mark
-//! ([`mark`]) and deletes purged files. [`recover`] says what is checked at open, [`record`] what the rows look like,
-//! `crate::raft::log_storage` is openraft's view of all this.
+//! group ([`group`]), which is one write and one sync, and calls back in order. Groups stand one after the other in
+//! segments ([`segment`]), files of zeros that are made ahead of time ([`spare`]), so that a sync writes the group and
+//! nothing else. The housekeeping thread ([`chores`]) keeps the high-water mark ([`mark`]) and deletes segments of purged
+//! entries. [`recover`] says what is checked at open, [`walk`] what may be missing at the end, [`index`] where each entry
+//! is, `crate::raft::log_storage` is openraft's view of all this.
 //!
 //! # What an undetected loss takes
 //!
 //! The log is refused if it lost anything below its mark. The mark is exact [`chores::MARK_QUIET`] after the log
 //! came to rest and at most [`chores::MARK_INTERVAL`] old (plus one write of it) while the log is busy; a vote is in
-//! it before it is answered. So what stays unnoticed is only a WAL whose last quarter second before a crash was cut
-//! off, at a record's edge or inside one, by something that did not damage anything else. A disk that reports an
-//! fsync and then loses the write can do that at a power loss; no check inside this node can see it.
+//! it before it is answered. Above the mark, the log is refused if any group that was ever synced can still be read behind
+//! one that cannot. So what stays unnoticed, at most, is that the groups of the last quarter second before a crash became
+//! unreadable from one of them on to the very last, without exception, by something that did not change the length of a
+//! file. Damage to one place cannot do that unless the place is the last group. A disk that reports a sync and then loses
+//! the write, and every later one, can do it at a power loss; no check inside this node can see that.
 //!
 //! # Failpoints
 //!
@@ -29,9 +33,11 @@
 //! | `log-sync-error` | `return`: the sync fails with an I/O error |
 //! | `log-after-sync-before-ack` | a group is durable, nobody knows |
 //! | `log-after-truncate` | a truncation is durable, its caller does not know |
-//! | `mark-before-rename` | a new mark is durable under its temporary name |
+//! | `mark-before-rename` | the first mark is durable under its temporary name |
+//! | `mark-before-sync` | a later mark is given to the system, not synced |
 //! | `identity-before-rename` | likewise the identity marker (`crate::identity`) |
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +47,6 @@ use std::thread::{self, JoinHandle};
 
 use openraft::storage::IOFlushed;
 use parking_lot::{Mutex, RwLock};
-use rocksdb::{ColumnFamily, DB, FlushOptions};
 use tokio::sync::oneshot;
 
 use crate::identity::Identity;
@@ -49,35 +54,45 @@ use crate::raft::wire::LogIdRecord;
 use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
 
 pub mod chores;
+mod group;
+mod index;
 pub mod mark;
 mod options;
 mod queue;
 mod read;
 mod record;
 mod recover;
+mod segment;
+mod spare;
 mod stats;
 mod tail;
 mod view;
+mod walk;
 mod writer;
 
+pub use options::LogOptions;
 pub use recover::{LOG_DIR, LogOpenError};
 pub use stats::{FSYNC_BUCKETS_MICROS, LogStats};
 
 use chores::Chores;
+use index::Content;
 use mark::MarkKeeper;
 use queue::{Queue, Work};
 use record::Stamp;
+use spare::Spare;
 use view::View;
-use writer::Writer;
+use writer::{Position, Writer};
 
 /// Called once, at the first I/O error or damage: the node says why and exits. What failed is never tried again.
 pub type FatalHook = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What the log's handles and threads share.
 struct Shared {
-    db: DB,
     dir: PathBuf,
     stamp: Stamp,
+    /// What is on disk. Locked after the view, if both are; for a moment only, never across I/O.
+    content: RwLock<Content>,
+    spare: Spare,
     view: RwLock<View>,
     queue: Queue,
     mark: MarkKeeper,
@@ -88,16 +103,8 @@ struct Shared {
     purged_durably: AtomicU64,
     /// Index after the last entry that the state holds durably.
     durable_state: AtomicU64,
-}
-
-impl Shared {
-    fn meta(&self) -> &ColumnFamily {
-        meta(&self.db)
-    }
-}
-
-fn meta(db: &DB) -> &ColumnFamily {
-    db.cf_handle(options::META_CF).expect("the database was opened with its meta column family")
+    /// Keeps other processes out until the last reader is gone.
+    _lock: File,
 }
 
 /// Tells the node of the first fault, and only of that.
@@ -129,29 +136,44 @@ pub struct LogReader {
 
 impl LogStore {
     /// Opens `<data_dir>/log`, or makes it where `data_dir` never had one. Checks what it finds against itself and
-    /// against the high-water mark and refuses damage by naming the file. `identity` goes into the check of each row.
-    /// Blocks for as long as RocksDB replays its WAL, up to a second.
+    /// against the high-water mark and refuses damage by naming the file. `identity` goes into the check of each entry.
+    /// Blocks for as long as it takes to verify the newest entries, a fraction of a second.
     pub fn open(data_dir: &Path, identity: &Identity, on_fatal: FatalHook) -> Result<LogStore, LogOpenError> {
-        let recovered = recover::recover(data_dir, identity)?;
-        let purged_durably = recovered.view.purged.as_ref().map_or(0, |id| id.index + 1);
-        let last = recovered.view.last.as_ref().map(LogIdRecord::from);
+        Self::open_with(data_dir, identity, &LogOptions::default(), on_fatal)
+    }
+
+    /// [`Self::open`] with other settings. They may differ from those that the log was made with.
+    pub fn open_with(
+        data_dir: &Path,
+        identity: &Identity,
+        options: &LogOptions,
+        on_fatal: FatalHook,
+    ) -> Result<LogStore, LogOpenError> {
+        let recovered = recover::recover(data_dir, identity, options)?;
+        let (walked, view, (mark_file, mark)) = (recovered.walked, recovered.view, recovered.mark);
+        let purged_durably = walked.content.standing.purged.map_or(0, |id| id.index + 1);
+        let last = walked.content.standing.last;
+        let (dir, next) = (data_dir.join(LOG_DIR), walked.segment.number() + 1);
+        let position = Position { segment: walked.segment, offset: walked.offset, sequence: walked.sequence };
         let shared = Arc::new(Shared {
-            db: recovered.db,
-            dir: data_dir.join(LOG_DIR),
+            spare: Spare::new(dir.clone(), identity.clone(), options.segment_bytes, next, walked.spare, walked.bytes),
+            dir,
             stamp: recovered.stamp,
-            view: RwLock::new(recovered.view),
+            content: RwLock::new(walked.content),
+            view: RwLock::new(view),
             queue: Queue::new(),
-            mark: MarkKeeper::new(data_dir, recovered.mark),
+            mark: MarkKeeper::new(mark_file, mark),
             chores: Chores::default(),
             counters: stats::Counters::default(),
             fault: Fault { first: OnceLock::new(), hook: on_fatal },
             purged_durably: AtomicU64::new(purged_durably),
             durable_state: AtomicU64::new(0),
+            _lock: recovered.lock,
         });
         let in_data_dir = |source| LogOpenError::Io { path: data_dir.to_owned(), source };
         shared.mark.raise(last);
         shared.mark.write().map_err(in_data_dir)?;
-        let threads = Arc::new(Threads::start(&shared).map_err(in_data_dir)?);
+        let threads = Arc::new(Threads::start(&shared, position).map_err(in_data_dir)?);
         Ok(LogStore { shared, threads })
     }
 
@@ -174,7 +196,7 @@ impl LogStore {
 
     /// The counters since the log was opened.
     pub fn stats(&self) -> LogStats {
-        self.shared.counters.read(self.shared.view.read().tail.bytes())
+        self.shared.counters.read(self.shared.view.read().tail.bytes(), self.shared.spare.disk_bytes())
     }
 
     /// A reader of this log.
@@ -182,21 +204,10 @@ impl LogStore {
         LogReader { shared: Arc::clone(&self.shared) }
     }
 
-    /// Takes no more, writes what is queued, leaves an exact mark and flushed table files. Blocks for some tens of
-    /// milliseconds. Other clones are of no more use; the directory is free once they and all readers are dropped.
+    /// Takes no more, writes what is queued, leaves an exact mark. Blocks for some milliseconds, or until a segment that
+    /// is being made is made. Other clones are of no more use; the directory is free once they and all readers are dropped.
     pub fn close(self) {
         self.threads.stop(&self.shared);
-        if self.shared.fault.first.get().is_some() {
-            return;
-        }
-        let mut wait = FlushOptions::default();
-        wait.set_wait(true);
-        // The WAL holds everything and is synced: without this flush the next start is slower, nothing else.
-        for flushed in [self.shared.db.flush_opt(&wait), self.shared.db.flush_cf_opt(self.shared.meta(), &wait)] {
-            if let Err(error) = flushed {
-                tracing::warn!(dir = %self.shared.dir.display(), %error, "the log could not be flushed at close");
-            }
-        }
     }
 
     /// The last purged id and the last id.
@@ -249,8 +260,7 @@ impl LogStore {
         if !view.purge(upto) {
             return Ok(());
         }
-        let empties = view.last == Some(upto);
-        self.shared.queue.push(Work::Purge { upto: (&upto).into(), empties }, permit)
+        self.shared.queue.push(Work::Purge { upto: (&upto).into() }, permit)
     }
 }
 
@@ -271,7 +281,7 @@ impl LogReader {
     }
 }
 
-/// The two threads of an open log.
+/// The threads of an open log.
 struct Threads {
     running: Mutex<Option<Running>>,
     shared: Arc<Shared>,
@@ -280,23 +290,30 @@ struct Threads {
 struct Running {
     writer: JoinHandle<()>,
     chores: JoinHandle<()>,
+    spare: JoinHandle<()>,
 }
 
 impl Threads {
-    fn start(shared: &Arc<Shared>) -> io::Result<Self> {
-        let (writer, keeper) = (Writer::new(Arc::clone(shared)), Arc::clone(shared));
-        let writer = thread::Builder::new().name("log-writer".to_owned()).spawn(move || writer.run())?;
-        let chores = thread::Builder::new().name("log-chores".to_owned()).spawn(move || chores::run(&keeper))?;
-        Ok(Self { running: Mutex::new(Some(Running { writer, chores })), shared: Arc::clone(shared) })
+    fn start(shared: &Arc<Shared>, position: Position) -> io::Result<Self> {
+        let (writer, keeper, maker) =
+            (Writer::new(Arc::clone(shared), position), Arc::clone(shared), Arc::clone(shared));
+        let start = |name: &str, run: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name.to_owned()).spawn(run);
+        let running = Running {
+            writer: start("log-writer", Box::new(move || writer.run()))?,
+            chores: start("log-chores", Box::new(move || chores::run(&keeper)))?,
+            spare: start("log-spare", Box::new(move || maker.spare.run()))?,
+        };
+        Ok(Self { running: Mutex::new(Some(running)), shared: Arc::clone(shared) })
     }
 
     /// Ends the writer, then, as that may have raised the mark, the chores. The second call does nothing.
     fn stop(&self, shared: &Shared) {
-        let Some(Running { writer, chores }) = self.running.lock().take() else { return };
+        let Some(Running { writer, chores, spare }) = self.running.lock().take() else { return };
         shared.queue.close();
         let writer = writer.join();
         shared.chores.close();
-        if writer.is_err() || chores.join().is_err() {
+        shared.spare.close();
+        if writer.is_err() || chores.join().is_err() || spare.join().is_err() {
             shared.fault.report(&io::Error::other("a thread of the log panicked"));
         }
     }

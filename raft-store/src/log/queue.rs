@@ -62,10 +62,8 @@ pub enum Work {
     },
     /// Remember the purge mark.
     Purge {
-        /// Last purged entry.
+        /// Last purged entry. May lie beyond the end.
         upto: LogIdRecord,
-        /// Whether nothing is left after it, so that it is the log's last id too.
-        empties: bool,
     },
 }
 

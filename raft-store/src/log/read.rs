@@ -1,4 +1,4 @@
-//! Reading entries: from the tail in memory, or else from the database off the async threads.
+//! Reading entries: from the tail in memory, or else from the segments off the async threads.
 //!
 //! Owns the guarantee that a read is of one moment: entries from before and after a truncation are never mixed, and
 //! a hole is an error, never a shorter answer. Never writes.
@@ -8,14 +8,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rocksdb::{Direction, IteratorMode};
 
-use super::{Shared, options, record, tail};
+use super::index::{Content, Place};
+use super::record::Stamp;
+use super::segment::Segment;
+use super::{Shared, tail};
 use crate::raft::LogEntry;
+
+/// Most bytes read at once, unless a single entry is larger.
+const SPAN_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What a read consists of.
 struct Plan {
-    /// Must come from the database.
+    /// Must come from the segments.
     on_disk: Range<u64>,
     /// Came from memory; follows `on_disk`.
     cached: Vec<LogEntry>,
@@ -80,26 +85,60 @@ fn plan(shared: &Shared, range: &Range<u64>, bytes_max: Option<usize>) -> Plan {
 
 /// Reads consecutive entries from `range.start` on, until one is missing or `bytes_max` would be exceeded.
 fn from_disk(shared: &Shared, range: Range<u64>, bytes_max: usize) -> io::Result<Vec<LogEntry>> {
-    let (start, end) = (record::entry_key(range.start), record::entry_key(range.end));
-    let mode = IteratorMode::From(&start, Direction::Forward);
-    let rows = shared.db.iterator_opt(mode, options::sequential(end.to_vec()));
-    let (mut entries, mut bytes) = (Vec::new(), 0);
-    for (row, expected) in rows.zip(range) {
-        let (key, value) = row.map_err(|error| damaged(shared, expected, &error))?;
-        if record::entry_index(&key) != Some(expected) {
+    let run = places(&shared.content.read(), range, bytes_max);
+    read_run(&run, shared.stamp)
+}
+
+/// An entry that is to be read: its index, its place and its segment, which stays readable while this is held.
+pub(super) type Wanted = (u64, Place, Arc<Segment>);
+
+/// Where the entries from `range.start` on are, until one is unknown or `bytes_max` would be exceeded.
+pub(super) fn places(content: &Content, range: Range<u64>, bytes_max: usize) -> Vec<Wanted> {
+    let mut bytes = 0;
+    let mut wanted = Vec::new();
+    for (index, place) in content.index.places(range) {
+        bytes += place.bytes as usize + tail::ENTRY_OVERHEAD_BYTES;
+        let Some(segment) = content.segments.get(place.segment) else { break };
+        if bytes > bytes_max && !wanted.is_empty() {
             break;
         }
-        let entry = shared.stamp.open_entry(expected, Bytes::from(value));
-        let entry = entry.map_err(|error| damaged(shared, expected, &error))?;
-        bytes += tail::cost(&entry);
-        if bytes > bytes_max && !entries.is_empty() {
-            break;
+        wanted.push((index, place, Arc::clone(segment)));
+    }
+    wanted
+}
+
+/// Reads and verifies entries, those that stand close together at once.
+pub(super) fn read_run(run: &[Wanted], stamp: Stamp) -> io::Result<Vec<LogEntry>> {
+    let mut entries = Vec::with_capacity(run.len());
+    let mut rest = run;
+    while let Some(((_, first, segment), _)) = rest.split_first() {
+        let close = rest.iter().take_while(|(_, place, _)| is_close(*first, *place)).count().max(1);
+        let (span, behind) = rest.split_at(close);
+        let start = u64::from(first.offset);
+        let end = span.iter().map(|(_, place, _)| place_end(*place)).max().unwrap_or(start);
+        let bytes = segment.read(start, (end - start) as usize).map_err(|error| at(segment, &error))?;
+        for (index, place, segment) in span {
+            let from = (place.offset - first.offset) as usize;
+            // Copied, so that an entry which is kept does not keep the whole span.
+            let sealed = Bytes::copy_from_slice(&bytes[from..from + place.bytes as usize]);
+            let entry = stamp.open_entry(*index, sealed);
+            entries.push(entry.map_err(|error| at(segment, &format!("entry {index}: {error}")))?);
         }
-        entries.push(entry);
+        rest = behind;
     }
     Ok(entries)
 }
 
-fn damaged(shared: &Shared, index: u64, error: &dyn std::error::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{}: entry {index}: {error}", shared.dir.display()))
+fn place_end(place: Place) -> u64 {
+    u64::from(place.offset) + u64::from(place.bytes)
+}
+
+/// Whether both are read at once. What is appended later stands further on.
+fn is_close(first: Place, other: Place) -> bool {
+    let start = u64::from(first.offset);
+    other.segment == first.segment && other.offset >= first.offset && place_end(other) - start <= SPAN_BYTES_MAX
+}
+
+fn at(segment: &Segment, error: &dyn std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", segment.path().display()))
 }

@@ -1,46 +1,22 @@
-//! The rows of the log's database: keys, and values sealed so that a rotten or misplaced one is noticed.
+//! Sealed entries: bytes that carry what it takes to notice a rotten or misplaced one at every later read.
 //!
-//! Owns the byte layout: checksum, stamp of the data directory, body. Never does I/O.
-//!
-//! | column family | key | body |
-//! |---|---|---|
-//! | `default` | index, 8 bytes big endian after [`ENTRY_PREFIX`] | [`wire::encode_entry`] |
-//! | `meta` | `format` | version of this table |
-//! | `meta` | `vote` | [`wire::VoteRecord`] |
-//! | `meta` | `purged` | [`wire::LogIdRecord`] |
-//!
-//! Entries have a column family of their own so that flushed files never overlap: RocksDB then moves them down
-//! its levels without rewriting a byte, and a purge deletes whole files.
+//! Owns the seal (checksum, stamp of the data directory) in front of an entry's own bytes ([`wire::encode_entry`]).
+//! Never does I/O, and knows nothing of where the bytes stand: that is [`super::group`].
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::codec::{self, CodecError};
+use crate::codec::CodecError;
 use crate::identity::Identity;
 use crate::raft::{LogEntry, wire};
 
-/// Version of the rows and keys. A log of another version is refused.
-pub const LOG_FORMAT: u32 = 1;
+/// Bytes in front of every entry: checksum, stamp.
+pub const SEAL_BYTES: usize = 4 + 4;
 
-/// Leads the key of every entry.
-pub const ENTRY_PREFIX: u8 = 0x01;
-
-/// Behind the key of every entry.
-pub const ENTRIES_END: [u8; 1] = [ENTRY_PREFIX + 1];
-
-/// Key of the format version.
-pub const FORMAT_KEY: &[u8] = b"format";
-/// Key of the vote.
-pub const VOTE_KEY: &[u8] = b"vote";
-/// Key of the purge mark.
-pub const PURGED_KEY: &[u8] = b"purged";
-
-const SEAL_BYTES: usize = 4 + 4;
-
-/// Why a row cannot be believed.
+/// Why an entry cannot be believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// Too short to hold even the seal.
-    #[error("a row of {0} bytes")]
+    #[error("{0} bytes are no sealed entry")]
     Short(usize),
     /// Written by another node, or before this data directory was made anew.
     #[error("stamped {found:08x} by another data directory, this one is {expected:08x}")]
@@ -50,7 +26,7 @@ pub enum RecordError {
         /// Stamp of this directory.
         expected: u32,
     },
-    /// The bytes, or the key they stand under, are not those that were written.
+    /// The bytes, or the index they are read for, are not those that were written.
     #[error("checksum {found:08x} where {expected:08x} was written")]
     Checksum {
         /// Computed.
@@ -69,7 +45,7 @@ pub enum RecordError {
     },
 }
 
-/// What ties rows to one data directory: 32 bits of its node id and incarnation.
+/// What ties bytes to one data directory: 32 bits of its node id and incarnation.
 ///
 /// The cluster id is left out on purpose: it is not known yet when the log is first opened, and the random
 /// incarnation already tells any two directories apart.
@@ -85,81 +61,52 @@ impl Stamp {
         Self(hasher.finalize())
     }
 
-    /// Clears `into` and fills it with the row of an entry.
-    pub fn seal_entry(self, entry: &LogEntry, into: &mut BytesMut) {
-        into.clear();
-        into.reserve(SEAL_BYTES + wire::encoded_entry_len(entry));
-        into.put_bytes(0, SEAL_BYTES);
-        wire::encode_entry(entry, into);
-        self.close(&entry_key(entry.log_id.index), into);
+    /// The stamp as it stands in files.
+    pub fn get(self) -> u32 {
+        self.0
     }
 
-    /// The row of a meta record.
-    pub fn seal<T: bincode::Encode>(self, key: &[u8], record: &T) -> Vec<u8> {
-        let mut row = vec![0; SEAL_BYTES];
-        codec::encode_into(record, &mut row);
-        self.close(key, &mut row);
-        row
+    /// A checksum that is right only in this data directory.
+    pub fn checksum(self, parts: [&[u8]; 2]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
+        parts.iter().for_each(|part| hasher.update(part));
+        hasher.finalize()
+    }
+
+    /// Appends the sealed entry and returns how many bytes that took.
+    pub fn seal_entry(self, entry: &LogEntry, into: &mut BytesMut) -> usize {
+        let start = into.len();
+        into.reserve(SEAL_BYTES + wire::encoded_entry_len(entry));
+        into.put_bytes(0, 4);
+        into.put_u32_le(self.0);
+        wire::encode_entry(entry, into);
+        let (seal, body) = into[start..].split_at_mut(SEAL_BYTES);
+        let checksum = self.checksum([&entry.log_id.index.to_le_bytes(), body]);
+        seal[..4].copy_from_slice(&checksum.to_le_bytes());
+        into.len() - start
+    }
+
+    /// Whether the bytes are the entry that was sealed under this index.
+    pub fn check_entry(self, index: u64, sealed: &[u8]) -> Result<(), RecordError> {
+        let Some((&[a, b, c, d, stamp @ ..], body)) = sealed.split_first_chunk::<SEAL_BYTES>() else {
+            return Err(RecordError::Short(sealed.len()));
+        };
+        let (found, expected) = (self.checksum([&index.to_le_bytes(), body]), u32::from_le_bytes([a, b, c, d]));
+        match u32::from_le_bytes(stamp) {
+            stamp if stamp != self.0 => Err(RecordError::Foreign { found: stamp, expected: self.0 }),
+            _ if found != expected => Err(RecordError::Checksum { found, expected }),
+            _ => Ok(()),
+        }
     }
 
     /// Reverses [`Self::seal_entry`]; the payload shares the given bytes.
-    pub fn open_entry(self, index: u64, row: Bytes) -> Result<LogEntry, RecordError> {
-        self.check(&entry_key(index), &row)?;
-        let entry = wire::decode_entry(&row.slice(SEAL_BYTES..))?;
+    pub fn open_entry(self, index: u64, sealed: Bytes) -> Result<LogEntry, RecordError> {
+        self.check_entry(index, &sealed)?;
+        let entry = wire::decode_entry(&sealed.slice(SEAL_BYTES..))?;
         match entry.log_id.index {
             found if found == index => Ok(entry),
             found => Err(RecordError::Misplaced { found }),
         }
-    }
-
-    /// Reverses [`Self::seal`].
-    pub fn open<T: bincode::Decode<()>>(self, key: &[u8], row: &[u8]) -> Result<T, RecordError> {
-        self.check(key, row)?;
-        Ok(codec::decode(&row[SEAL_BYTES..])?)
-    }
-
-    fn close(self, key: &[u8], row: &mut [u8]) {
-        row[4..SEAL_BYTES].copy_from_slice(&self.0.to_le_bytes());
-        let checksum = self.checksum(key, &row[SEAL_BYTES..]);
-        row[..4].copy_from_slice(&checksum.to_le_bytes());
-    }
-
-    fn check(self, key: &[u8], row: &[u8]) -> Result<(), RecordError> {
-        let Some((seal, body)) = row.split_first_chunk::<SEAL_BYTES>() else {
-            return Err(RecordError::Short(row.len()));
-        };
-        let [a, b, c, d, stamp @ ..] = *seal;
-        let (found, expected) = (self.checksum(key, body), u32::from_le_bytes([a, b, c, d]));
-        if found == expected {
-            return Ok(());
-        }
-        // The stamp goes into the checksum, so this only picks the better message.
-        match u32::from_le_bytes(stamp) {
-            stamp if stamp == self.0 => Err(RecordError::Checksum { found, expected }),
-            stamp => Err(RecordError::Foreign { found: stamp, expected: self.0 }),
-        }
-    }
-
-    fn checksum(self, key: &[u8], body: &[u8]) -> u32 {
-        let mut hasher = crc32fast::Hasher::new_with_initial(self.0);
-        hasher.update(key);
-        hasher.update(body);
-        hasher.finalize()
-    }
-}
-
-/// The key of an entry. Keys sort as their indexes do.
-pub fn entry_key(index: u64) -> [u8; 9] {
-    let mut key = [ENTRY_PREFIX; 9];
-    key[1..].copy_from_slice(&index.to_be_bytes());
-    key
-}
-
-/// Reverses [`entry_key`].
-pub fn entry_index(key: &[u8]) -> Option<u64> {
-    match key.split_first() {
-        Some((&ENTRY_PREFIX, index)) => Some(u64::from_be_bytes(index.try_into().ok()?)),
-        _ => None,
     }
 }
 
@@ -182,30 +129,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_comes_back_only_under_its_key_unchanged_and_at_home(
+        fn an_entry_comes_back_only_under_its_index_unchanged_and_at_home(
             index: u64, payload: Vec<u8>, flip: prop::sample::Index, bit in 0..8_u8,
         ) {
             let entry = entry(index, payload);
-            let mut row = BytesMut::new();
-            stamp(9).seal_entry(&entry, &mut row);
-            let row = row.freeze();
+            let mut row = BytesMut::from(&b"before"[..]);
+            let bytes = stamp(9).seal_entry(&entry, &mut row);
+            let row = row.freeze().slice(6..);
+            prop_assert_eq!(bytes, row.len());
             prop_assert_eq!(stamp(9).open_entry(index, row.clone()).unwrap(), entry);
             prop_assert!(stamp(9).open_entry(index ^ 1, row.clone()).is_err());
             let foreign = stamp(10).open_entry(index, row.clone());
             prop_assert!(matches!(foreign, Err(RecordError::Foreign { .. })), "{:?}", foreign);
             let mut damaged = row.to_vec();
-            // The four bytes of the stamp itself carry no information for its owner: only a failed check reads them.
             let at = flip.index(damaged.len());
-            prop_assume!(!(4..8).contains(&at));
             damaged[at] ^= 1 << bit;
             prop_assert!(stamp(9).open_entry(index, damaged.into()).is_err());
-        }
-
-        #[test]
-        fn keys_sort_as_indexes_do(a: u64, b: u64) {
-            prop_assert_eq!(entry_key(a).cmp(&entry_key(b)), a.cmp(&b));
-            prop_assert_eq!(entry_index(&entry_key(a)), Some(a));
-            prop_assert!(entry_key(a).as_slice() < ENTRIES_END.as_slice());
         }
     }
 }

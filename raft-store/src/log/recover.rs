@@ -1,23 +1,28 @@
 //! Opening: everything that is checked before a log is believed.
 //!
 //! Owns the decision to refuse. Never repairs and never forgets: a log that lost or changed what it once synced is
-//! the end of this node's membership, and only a person may decide that.
+//! the end of this node's membership, and only a person may decide that. The one thing that may go is a group that was
+//! never acknowledged ([`super::walk`]).
 //!
-//! What is noticed: a flipped bit or zeroed block in a WAL, a manifest, or the index of a table file (RocksDB), in
-//! the newest entries, vote, purge mark (our checksums), a missing file of any kind, a cut WAL (the mark). A flipped
-//! bit in the entries of an older table file is noticed when it is read, and stops the node then.
+//! What is noticed: anything wrong with a segment's header, length or name, a missing segment, a flipped bit or zeroed
+//! block in the header or directory of any group, in the newest [`VERIFIED_BYTES`] of entries, in both slots of the mark.
+//! Damage to an older entry is noticed when it is read, and stops the node then.
 
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use rocksdb::{DB, Direction, ErrorKind, FlushOptions, IteratorMode, WriteBatch};
-
-use super::mark::{self, MARK_FILE, Mark};
-use super::options::{self, META_CF, WRITE_BUFFER_BYTES, WRITE_BUFFERS_MAX};
-use super::record::{self, ENTRIES_END, FORMAT_KEY, LOG_FORMAT, PURGED_KEY, Stamp, VOTE_KEY};
+use super::index::Content;
+use super::mark::{self, MARK_FILE, Mark, MarkFile};
+use super::options::LogOptions;
+use super::read;
+use super::record::Stamp;
+use super::segment::{self, LOG_FORMAT, Segment, SegmentError};
 use super::tail::{self, Tail};
 use super::view::{TAIL_BYTES_MAX, View};
+use super::walk::{self, Walked};
 use crate::durable::{self, SealError};
 use crate::identity::Identity;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
@@ -26,9 +31,14 @@ use crate::raft::{LogEntry, LogId};
 /// Name of the log's directory in the data directory.
 pub const LOG_DIR: &str = "log";
 
-/// Bytes of the newest entries that are verified: more than can have been in memtables when the process died, as
-/// only those come from the WAL and only a WAL is ever half-written.
-const VERIFIED_BYTES: usize = (WRITE_BUFFERS_MAX + 1) * WRITE_BUFFER_BYTES;
+/// Held by the process that has the log open.
+const LOCK_FILE: &str = "LOCK";
+
+/// Bytes of the newest entries that are verified: a fraction of a second, and more than is likely to be read again.
+const VERIFIED_BYTES: usize = 128 * 1024 * 1024;
+
+/// Entries are verified in runs of about so many bytes.
+const RUN_BYTES: usize = 1024 * 1024;
 
 /// Why a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +68,7 @@ pub enum LogOpenError {
     /// Written by a build that knows another format.
     #[error("{path}: the log has format {found}, this build knows only {LOG_FORMAT}")]
     UnknownFormat {
-        /// The log.
+        /// The segment.
         path: PathBuf,
         /// Its format.
         found: u32,
@@ -68,7 +78,7 @@ pub enum LogOpenError {
     InUse {
         /// The log.
         path: PathBuf,
-        /// What RocksDB said.
+        /// What the system said.
         reason: String,
     },
     /// Reading or writing failed; nothing is known to be damaged.
@@ -83,33 +93,58 @@ pub enum LogOpenError {
 
 /// A log that was checked.
 pub struct Recovered {
-    pub db: DB,
+    /// Keeps other processes out.
+    pub lock: File,
     pub stamp: Stamp,
-    pub mark: Mark,
+    pub mark: (MarkFile, Mark),
+    pub walked: Walked,
     pub view: View,
 }
 
 /// Opens or makes the log of `data_dir`.
-pub fn recover(data_dir: &Path, identity: &Identity) -> Result<Recovered, LogOpenError> {
+pub fn recover(data_dir: &Path, identity: &Identity, options: &LogOptions) -> Result<Recovered, LogOpenError> {
     let dir = data_dir.join(LOG_DIR);
-    let mark = read_mark(data_dir, &dir, identity)?;
-    let db = options::open(&dir, !mark.created).map_err(|error| refusal_to_open(&dir, error))?;
-    let opening = Opening { data_dir, dir: &dir, stamp: Stamp::new(identity), db: &db };
-    let mark = opening.check_format(mark)?;
-    let view = opening.view()?;
-    opening.check_mark(&mark, &view)?;
-    opening.settle()?;
-    Ok(Recovered { stamp: opening.stamp, db, mark, view })
+    // Before the mark is read: whoever has the log open writes it.
+    let lock = dir.is_dir().then(|| take_lock(&dir)).transpose()?;
+    let (mut file, mut mark) = read_mark(data_dir, &dir, identity)?;
+    let lock = lock.map_or_else(|| take_lock(&dir), Ok)?;
+    let opening = Opening { data_dir, dir: &dir, identity, stamp: Stamp::new(identity) };
+    let walked = walk::walk(opening.segments(&mark, options)?, opening.stamp)?;
+    let view = opening.view(&walked.content)?;
+    opening.check_mark(&mark, &view, &walked)?;
+    walked.settle()?;
+    opening.in_dir(segment::remove_unfinished(&dir))?;
+    if !mark.created {
+        mark.created = true;
+        let path = data_dir.join(MARK_FILE);
+        file.write(&mark, "mark-before-sync").map_err(|source| LogOpenError::Io { path, source })?;
+    }
+    Ok(Recovered { lock, stamp: opening.stamp, mark: (file, mark), walked, view })
+}
+
+/// Locks the directory until the file is dropped, also against this very process.
+fn take_lock(dir: &Path) -> Result<File, LogOpenError> {
+    let path = dir.join(LOCK_FILE);
+    let opened = File::options().write(true).create(true).truncate(false).open(&path);
+    let file = opened.map_err(|source| LogOpenError::Io { path: path.clone(), source })?;
+    // SAFETY: the call reads nothing but its two numbers, and the descriptor is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(file);
+    }
+    match io::Error::last_os_error() {
+        held if held.kind() == io::ErrorKind::WouldBlock => Err(LogOpenError::InUse { path, reason: held.to_string() }),
+        source => Err(LogOpenError::Io { path, source }),
+    }
 }
 
 /// The mark decides whether a log may be made: only where there never was one.
-fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<Mark, LogOpenError> {
+fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<(MarkFile, Mark), LogOpenError> {
     let path = data_dir.join(MARK_FILE);
-    let found = mark::read(data_dir).map_err(|error| match error {
+    let found = mark::open(data_dir).map_err(|error| match error {
         SealError::Io(source) => LogOpenError::Io { path: path.clone(), source },
         damage => LogOpenError::Damaged { path: path.clone(), reason: damage.to_string() },
     })?;
-    let occupied = dir.read_dir().is_ok_and(|mut files| files.next().is_some());
+    let occupied = dir.read_dir().is_ok_and(|files| files.flatten().any(|file| file.file_name() != LOCK_FILE));
     match found {
         None if occupied => {
             let reason = format!("the high-water mark is missing, but there is a log in {}", dir.display());
@@ -118,156 +153,125 @@ fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<Mark, L
         None => {
             // Before the log: a log without a mark is taken for damage.
             let unborn = Mark::unborn(identity);
-            mark::write(data_dir, &unborn).map_err(|source| LogOpenError::Io { path, source })?;
+            let file = mark::create(data_dir, &unborn).map_err(|source| LogOpenError::Io { path, source })?;
             durable::create_dir(dir).map_err(|source| LogOpenError::Io { path: dir.to_owned(), source })?;
-            Ok(unborn)
+            Ok((file, unborn))
         }
-        Some(mark) if mark.incarnation != identity.incarnation => {
+        Some((_, mark)) if mark.incarnation != identity.incarnation => {
             let reason = "it belongs to another data directory".to_owned();
             Err(LogOpenError::Damaged { path, reason })
         }
-        Some(mark) if mark.created && !occupied => {
+        Some((_, mark)) if mark.created && !occupied => {
             let reason = format!("empty or missing, but {} says that it holds a log", path.display());
             Err(LogOpenError::Damaged { path: dir.to_owned(), reason })
         }
-        Some(mark) => Ok(mark),
+        Some((file, mark)) => {
+            durable::create_dir(dir).map_err(|source| LogOpenError::Io { path: dir.to_owned(), source })?;
+            Ok((file, mark))
+        }
     }
 }
 
 struct Opening<'a> {
     data_dir: &'a Path,
     dir: &'a Path,
+    identity: &'a Identity,
     stamp: Stamp,
-    db: &'a DB,
 }
 
 impl Opening<'_> {
-    /// Checks the format version; finishes making the log where that was not finished.
-    fn check_format(&self, mut mark: Mark) -> Result<Mark, LogOpenError> {
-        match self.meta::<u32>(FORMAT_KEY)? {
-            Some(LOG_FORMAT) => {}
-            Some(found) => return Err(LogOpenError::UnknownFormat { path: self.dir.to_owned(), found }),
-            None if mark.created => return Err(self.lost("was made completely", "is empty")),
-            None => {
-                let mut batch = WriteBatch::new();
-                batch.put_cf(super::meta(self.db), FORMAT_KEY, self.stamp.seal(FORMAT_KEY, &LOG_FORMAT));
-                self.db.write(batch).map_err(|error| refusal(self.dir, error))?;
-                self.settle()?;
+    /// Every segment, in order, without a gap. Makes the first one where the log was never made completely.
+    fn segments(&self, mark: &Mark, options: &LogOptions) -> Result<Vec<Arc<Segment>>, LogOpenError> {
+        let numbers = self.in_dir(numbers(self.dir))?;
+        let Some(&first) = numbers.first() else {
+            if mark.created {
+                return Err(self.damaged("it holds no segment, but it once did".to_owned()));
+            }
+            let made = Segment::make(self.dir, 1, options.first_segment_bytes(), self.identity);
+            return Ok(vec![Arc::new(self.in_dir(made)?)]);
+        };
+        for (&number, expected) in numbers.iter().zip(first..) {
+            if number != expected {
+                let path = self.dir.join(segment::name(expected));
+                let reason = format!("it is missing, though segment {number} is there");
+                return Err(LogOpenError::Damaged { path, reason });
             }
         }
-        if !mark.created {
-            mark.created = true;
-            mark::write(self.data_dir, &mark)
-                .map_err(|source| LogOpenError::Io { path: self.data_dir.join(MARK_FILE), source })?;
+        numbers.into_iter().map(|number| self.open_segment(number).map(Arc::new)).collect()
+    }
+
+    fn open_segment(&self, number: u64) -> Result<Segment, LogOpenError> {
+        let path = self.dir.join(segment::name(number));
+        Segment::open(self.dir, number, self.identity).map_err(|error| match error {
+            SegmentError::Io(source) => LogOpenError::Io { path, source },
+            SegmentError::Damaged(reason) => LogOpenError::Damaged { path, reason },
+            SegmentError::UnknownFormat(found) => LogOpenError::UnknownFormat { path, found },
+        })
+    }
+
+    fn view(&self, content: &Content) -> Result<View, LogOpenError> {
+        let standing = &content.standing;
+        let first = standing.purged.map_or(0, |id| id.index + 1);
+        let found = content.index.first();
+        if standing.purged.is_none() && !content.is_from_the_start() {
+            let path = self.dir.join(segment::name(1));
+            return Err(LogOpenError::Damaged { path, reason: "it is missing, though nothing was purged".to_owned() });
         }
-        Ok(mark)
-    }
-
-    /// Moves what was replayed from the WAL into table files, synced. RocksDB does so itself; that an entry which is
-    /// found at start counts as durable from then on must not hang on that.
-    fn settle(&self) -> Result<(), LogOpenError> {
-        let families = [self.entries_cf(), super::meta(self.db)];
-        let mut wait = FlushOptions::default();
-        wait.set_wait(true);
-        self.db.flush_cfs_opt(&families, &wait).map_err(|error| refusal(self.dir, error))
-    }
-
-    fn entries_cf(&self) -> &rocksdb::ColumnFamily {
-        self.db.cf_handle(rocksdb::DEFAULT_COLUMN_FAMILY_NAME).expect("every database has its default column family")
-    }
-
-    fn view(&self) -> Result<View, LogOpenError> {
-        let vote = self.meta::<VoteRecord>(VOTE_KEY)?.map(Into::into);
-        let purged = self.meta::<LogIdRecord>(PURGED_KEY)?;
-        let first = purged.map_or(0, |id| id.index + 1);
-        let (last, tail) = self.scan_tail(first)?;
-        if last.is_some() {
-            self.check_front(first)?;
+        if standing.purged.is_some() && found > first {
+            return Err(self.damaged(format!("entries {first} to {} are missing", found - 1)));
         }
-        let last = last.or(purged).map(LogId::from);
-        Ok(View::new(purged.map(LogId::from), last, first, vote, tail))
+        // A log that never purged anything may have started anywhere.
+        let first = if standing.purged.is_none() { found } else { first };
+        let tail = self.verify(content, first)?;
+        let last = standing.last.map(LogId::from);
+        Ok(View::new(standing.purged.map(LogId::from), last, first, standing.vote.map(Into::into), tail))
     }
 
     /// Verifies the newest entries, backwards, down to `first` at most. The newest of them stay in memory.
-    fn scan_tail(&self, first: u64) -> Result<(Option<LogIdRecord>, Tail), LogOpenError> {
-        let mut last: Option<LogIdRecord> = None;
-        let mut newer: Option<LogIdRecord> = None;
-        let (mut tail, mut bytes, mut cached) = (Tail::new(first, TAIL_BYTES_MAX), 0, true);
-        for row in self.db.iterator(IteratorMode::From(&ENTRIES_END, Direction::Reverse)) {
-            let (key, value) = row.map_err(|error| refusal(self.dir, error))?;
-            let index = record::entry_index(&key).ok_or_else(|| self.damaged(format!("a strange key {key:02x?}")))?;
-            if index < first || bytes > VERIFIED_BYTES {
-                break;
+    fn verify(&self, content: &Content, first: u64) -> Result<Tail, LogOpenError> {
+        let (mut tail, mut bytes, mut cached) = (Tail::new(content.standing.next(), TAIL_BYTES_MAX), 0, true);
+        let mut end = content.index.next();
+        while end > first && bytes <= VERIFIED_BYTES {
+            let start = content.index.run_before(end, RUN_BYTES as u64).max(first);
+            let run = read::places(content, start..end, usize::MAX);
+            let entries = read::read_run(&run, self.stamp).map_err(|error| self.damaged(error.to_string()))?;
+            for entry in entries.into_iter().rev() {
+                bytes += tail::cost(&entry);
+                cached = cached && tail.push_front_within_bound(entry);
             }
-            let entry = self.decode(index, value.into_vec())?;
-            let id = LogIdRecord::from(&entry.log_id);
-            self.check_order(id, newer)?;
-            if last.is_none() {
-                last = Some(id);
-                tail.restart(index + 1);
-            }
-            newer = Some(id);
-            bytes += tail::cost(&entry);
-            cached = cached && tail.push_front_within_bound(entry);
+            end = start;
         }
-        Ok((last, tail))
+        Ok(tail)
     }
 
-    fn check_order(&self, id: LogIdRecord, newer: Option<LogIdRecord>) -> Result<(), LogOpenError> {
-        let Some(newer) = newer else { return Ok(()) };
-        if id.index + 1 != newer.index {
-            return Err(self.damaged(format!("between entry {} and entry {} there is a hole", id.index, newer.index)));
-        }
-        if (id.term, id.node) > (newer.term, newer.node) {
-            return Err(self.damaged(format!("the term falls from {id:?} to {newer:?}")));
-        }
-        Ok(())
-    }
-
-    /// The log must begin right after what was purged.
-    fn check_front(&self, first: u64) -> Result<(), LogOpenError> {
-        let key = record::entry_key(first);
-        let mut rows = self.db.iterator(IteratorMode::From(&key, Direction::Forward));
-        let front = rows.next().transpose().map_err(|error| refusal(self.dir, error))?;
-        match front.and_then(|(key, _)| record::entry_index(&key)) {
-            Some(index) if index == first => Ok(()),
-            found => Err(self.damaged(format!("the first entry should be {first}, it is {found:?}"))),
-        }
-    }
-
-    fn check_mark(&self, mark: &Mark, view: &View) -> Result<(), LogOpenError> {
+    fn check_mark(&self, mark: &Mark, view: &View, walked: &Walked) -> Result<(), LogOpenError> {
+        let torn = walked.torn().map_or_else(String::new, |torn| format!(" ({torn})"));
         let vote = view.vote.as_ref().map(VoteRecord::from);
         if mark.vote.map(|vote| (vote.term, vote.node)) > vote.map(|vote| (vote.term, vote.node)) {
-            return Err(self.lost(&format!("holds {:?}", mark.vote), &format!("holds {vote:?}")));
+            return Err(self.lost(&format!("holds {:?}", mark.vote), &format!("holds {vote:?}{torn}")));
         }
         let Some(claimed) = mark.last else { return Ok(()) };
         if claimed.index >= view.next() {
-            return Err(self.lost(&format!("reaches to {claimed:?}"), &format!("ends with {:?}", view.last)));
+            return Err(self.lost(&format!("reaches to {claimed:?}"), &format!("ends with {:?}{torn}", view.last)));
         }
         if claimed.index < view.first {
             return Ok(());
         }
-        let found = LogIdRecord::from(&self.entry(claimed.index)?.log_id);
+        let found = LogIdRecord::from(&self.entry(&walked.content, claimed.index)?.log_id);
         if found != claimed {
             return Err(self.lost(&format!("holds {claimed:?}"), &format!("holds {found:?} in its place")));
         }
         Ok(())
     }
 
-    fn entry(&self, index: u64) -> Result<LogEntry, LogOpenError> {
-        let row = self.db.get(record::entry_key(index)).map_err(|error| refusal(self.dir, error))?;
-        self.decode(index, row.ok_or_else(|| self.damaged(format!("entry {index} is missing")))?)
+    fn entry(&self, content: &Content, index: u64) -> Result<LogEntry, LogOpenError> {
+        let run = read::places(content, index..index + 1, usize::MAX);
+        let read = read::read_run(&run, self.stamp).map_err(|error| self.damaged(error.to_string()))?;
+        read.into_iter().next().ok_or_else(|| self.damaged(format!("entry {index} is missing")))
     }
 
-    fn decode(&self, index: u64, row: Vec<u8>) -> Result<LogEntry, LogOpenError> {
-        let entry = self.stamp.open_entry(index, Bytes::from(row));
-        entry.map_err(|error| self.damaged(format!("entry {index}: {error}")))
-    }
-
-    fn meta<T: bincode::Decode<()>>(&self, key: &[u8]) -> Result<Option<T>, LogOpenError> {
-        let row = self.db.get_cf(super::meta(self.db), key).map_err(|error| refusal(self.dir, error))?;
-        let record = row.map(|row| self.stamp.open(key, &row)).transpose();
-        record.map_err(|error| self.damaged(format!("{}: {error}", String::from_utf8_lossy(key))))
+    fn in_dir<T>(&self, result: io::Result<T>) -> Result<T, LogOpenError> {
+        result.map_err(|source| LogOpenError::Io { path: self.dir.to_owned(), source })
     }
 
     fn damaged(&self, reason: String) -> LogOpenError {
@@ -284,41 +288,14 @@ impl Opening<'_> {
     }
 }
 
-/// RocksDB names every file it finds damaged but the WAL, where the nodes' damage is most likely to be.
-fn refusal_to_open(dir: &Path, error: rocksdb::Error) -> LogOpenError {
-    match refusal(dir, error) {
-        LogOpenError::Damaged { reason, .. } if !names_a_file(&reason) => {
-            let wals = wals(dir);
-            let reason = format!("{reason} in the write-ahead log ({})", wals.join(", "));
-            let path = if let [wal] = &wals[..] { dir.join(wal) } else { dir.to_owned() };
-            LogOpenError::Damaged { path, reason }
-        }
-        other => other,
+/// The numbers of the segments in the directory, in order.
+fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for file in fs::read_dir(dir)? {
+        numbers.extend(file?.file_name().to_str().and_then(segment::number_of));
     }
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
-fn names_a_file(reason: &str) -> bool {
-    ["CURRENT", "MANIFEST", "OPTIONS", ".sst", ".log"].iter().any(|name| reason.contains(name))
-}
-
-fn wals(dir: &Path) -> Vec<String> {
-    let names = dir.read_dir().into_iter().flatten().flatten().map(|file| file.file_name());
-    let mut wals: Vec<_> = names.filter_map(|name| name.into_string().ok()).filter(|n| n.ends_with(".log")).collect();
-    wals.sort();
-    wals
-}
-
-/// Tells damage from a system that is merely in the way: full disk, permissions, another process.
-fn refusal(dir: &Path, error: rocksdb::Error) -> LogOpenError {
-    let (kind, reason) = (error.kind(), error.into_string());
-    let path = dir.to_owned();
-    match kind {
-        ErrorKind::IOError if reason.contains("lock") => LogOpenError::InUse { path, reason },
-        ErrorKind::IOError if !reason.contains("No such file") => {
-            LogOpenError::Io { path, source: io::Error::other(reason) }
-        }
-        _ => LogOpenError::Damaged { path, reason },
-    }
-}
-
-const _: () = assert!(VERIFIED_BYTES > TAIL_BYTES_MAX && !META_CF.is_empty());
+const _: () = assert!(VERIFIED_BYTES > TAIL_BYTES_MAX);

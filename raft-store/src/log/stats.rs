@@ -24,8 +24,10 @@ pub struct LogStats {
     pub groups: u64,
     /// Entries appended.
     pub entries: u64,
-    /// Bytes given to the database.
+    /// Bytes given to the disk.
     pub bytes: u64,
+    /// Bytes of all segments on disk, also of the unused part of the newest and of the spare.
+    pub disk_bytes: u64,
     /// Memory held by the newest entries, bytes, by estimate.
     pub tail_bytes: u64,
 }
@@ -61,7 +63,7 @@ impl Counters {
     }
 
     /// Reads all counters; each is right, together they may be of slightly different moments.
-    pub fn read(&self, tail_bytes: usize) -> LogStats {
+    pub fn read(&self, tail_bytes: usize, disk_bytes: u64) -> LogStats {
         LogStats {
             fsyncs: self.fsyncs.load(Relaxed),
             fsync_micros_last: self.fsync_micros_last.load(Relaxed),
@@ -70,6 +72,7 @@ impl Counters {
             groups: self.groups.load(Relaxed),
             entries: self.entries.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
+            disk_bytes,
             tail_bytes: tail_bytes as u64,
         }
     }

@@ -1,6 +1,6 @@
 //! The newest entries in memory, so that replication and apply never read back what was just written.
 //!
-//! Owns a bounded run of consecutive entries that ends with the last one. Never reads the database. Payloads are
+//! Owns a bounded run of consecutive entries that ends with the last one. Never reads a file. Payloads are
 //! shared `Bytes`: an entry costs its bytes once, however many readers hold it.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::raft::{LogEntry, wire};
 
 /// What an entry costs beside its encoded bytes: the struct, its slot, allocator slack. An estimate.
-const ENTRY_OVERHEAD_BYTES: usize = 128;
+pub const ENTRY_OVERHEAD_BYTES: usize = 128;
 
 /// Memory that an entry takes in the tail or in a read.
 pub fn cost(entry: &LogEntry) -> usize {

@@ -11,7 +11,7 @@ pub const TAIL_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// See the top of the file.
 ///
 /// Invariant: the log holds exactly the entries `first..next`, where `next` follows `last`; with `first == next` it
-/// holds none and `last == purged`. The tail ends at `next`; entries below `tail.first()` are in the database.
+/// holds none and `last == purged`. The tail ends at `next`; entries below `tail.first()` are in the segments.
 #[derive(Debug)]
 pub struct View {
     /// Last purged entry.
@@ -24,7 +24,7 @@ pub struct View {
     pub vote: Option<Vote>,
     /// The newest entries.
     pub tail: Tail,
-    /// Entries below this index are in the database.
+    /// Entries below this index are in the segments.
     written: u64,
     /// Truncations so far. Entries that came before a truncation say nothing about those that came after it.
     pub epoch: u64,
@@ -88,7 +88,7 @@ impl View {
         true
     }
 
-    /// Takes note that the entries below `next`, queued in `epoch`, are in the database.
+    /// Takes note that the entries below `next`, queued in `epoch`, are in the segments.
     pub fn written_up_to(&mut self, next: u64, epoch: u64) {
         if epoch == self.epoch {
             self.written = self.written.max(next);

@@ -11,29 +11,37 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use bytes::BytesMut;
-use rocksdb::{WriteBatch, WriteOptions};
-
+use super::Shared;
+use super::group::{GroupBuilder, Record, Standing};
 use super::queue::{Op, Work};
-use super::record::{self, ENTRIES_END, PURGED_KEY, VOTE_KEY};
-use super::{Shared, options, tail};
-use crate::raft::LogEntry;
-use crate::raft::wire::LogIdRecord;
+use super::segment::{FIRST_GROUP, Segment};
+
+/// Where the next group goes.
+pub(super) struct Position {
+    pub segment: Arc<Segment>,
+    pub offset: u64,
+    /// Its number.
+    pub sequence: u64,
+}
 
 /// The thread's state.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    /// The log's last id once everything taken from the queue is on disk.
-    last: Option<LogIdRecord>,
-    unsynced: WriteOptions,
-    /// Room for the row being built, kept between groups.
-    row: BytesMut,
+    position: Position,
+    /// What the log amounts to once everything taken from the queue is on disk.
+    standing: Standing,
+    group: GroupBuilder,
+    /// The directory of the group being written.
+    records: Vec<Record>,
+    /// Whether the segment after this one was asked for.
+    spare_wanted: bool,
 }
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        let last = shared.view.read().last.as_ref().map(LogIdRecord::from);
-        Self { shared, last, unsynced: options::unsynced(), row: BytesMut::new() }
+    pub(super) fn new(shared: Arc<Shared>, position: Position) -> Self {
+        let standing = shared.content.read().standing;
+        let (group, records) = (GroupBuilder::default(), Vec::new());
+        Self { shared, position, standing, group, records, spare_wanted: false }
     }
 
     /// Runs until the queue is closed and empty, or the first error.
@@ -61,64 +69,88 @@ impl Writer {
                 self.shared.mark.lower(*keep)?;
             }
         }
-        let (batch, entries) = self.encode(ops);
-        let bytes = batch.size_in_bytes() as u64;
+        let entries = self.encode(ops)?;
+        let bytes = self.group.padded_len();
+        if self.position.offset + bytes > self.position.segment.capacity() {
+            self.roll_over(bytes)?;
+        }
+        let Position { segment, offset, sequence } = &self.position;
+        let group = self.group.finish(self.shared.stamp, *sequence, segment.number());
         fail::fail_point!("log-before-write");
-        self.shared.db.write_opt(batch, &self.unsynced).map_err(io::Error::other)?;
+        segment.write(*offset, group)?;
         fail::fail_point!("log-before-sync");
         self.sync()?;
         fail::fail_point!("log-after-sync-before-ack");
         self.shared.counters.on_group(entries, bytes);
-        self.publish(ops)
+        self.publish(ops)?;
+        self.advance(bytes);
+        Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
         fail::fail_point!("log-sync-error", |_| Err(io::Error::other("failpoint log-sync-error")));
         let started = Instant::now();
-        self.shared.db.flush_wal(true).map_err(io::Error::other)?;
+        self.position.segment.sync()?;
         self.shared.counters.on_fsync(started.elapsed());
         Ok(())
     }
 
-    fn encode(&mut self, ops: &[Op]) -> (WriteBatch, u64) {
-        let mut batch = WriteBatch::with_capacity_bytes(ops.iter().map(room_for).sum());
-        let mut count = 0;
+    /// Goes on in the next segment. The one before counts as the last until a group in this one is durable.
+    fn roll_over(&mut self, group_bytes: u64) -> io::Result<()> {
+        self.position.segment = self.shared.spare.take(group_bytes)?;
+        self.position.offset = FIRST_GROUP;
+        self.spare_wanted = false;
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: u64) {
+        self.position.offset += bytes;
+        self.position.sequence += 1;
+        // A quarter in: a log that is hardly used needs no spare, a busy one has time to make it.
+        if !self.spare_wanted && self.position.offset >= self.position.segment.capacity() / 4 {
+            self.spare_wanted = true;
+            self.shared.spare.want();
+        }
+    }
+
+    /// Builds the group. Gives the number of entries.
+    fn encode(&mut self, ops: &[Op]) -> io::Result<u64> {
+        let counts = ops.iter().map(|op| match &op.work {
+            Work::Append { entries, .. } => entries.len(),
+            Work::Vote { .. } | Work::Truncate { .. } | Work::Purge { .. } => 1,
+        });
+        self.group.start(&self.standing, counts.sum());
+        self.records.clear();
         for op in ops {
             match &op.work {
                 Work::Append { entries, .. } => {
-                    count += entries.len() as u64;
-                    self.encode_entries(entries, &mut batch);
+                    let stamp = self.shared.stamp;
+                    self.records.extend(entries.iter().map(|entry| self.group.entry(stamp, entry)));
                 }
-                Work::Vote { vote, .. } => {
-                    batch.put_cf(self.shared.meta(), VOTE_KEY, self.shared.stamp.seal(VOTE_KEY, vote));
-                }
-                Work::Truncate { keep, .. } => {
-                    let next = keep.map_or(0, |id| id.index + 1);
-                    batch.delete_range(&record::entry_key(next)[..], &ENTRIES_END[..]);
-                    self.last = *keep;
-                }
-                Work::Purge { upto, empties } => {
-                    batch.put_cf(self.shared.meta(), PURGED_KEY, self.shared.stamp.seal(PURGED_KEY, upto));
-                    if *empties {
-                        self.last = Some(*upto);
-                    }
-                }
+                Work::Vote { vote, .. } => self.small(Record::Vote(*vote)),
+                Work::Truncate { keep, .. } => self.small(Record::Truncate(*keep)),
+                Work::Purge { upto } => self.small(Record::Purge(*upto)),
             }
         }
-        (batch, count)
+        for record in &self.records {
+            // Never written: the log would not open again.
+            self.standing.apply(record).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
+        }
+        Ok(self.records.iter().filter(|record| matches!(record, Record::Entry { .. })).count() as u64)
     }
 
-    fn encode_entries(&mut self, entries: &[LogEntry], batch: &mut WriteBatch) {
-        for entry in entries {
-            self.shared.stamp.seal_entry(entry, &mut self.row);
-            batch.put(record::entry_key(entry.log_id.index), &self.row);
-            self.last = Some((&entry.log_id).into());
-        }
+    fn small(&mut self, record: Record) {
+        self.group.record(&record);
+        self.records.push(record);
     }
 
     /// Lets the rest of the store see what is durable now.
     fn publish(&self, ops: &[Op]) -> io::Result<()> {
-        self.shared.mark.raise(self.last);
+        let Position { segment, offset, .. } = &self.position;
+        // Before the view may drop anything from memory.
+        let applied = self.shared.content.write().apply(segment, *offset, &self.records);
+        applied.map_err(io::Error::other)?;
+        self.shared.mark.raise(self.standing.last);
         for op in ops {
             match &op.work {
                 Work::Append { entries, epoch, .. } => {
@@ -131,18 +163,10 @@ impl Writer {
                     self.shared.view.write().vote = Some((*vote).into());
                 }
                 Work::Truncate { .. } => fail::fail_point!("log-after-truncate", |_| Ok(())),
-                Work::Purge { upto, .. } => self.shared.purged_durably.store(upto.index + 1, Ordering::Release),
+                Work::Purge { upto } => self.shared.purged_durably.store(upto.index + 1, Ordering::Release),
             }
         }
         self.shared.chores.nudge();
         Ok(())
-    }
-}
-
-/// Bytes that the operation takes in a batch, by estimate.
-fn room_for(op: &Op) -> usize {
-    match &op.work {
-        Work::Append { entries, .. } => entries.iter().map(tail::cost).sum(),
-        Work::Vote { .. } | Work::Truncate { .. } | Work::Purge { .. } => 128,
     }
 }

@@ -2,14 +2,14 @@
 //! openraft's traits. Never asserts anything about the log's inside.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use openraft::EntryPayload;
 use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
 use quorate_store::identity::Identity;
-use quorate_store::log::{LogOpenError, LogStore};
+use quorate_store::log::{LogOpenError, LogOptions, LogStore};
 use quorate_store::raft::wire::{LogIdRecord, VoteRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry, LogId, TypeConfig};
 use tokio::sync::oneshot;
@@ -26,6 +26,22 @@ pub fn open(dir: &Path) -> LogStore {
 pub fn try_open(dir: &Path) -> Result<LogStore, LogOpenError> {
     quorate_store::durable::create_dir(dir).unwrap();
     LogStore::open(dir, &identity(), Arc::new(|fault| panic!("the log failed: {fault}")))
+}
+
+/// A log whose segments are so small that everything happens at their ends.
+pub fn open_small(dir: &Path, segment_bytes: u64) -> LogStore {
+    quorate_store::durable::create_dir(dir).unwrap();
+    let options = LogOptions { segment_bytes };
+    LogStore::open_with(dir, &identity(), &options, Arc::new(|fault| panic!("the log failed: {fault}")))
+        .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
+}
+
+/// The segments, oldest first.
+pub fn segments(dir: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(dir.join("log")).unwrap().map(|file| file.unwrap().path());
+    let mut segments: Vec<_> = files.filter(|path| path.extension().is_some_and(|ext| ext == "seg")).collect();
+    segments.sort();
+    segments
 }
 
 pub fn id(term: u64, index: u64) -> LogId {

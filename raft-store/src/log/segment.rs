@@ -1,0 +1,242 @@
+//! One file of the log: zeros with a header in front, made before it is needed.
+//!
+//! Owns the header and the making of a segment. Never knows what is in a group.
+//!
+//! A segment is made under a temporary name, filled with zeros, synced, renamed, and its directory synced. So a file
+//! with a segment's name is whole, its length never changes, and a sync of a group written over the zeros has no
+//! metadata to write: no journal stands between the log and the disk. What follows the last group is known to be zeros
+//! because no file is ever used twice.
+//!
+//! The header takes a block of its own, all numbers little endian: [`MAGIC`], checksum of what follows up to offset 64,
+//! format, number, capacity, incarnation, node id. The first three keep their places in every format.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::group::BLOCK;
+use crate::durable;
+use crate::identity::Identity;
+
+/// Version of segments and groups. (1 kept the log in RocksDB.)
+pub const LOG_FORMAT: u32 = 2;
+
+/// Where the first group starts.
+pub const FIRST_GROUP: u64 = BLOCK as u64;
+
+/// Leads every segment.
+const MAGIC: [u8; 8] = *b"\x89QRSEGMT";
+
+const HEADER_BYTES: usize = 64;
+
+/// Name of a segment that is not whole yet.
+const UNFINISHED: &str = "segment.unfinished";
+
+/// What is written and synced at once while a segment is made: so much stands before a group that wants to be synced
+/// at the same time.
+const FILL_BYTES: usize = 1024 * 1024;
+
+/// Why a file is not a segment of this log.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file is not what was made.
+    #[error("{0}")]
+    Damaged(String),
+    /// Made by a build that knows another format.
+    #[error("format {0}")]
+    UnknownFormat(u32),
+}
+
+/// An open segment. Removing the file does not disturb who still reads it.
+#[derive(Debug)]
+pub struct Segment {
+    number: u64,
+    capacity: u64,
+    path: PathBuf,
+    file: File,
+}
+
+/// The file name of a segment.
+pub fn name(number: u64) -> String {
+    format!("{number:020}.seg")
+}
+
+/// Reverses [`name`].
+pub fn number_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".seg")?;
+    (digits.len() == 20).then(|| digits.parse().ok())?
+}
+
+/// Removes what a crash left of a segment that was being made.
+pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
+    match fs::remove_file(dir.join(UNFINISHED)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+impl Segment {
+    /// Makes a segment, durable when it returns. Replaces an unused one of the same number.
+    pub fn make(dir: &Path, number: u64, capacity: u64, identity: &Identity) -> io::Result<Segment> {
+        let (unfinished, path) = (dir.join(UNFINISHED), dir.join(name(number)));
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        let zeros = vec![0; FILL_BYTES];
+        let mut offset = 0;
+        while offset < capacity {
+            let bytes = (capacity - offset).min(FILL_BYTES as u64);
+            file.write_all_at(&zeros[..bytes as usize], offset)?;
+            file.sync_data()?;
+            offset += bytes;
+        }
+        file.write_all_at(&header(number, capacity, identity), 0)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, &path)?;
+        durable::sync_dir(dir)?;
+        Ok(Segment { number, capacity, path, file })
+    }
+
+    /// Opens the segment of this number and checks its header and length.
+    pub fn open(dir: &Path, number: u64, identity: &Identity) -> Result<Segment, SegmentError> {
+        let path = dir.join(name(number));
+        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let length = file.metadata()?.len();
+        if length < FIRST_GROUP {
+            return Err(SegmentError::Damaged(format!("cut to {length} bytes")));
+        }
+        let mut found = [0; HEADER_BYTES];
+        file.read_exact_at(&mut found, 0)?;
+        let expected = header(number, length, identity);
+        check_header(&found, &expected)?;
+        Ok(Segment { number, capacity: length, path, file })
+    }
+
+    /// Position among all segments.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Bytes of the file, header included.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads exactly these bytes.
+    pub fn read(&self, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+        let mut read = vec![0; bytes];
+        self.file.read_exact_at(&mut read, offset)?;
+        Ok(read)
+    }
+
+    /// Writes over what is there.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let end = offset + bytes.len() as u64;
+        assert!(end <= self.capacity, "a write up to {end} in a segment of {} bytes", self.capacity);
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Makes what was written durable.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Removes the file, durably.
+    pub fn remove(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)?;
+        durable::sync_dir(self.path.parent().unwrap_or(Path::new(".")))
+    }
+}
+
+fn header(number: u64, capacity: u64, identity: &Identity) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &MAGIC);
+    put(12, &LOG_FORMAT.to_le_bytes());
+    put(16, &number.to_le_bytes());
+    put(24, &capacity.to_le_bytes());
+    put(32, &identity.incarnation.to_le_bytes());
+    put(48, &identity.node_id.to_le_bytes());
+    let checksum = crc32fast::hash(&header[12..]);
+    header[8..12].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+fn check_header(found: &[u8; HEADER_BYTES], expected: &[u8; HEADER_BYTES]) -> Result<(), SegmentError> {
+    if found == expected {
+        return Ok(());
+    }
+    let whole = found[..8] == MAGIC && found[8..12] == crc32fast::hash(&found[12..]).to_le_bytes();
+    if !whole {
+        return Err(SegmentError::Damaged("its header is not that of a segment".to_owned()));
+    }
+    let field = |bytes: &[u8; HEADER_BYTES], at: usize| {
+        u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes are eight bytes"))
+    };
+    match field(found, 12) as u32 {
+        LOG_FORMAT => {}
+        other => return Err(SegmentError::UnknownFormat(other)),
+    }
+    let differs = |at: usize| field(found, at) != field(expected, at);
+    Err(SegmentError::Damaged(match () {
+        () if differs(32) || differs(40) || differs(48) => "it belongs to another data directory".to_owned(),
+        () if differs(16) => format!("it is segment {} under another name", field(found, 16)),
+        () => format!("it has {} bytes, it was made with {}", field(expected, 24), field(found, 24)),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(node_id: u64) -> Identity {
+        Identity { cluster_id: None, node_id, incarnation: 77 }
+    }
+
+    #[test]
+    fn a_segment_opens_only_as_it_was_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Segment::make(dir.path(), 3, 5 << 20, &identity(1)).unwrap();
+        assert_eq!(made.read(FIRST_GROUP, 100).unwrap(), vec![0; 100]);
+        let opened = Segment::open(dir.path(), 3, &identity(1)).unwrap();
+        assert_eq!((opened.number(), opened.capacity()), (3, 5 << 20));
+        let refusal = |what: &str, number: u64, node: u64| {
+            let error = Segment::open(dir.path(), number, &identity(node)).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        };
+        refusal("another data directory", 3, 2);
+        fs::copy(made.path(), dir.path().join(name(4))).unwrap();
+        refusal("segment 3 under another name", 4, 1);
+        let bytes = fs::read(made.path()).unwrap();
+        for at in 0..HEADER_BYTES {
+            let mut damaged = bytes[..2 * BLOCK].to_vec();
+            damaged[at] ^= 1;
+            fs::write(made.path(), damaged).unwrap();
+            refusal("header", 3, 1);
+        }
+        fs::write(made.path(), &bytes[..bytes.len() - 1]).unwrap();
+        refusal("it was made with 5242880", 3, 1);
+        fs::write(made.path(), &bytes[..BLOCK - 1]).unwrap();
+        refusal("cut to 4095", 3, 1);
+        let mut newer = bytes;
+        newer[12] = 9;
+        let checksum = crc32fast::hash(&newer[12..HEADER_BYTES]);
+        newer[8..12].copy_from_slice(&checksum.to_le_bytes());
+        fs::write(made.path(), newer).unwrap();
+        assert!(matches!(Segment::open(dir.path(), 3, &identity(1)), Err(SegmentError::UnknownFormat(9))));
+    }
+
+    #[test]
+    fn names_come_back_as_numbers() {
+        assert_eq!(number_of(&name(u64::MAX)), Some(u64::MAX));
+        assert_eq!([number_of("1.seg"), number_of("LOCK"), number_of("00000000000000000001.sst")], [None; 3]);
+    }
+}
