@@ -5,7 +5,9 @@
 mod cluster;
 mod error;
 mod kv;
+mod stream;
 
 pub use cluster::*;
 pub use error::*;
 pub use kv::*;
+pub use stream::*;
