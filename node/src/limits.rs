@@ -39,6 +39,17 @@ pub const SCANS_MAX: usize = 8;
 /// that requests take beside their bodies, for which there is [`BODIES_BYTES_MAX`].
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 16_384;
 
+/// Operations under way in one stream; no further line is read until one of them is answered. More than
+/// a leader puts into one log entry, so that a single stream can fill the pipeline.
+pub const STREAM_OPS_MAX: usize = 1_024;
+
+/// Answers of a stream are sent on once they are this long together, and before more is read. With one answer of the largest
+/// size on top this is what a stream holds for a peer that does not read.
+pub const STREAM_FRAME_BYTES: usize = 64 * 1024;
+
+/// Pieces of its request that a stream takes before it lets others have the thread.
+pub const STREAM_PIECES_MAX: usize = 16;
+
 /// Longest `wait_ms` of a long poll: proxies cut idle requests at a minute.
 pub const WAIT_MS_MAX: u64 = 60_000;
 
@@ -84,3 +95,4 @@ const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
 const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
 const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(H2_STREAM_WINDOW_BYTES as usize > limits::VALUE_BYTES_MAX);
+const _: () = assert!(STREAM_OPS_MAX < REQUESTS_IN_FLIGHT_MAX);

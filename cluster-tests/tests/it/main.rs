@@ -9,6 +9,7 @@ mod counter;
 mod exactly_once;
 mod reads;
 mod smoke;
+mod stream;
 
 // Nodes that go and come back.
 mod catch_up;

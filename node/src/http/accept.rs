@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -169,17 +168,7 @@ async fn detect(stream: &TcpStream, patience: Duration) -> Protocol {
 macro_rules! handler {
     ($api:expr, $pulse:expr) => {{
         let (api, pulse) = ($api, Arc::clone(&$pulse));
-        service_fn(move |request| {
-            let (api, busy) = (Arc::clone(&api), Busy::new(Arc::clone(&pulse)));
-            async move {
-                let answer = api.handle(request).await;
-                if answer.as_ref().is_ok_and(|response| response.headers().contains_key(header::CONNECTION)) {
-                    busy.pulse().linger();
-                }
-                drop(busy);
-                answer
-            }
-        })
+        service_fn(move |request| Arc::clone(&api).handle(request, Busy::new(Arc::clone(&pulse))))
     }};
 }
 
@@ -226,7 +215,7 @@ async fn serve_http1<B: Backend>(
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
-    let pulse = Pulse::new();
+    let pulse = Pulse::new(stop.clone(), settings.idle_timeout);
     let patience = Patience {
         head: Some(settings.header_timeout),
         idle: settings.idle_timeout,
@@ -245,7 +234,7 @@ async fn serve_http2<B: Backend>(
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
-    let pulse = Pulse::new();
+    let pulse = Pulse::new(stop.clone(), settings.idle_timeout);
     let patience = Patience { head: None, idle: settings.idle_timeout, stall: settings.write_stall_timeout };
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);

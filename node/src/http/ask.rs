@@ -2,20 +2,26 @@
 //!
 //! Owns its deadline and its request id. Never reads the body.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
 
 use super::body::BodyPlace;
 use super::error::Failure;
+use super::pulse::Busy;
 use super::{Api, Backend, headers};
 
 /// What a handler knows of its request.
 pub struct Ask<'a, B> {
     /// The API it came to.
-    pub api: &'a Api<B>,
+    pub api: &'a Arc<Api<B>>,
     /// Method, URI, headers.
     pub head: &'a Parts,
+    /// Keeps its connection busy. Taken by an answer that goes on after the handler.
+    pub busy: Option<Busy>,
+    /// How long it may take from its head on.
+    pub timeout: Duration,
     /// When the answer has to be there.
     pub deadline: Instant,
     /// Under which the outcome of a write is kept: the caller's, else one of our own. For a read, only to find it again.
@@ -28,12 +34,14 @@ pub struct Ask<'a, B> {
 
 impl<'a, B: Backend> Ask<'a, B> {
     /// Starts with the default deadline and the id of a read.
-    pub fn new(api: &'a Api<B>, head: &'a Parts, started: Instant) -> Self {
-        let deadline = started + api.settings.request_timeout;
+    pub fn new(api: &'a Arc<Api<B>>, head: &'a Parts, started: Instant, busy: Busy) -> Self {
+        let timeout = api.settings.request_timeout;
         Self {
             api,
             head,
-            deadline,
+            busy: Some(busy),
+            timeout,
+            deadline: started + timeout,
             request_id: headers::trace_id(),
             has_idempotency_key: false,
             body_place: api.bodies.place(),
@@ -43,8 +51,9 @@ impl<'a, B: Backend> Ask<'a, B> {
     /// Takes the deadline from `Request-Timeout`, at most the configured maximum.
     pub fn read_deadline(&mut self) -> Result<(), Failure> {
         if let Some(millis) = headers::request_timeout(self.head)? {
-            let wanted = Duration::from_millis(millis).min(self.api.settings.request_timeout_max);
-            self.deadline = self.deadline - self.api.settings.request_timeout + wanted;
+            let wanted = self.api.timeout(Duration::from_millis(millis));
+            self.deadline = self.deadline - self.timeout + wanted;
+            self.timeout = wanted;
         }
         Ok(())
     }

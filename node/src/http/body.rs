@@ -17,8 +17,9 @@ use super::ask::Ask;
 use super::error::Failure;
 use super::{ApiSettings, Backend, headers};
 
-/// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
-pub fn check_declared<B: Backend>(ask: &Ask<'_, B>) -> Result<(), Failure> {
+/// Refuses what can be refused from the head alone: compression, and a declared length over the limit. A stream may be as
+/// long as it likes: it is its lines that are bounded.
+pub fn check_declared<B: Backend>(ask: &Ask<'_, B>, is_stream: bool) -> Result<(), Failure> {
     let fields = &ask.head.headers;
     if let Some(encoding) = fields.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -29,7 +30,7 @@ pub fn check_declared<B: Backend>(ask: &Ask<'_, B>) -> Result<(), Failure> {
     // hyper refuses lengths that are no numbers or differ.
     let declared = fields.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     match declared {
-        Some(length) if length > ask.api.settings.body_bytes_max as u64 => {
+        Some(length) if length > ask.api.settings.body_bytes_max as u64 && !is_stream => {
             Err(over(ask.api.settings.body_bytes_max, Some(length)))
         }
         _ => Ok(()),
@@ -56,6 +57,20 @@ impl BodyRoom {
         self.taken.load(Ordering::Relaxed)
     }
 
+    /// Takes room that is given back by [`Self::give_back`].
+    pub fn take(&self, bytes: usize) -> Result<(), Failure> {
+        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max {
+            self.give_back(bytes);
+            return Err(Failure::too_many("the bodies of the requests on this node take all the memory they may"));
+        }
+        Ok(())
+    }
+
+    /// Gives back what was taken.
+    pub fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// A place without room yet.
     pub fn place(&self) -> BodyPlace<'_> {
         BodyPlace { room: self, bytes: 0 }
@@ -71,12 +86,7 @@ pub struct BodyPlace<'a> {
 
 impl BodyPlace<'_> {
     fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
-        if self.room.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > self.room.bytes_max {
-            self.room.taken.fetch_sub(bytes, Ordering::Relaxed);
-            return Err(
-                Failure::too_many("the bodies of the requests on this node take all the memory they may").closing()
-            );
-        }
+        self.room.take(bytes).map_err(Failure::closing)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -84,7 +94,7 @@ impl BodyPlace<'_> {
 
 impl Drop for BodyPlace<'_> {
     fn drop(&mut self) {
-        self.room.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.room.give_back(self.bytes);
     }
 }
 
@@ -116,22 +126,39 @@ pub async fn collect<B: Backend>(ask: &mut Ask<'_, B>, mut body: Incoming, bytes
     Ok(whole.freeze())
 }
 
-/// How long a body may still take: the timeout, and a second for each `rate_min` bytes that came.
-struct Lease {
-    started: Instant,
+/// How long a body, or a line of a stream, may take: the timeout, and a second for each `rate_min` bytes that came.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyPatience {
     timeout: Duration,
     rate_min: u64,
 }
 
+impl BodyPatience {
+    /// As configured.
+    pub fn of(settings: &ApiSettings) -> Self {
+        Self { timeout: settings.body_timeout, rate_min: settings.body_rate_min.max(1) }
+    }
+
+    /// Once this many bytes have come.
+    pub fn after(self, received: usize) -> Duration {
+        self.timeout + Duration::from_millis((received as u64).saturating_mul(1_000) / self.rate_min)
+    }
+}
+
+/// The patience with one body, from its beginning on.
+struct Lease {
+    started: Instant,
+    patience: BodyPatience,
+}
+
 impl Lease {
     fn new(settings: &ApiSettings) -> Self {
-        Self { started: Instant::now(), timeout: settings.body_timeout, rate_min: settings.body_rate_min.max(1) }
+        Self { started: Instant::now(), patience: BodyPatience::of(settings) }
     }
 
     /// The next piece; `None` at the end.
     async fn next(&mut self, body: &mut Incoming, received: usize) -> Result<Option<Bytes>, Failure> {
-        let earned = Duration::from_millis((received as u64).saturating_mul(1_000) / self.rate_min);
-        let deadline = self.started + self.timeout + earned;
+        let deadline = self.started + self.patience.after(received);
         loop {
             let frame = tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| self.too_slow(received))?;
             let Some(frame) = frame else { return Ok(None) };

@@ -3,6 +3,7 @@
 //! Owns the mapping of everything that can go wrong to a code of the catalogue, and the truth of `applied`. What a caller
 //! of a write is told here decides whether they write twice, so each doubtful row says why it is as it is.
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
@@ -62,6 +63,11 @@ impl Failure {
         Self::new(ErrorCode::TooManyRequests, Applied::No, detail)
     }
 
+    /// One request more than the node handles at once.
+    pub fn too_busy() -> Self {
+        Self::too_many("the node handles as many requests at once as it may")
+    }
+
     /// Adds a fault of the input.
     pub fn at(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         self.problem.errors.push(InputFault { pointer: pointer.into(), detail: detail.into() });
@@ -90,14 +96,7 @@ impl Failure {
     /// All faults of an input at once.
     pub fn faults(faults: Vec<InputFault>, all_unknown: bool) -> Self {
         let code = if all_unknown { ErrorCode::UnknownField } else { ErrorCode::InvalidArgument };
-        let detail = match faults.as_slice() {
-            [one] => format!("{}: {}", place(&one.pointer), one.detail),
-            many => {
-                let first = &many[0];
-                format!("{} faults, see `errors`; the first: {}: {}", many.len(), place(&first.pointer), first.detail)
-            }
-        };
-        let mut failure = Self::new(code, Applied::No, detail);
+        let mut failure = Self::new(code, Applied::No, summary(&faults));
         failure.problem.errors = faults;
         failure
     }
@@ -185,16 +184,37 @@ impl Failure {
         failure
     }
 
-    /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
-    pub fn into_response(self, head: &Parts, request_id: &str) -> Answer {
-        let mut problem = *self.problem;
-        request_id.clone_into(&mut problem.request_id);
-        let body = serde_json::to_vec(&problem).unwrap_or_else(|error| {
+    /// The same failure of something that stands at `place` of a larger input, a JSON pointer.
+    pub fn below(mut self, place: &str) -> Self {
+        let problem = &mut *self.problem;
+        for fault in &mut problem.errors {
+            fault.pointer.insert_str(0, place);
+        }
+        if matches!(problem.code, ErrorCode::InvalidArgument | ErrorCode::UnknownField) && !problem.errors.is_empty() {
+            problem.detail = summary(&problem.errors);
+        }
+        self
+    }
+
+    /// The HTTP status that goes with it.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The problem document.
+    pub fn document(&mut self, request_id: &str) -> Vec<u8> {
+        request_id.clone_into(&mut self.problem.request_id);
+        serde_json::to_vec(&self.problem).unwrap_or_else(|error| {
             tracing::error!(%error, "a problem document could not be written");
             b"{}".to_vec()
-        });
-        let mut response = Response::new(Body::from(body));
-        *response.status_mut() = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        })
+    }
+
+    /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
+    pub fn into_response(mut self, head: &Parts, request_id: &str) -> Answer {
+        let mut response = Response::new(Body::from(Bytes::from(self.document(request_id))));
+        *response.status_mut() = self.status();
+        let problem = &*self.problem;
         let fields = response.headers_mut();
         fields.reserve(10);
         fields.insert(header::CONTENT_TYPE, headers::PROBLEM);
@@ -227,6 +247,17 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
         Rejection::Unsupported(_) => ErrorCode::Internal,
+    }
+}
+
+/// All faults in a line for people.
+fn summary(faults: &[InputFault]) -> String {
+    match faults {
+        [one] => format!("{}: {}", place(&one.pointer), one.detail),
+        many => {
+            let first = &many[0];
+            format!("{} faults, see `errors`; the first: {}: {}", many.len(), place(&first.pointer), first.detail)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::api::{Applied, ErrorCode, STREAM_CONTENT_TYPE};
 
 use super::error::Failure;
 use crate::app::{ClusterGlance, wall_now};
@@ -38,7 +38,8 @@ pub const VERSION: HeaderName = HeaderName::from_static("quorate-version");
 pub const TTL_MS: HeaderName = HeaderName::from_static("quorate-ttl-ms");
 /// With a local read: milliseconds since this node last heard from a leader.
 pub const STALENESS_MS: HeaderName = HeaderName::from_static("quorate-staleness-ms");
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The caller's request id of a write.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
 
 /// `application/json`
@@ -47,6 +48,8 @@ pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// `application/problem+json`
 pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+/// `application/x-ndjson`
+pub const STREAM: HeaderValue = HeaderValue::from_static(STREAM_CONTENT_TYPE);
 /// `text/plain`
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -213,10 +216,19 @@ pub fn body_kind(head: &Parts, expected: &'static str) -> Result<BodyKind, Failu
     Ok(kind)
 }
 
+/// Whether the body is a stream of operations. Other content types are [`body_kind`]'s to judge.
+pub fn says_stream(head: &Parts) -> bool {
+    let Ok(Some(text)) = single(head, &header::CONTENT_TYPE) else { return false };
+    let parameters = text.split_once(';').map_or("", |(_, parameters)| parameters.trim());
+    media_type(text) == STREAM_CONTENT_TYPE
+        && (parameters.is_empty() || parameters.eq_ignore_ascii_case("charset=utf-8"))
+}
+
 /// The media type without parameters, as the constants are written. Types are compared without regard to case; anything
 /// but lower case is rare enough to name only the common mixed spelling.
 fn media_type(text: &str) -> &str {
-    const KNOWN: [&str; 4] = [
+    const KNOWN: [&str; 5] = [
+        STREAM_CONTENT_TYPE,
         "application/json",
         "application/octet-stream",
         "application/merge-patch+json",
@@ -234,7 +246,7 @@ pub fn refuse_browser_post(head: &Parts) -> Result<(), Failure> {
         return Ok(());
     }
     let essence = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(media_type);
-    if essence == Some("application/json") {
+    if matches!(essence, Some("application/json" | STREAM_CONTENT_TYPE)) {
         return Ok(());
     }
     Err(unsupported("a request from a web page (it has an `Origin`) must say `Content-Type: application/json`"))

@@ -187,7 +187,8 @@ pub fn text<'a>(raw: &'a RawValue) -> Option<Cow<'a, str>> {
     Text.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).ok()
 }
 
-/// The fields of a checked object in the order of the text, their values unparsed.
+/// The fields of an object in the order of the text, their values unparsed. The text is JSON then, though not yet strict:
+/// what [`check`] refuses beyond the grammar may be in it.
 pub fn fields(text: &[u8]) -> Result<Vec<(Cow<'_, str>, &RawValue)>, JsonFault> {
     struct Fields;
     impl<'de> Visitor<'de> for Fields {
@@ -205,7 +206,9 @@ pub fn fields(text: &[u8]) -> Result<Vec<(Cow<'_, str>, &RawValue)>, JsonFault> 
             Ok(list)
         }
     }
-    serde::Deserializer::deserialize_map(&mut serde_json::Deserializer::from_slice(text), Fields)
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    serde::Deserializer::deserialize_map(&mut deserializer, Fields)
+        .and_then(|list| deserializer.end().map(|()| list))
         .map_err(|error| JsonFault { pointer: String::new(), detail: error.to_string() })
 }
 

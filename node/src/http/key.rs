@@ -19,6 +19,13 @@ pub struct NamedKey<'a> {
     pub key: Key,
 }
 
+impl NamedKey<'_> {
+    /// The same, on its own.
+    pub fn into_owned(self) -> NamedKey<'static> {
+        NamedKey { text: Cow::Owned(self.text.into_owned()), key: self.key }
+    }
+}
+
 /// The key in the rest of a path: all of it, slashes too.
 pub fn from_path(rest: &str) -> Result<NamedKey<'_>, Failure> {
     let text = percent_decode(rest).map_err(|why| Failure::invalid("path:key", why))?;

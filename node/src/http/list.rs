@@ -45,7 +45,7 @@ const PARAMETERS: &str =
     ))]
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let wish = ListWish::of(ask.head.uri.query())?;
-    read::barrier(ask, wish.consistency).await?;
+    read::barrier(&ask.api.backend, wish.consistency, ask.deadline).await?;
     if wish.count_only { count(ask, wish.query).await } else { page(ask, wish.query).await }
 }
 

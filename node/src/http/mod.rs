@@ -15,6 +15,7 @@ mod cluster;
 mod conditions;
 mod convert;
 mod cursor;
+mod done;
 mod error;
 mod extract;
 mod headers;
@@ -22,14 +23,18 @@ mod health;
 mod json;
 mod key;
 mod kv;
+mod line;
+mod lines;
 mod list;
 mod openapi;
 mod ops;
 mod paths;
+mod payload;
 mod pulse;
 mod read;
 mod render;
 mod requests;
+mod stream;
 mod write;
 
 use std::convert::Infallible;
@@ -40,7 +45,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
-use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use quorate_client::api::{Applied, ErrorCode};
 use tokio::sync::Semaphore;
@@ -49,6 +53,7 @@ pub use accept::{ServeSettings, serve};
 pub use backend::{Backend, DigestAt};
 pub use openapi::document as openapi_document;
 pub use paths::Route;
+pub use payload::Body;
 
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
@@ -56,9 +61,8 @@ use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
+use pulse::Busy;
 
-/// The body of every answer.
-pub type Body = Full<Bytes>;
 /// What a handler returns when it succeeds.
 type Answer = Response<Body>;
 /// What a handler returns.
@@ -107,6 +111,11 @@ impl<B: Backend> Api<B> {
         Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
     }
 
+    /// The deadline that a caller gets who asks for this one.
+    fn timeout(&self, wanted: Duration) -> Duration {
+        wanted.min(self.settings.request_timeout_max)
+    }
+
     /// Requests being handled at the moment.
     fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
@@ -118,16 +127,21 @@ impl<B: Backend> Api<B> {
     }
 
     /// Answers one request. Never fails: what goes wrong is a problem document.
-    pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    async fn handle(self: Arc<Self>, request: Request<Incoming>, busy: Busy) -> Result<Response<Body>, Infallible> {
         let started = Instant::now();
         let _slot = Slot::take(&self.in_flight);
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
-        let mut ask = Ask::new(&self, &head, started);
+        let mut ask = Ask::new(&self, &head, started, busy);
         let outcome = answer(&mut ask, route, rest, body).await;
-        let request_id = ask.request_id;
+        let (request_id, busy) = (ask.request_id, ask.busy);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
         let response = self.finish(&head, response, request_id);
+        if let Some(busy) = busy
+            && response.headers().contains_key(header::CONNECTION)
+        {
+            busy.pulse().linger();
+        }
         let took = started.elapsed();
         self.metrics.observe_request(route, response.status(), took);
         // The route, not the path: keys belong to their owners, not into logs.
@@ -176,7 +190,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
     let Some(access) = route.access(method) else { return Err(refuse_route(ask, route)) };
     // The limit never holds back the routes that tell an operator what is going on.
     if route.is_data() && ask.api.in_flight() > ask.api.settings.requests_in_flight_max {
-        return Err(Failure::too_many("the node handles as many requests at once as it may"));
+        return Err(Failure::too_busy());
     }
     ask.read_deadline()?;
     if access.writes {
@@ -184,7 +198,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
     }
     if access.takes_body {
         headers::refuse_browser_post(ask.head)?;
-        body::check_declared(ask)?;
+        body::check_declared(ask, route == Route::Ops && headers::says_stream(ask.head))?;
     } else if !body.is_end_stream() {
         return Err(Failure::invalid("header:Content-Length", format!("{method} takes no body here")));
     }

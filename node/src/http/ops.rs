@@ -1,55 +1,83 @@
-//! `POST /v1/ops`: one operation in JSON.
+//! `POST /v1/ops`: one operation in JSON. A stream of them is `stream`'s.
 //!
 //! Owns the reading of an `Op` with a pointer to every fault, and which fields each kind takes. The names are those of
 //! `quorate_client::api::Op`, which a test holds this file to.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
-use quorate_client::api::{Op, OpKind, Problem, WriteAnswer};
+use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem, WriteAnswer};
 use quorate_store::limits::{KEY_BYTES_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
+use super::done::Done;
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind, decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
-use super::{Backend, Outcome, body, headers, json, kv, read, write};
+use super::{Backend, Outcome, body, headers, json, kv, read, stream, write};
 
-/// Executes one operation.
+/// Executes one operation, or a stream of them.
 ///
 /// `get` answers with the entry, everything else with what was written.
+///
+/// As `application/x-ndjson` the body is a stream: each line is an operation with a number `n` of the caller's choice, and is
+/// answered by a line with that `n`, the status and the body that the operation alone would have been answered with. Answers
+/// come as operations are done, in any order; a bad line is answered and the stream goes on. At most 1024 operations are
+/// under way; then no more is read. The answer ends when the request has ended and everything is answered, when nothing was
+/// asked for as long as a connection may be idle, and when the node stops. A line break in a value is answered as a blank.
 #[utoipa::path(post, path = "/v1/ops", tag = "entries", operation_id = "op",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body. Not with a stream."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; for the lines of a stream that name none."),
     ),
-    request_body(content((Op = "application/json", example = json!({"op": "update", "key": "orders/o42", "patch": {"status": "paid"}, "cas": "17", "request_id": "order-42-pay"})))),
+    request_body(content(
+        (Op = "application/json", example = json!({"op": "update", "key": "orders/o42", "patch": {"status": "paid"}, "cas": "17", "request_id": "order-42-pay"})),
+        (OpLine = "application/x-ndjson", example = json!({"n": 1, "timeout_ms": 2000, "op": {"op": "get", "key": "orders/o42"}})),
+    )),
     responses(
-        (status = 200, description = "Done.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+        (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", content(
+            (WriteAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+            (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": 3, "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "revision": 21, "index": 34}})),
+        )),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
 pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
+    if headers::says_stream(ask.head) {
+        return stream::open(ask, body).await;
+    }
     let kind = body_kind(ask.head, "application/json")?;
     if matches!(kind, BodyKind::Bytes | BodyKind::MergePatch) {
         return Err(headers::unsupported("an operation is JSON; send `Content-Type: application/json`"));
     }
     let body = body::collect(ask, body, usize::MAX).await?;
-    let wish = OpWish::read(kv::json_of(kind, &body)?)?;
-    claim_request_id(ask, wish.request_id)?;
-    match wish.action {
-        OpAction::Get => read::read_plain(ask, wish.key).await,
+    let mut wish = OpWish::read(kv::json_of(kind, &body)?)?;
+    claim_request_id(ask, wish.request_id.take())?;
+    Ok(perform(&ask.api.backend, wish, &ask.request_id, ask.deadline).await?.into_response())
+}
+
+/// Executes a checked operation.
+pub async fn perform<B: Backend>(
+    backend: &B,
+    wish: OpWish<'_>,
+    request_id: &str,
+    deadline: Instant,
+) -> Result<Done, Failure> {
+    let OpWish { key, action, prev, dry_run, .. } = wish;
+    match action {
+        OpAction::Get => read::perform(backend, &key, deadline).await,
         OpAction::Write { expect, change, expiry } => {
-            let op = WriteOp { key: wish.key.key, expect, change, expiry, return_previous: wish.prev };
-            write::submit(ask, &wish.key.text, op, wish.dry_run).await
+            let op = WriteOp { key: key.key, expect, change, expiry, return_previous: prev };
+            write::perform(backend, &key.text, op, dry_run, request_id, deadline).await
         }
     }
 }
@@ -65,12 +93,13 @@ fn claim_request_id<B: Backend>(ask: &mut Ask<'_, B>, given: Option<String>) -> 
 }
 
 /// A checked operation.
-struct OpWish<'a> {
+pub struct OpWish<'a> {
     key: NamedKey<'a>,
     action: OpAction,
     prev: bool,
     dry_run: bool,
-    request_id: Option<String>,
+    /// The caller's.
+    pub request_id: Option<String>,
 }
 
 enum OpAction {
@@ -96,8 +125,19 @@ struct Fields<'a> {
 const FIELDS: &str = "op, key, value, value_base64, patch, cas, ttl_ms, prev, dry_run, request_id";
 
 impl<'a> OpWish<'a> {
+    /// Whether it may change something, and so needs a request id.
+    pub fn writes(&self) -> bool {
+        !matches!(self.action, OpAction::Get) && !self.dry_run
+    }
+
+    /// The same, without the text that it was read from.
+    pub fn into_owned(self) -> OpWish<'static> {
+        let Self { key, action, prev, dry_run, request_id } = self;
+        OpWish { key: key.into_owned(), action, prev, dry_run, request_id }
+    }
+
     /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
-    fn read(text: &'a [u8]) -> Result<Self, Failure> {
+    pub fn read(text: &'a [u8]) -> Result<Self, Failure> {
         let fields =
             json::fields(text).map_err(|JsonFault { .. }| Failure::invalid("", "an operation is a JSON object"))?;
         let mut faults = Faults::default();

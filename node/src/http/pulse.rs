@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 
@@ -23,6 +24,10 @@ const NEVER: u64 = 0;
 #[derive(Debug)]
 pub struct Pulse {
     born: Instant,
+    /// Cancelled when no more may be asked on this connection.
+    stop: CancellationToken,
+    /// How long it may stand without a request; a stream without an operation.
+    idle: Duration,
     /// Requests between complete head and complete answer.
     busy: AtomicU32,
     /// Since when no request is in the works.
@@ -65,9 +70,11 @@ pub struct Patience {
 
 impl Pulse {
     /// A connection that was just accepted and has sent its first byte.
-    pub fn new() -> Arc<Self> {
+    pub fn new(stop: CancellationToken, idle: Duration) -> Arc<Self> {
         let pulse = Self {
             born: Instant::now(),
+            stop,
+            idle,
             busy: AtomicU32::new(0),
             idle_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
@@ -77,6 +84,16 @@ impl Pulse {
         };
         pulse.idle_since.store(pulse.now(), Ordering::Relaxed);
         Arc::new(pulse)
+    }
+
+    /// Cancelled when no more may be asked on this connection.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// How long it may stand without anything to do.
+    pub fn idle(&self) -> Duration {
+        self.idle
     }
 
     fn now(&self) -> u64 {

@@ -11,35 +11,37 @@ use quorate_store::types::{ContentKind, Entry, Key, Revision};
 
 use super::ask::Ask;
 use super::conditions::{self, Known};
+use super::done::Done;
 use super::error::{Effect, Failure};
 use super::extract::Query;
 use super::key::NamedKey;
-use super::{Backend, Outcome, convert, headers, ok, render};
+use super::{Backend, Outcome, convert, headers, ok};
 use crate::app::Consistency;
 use crate::limits;
 
 /// Reads as the request wants it.
 pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
     let wish = ReadWish::of(ask)?;
-    barrier(ask, wish.consistency).await?;
+    let backend = &ask.api.backend;
+    barrier(backend, wish.consistency, ask.deadline).await?;
     let read = match wish.revision {
-        Some(revision) => read_past(ask, &key.key, revision)?,
-        None => read_now(ask, &key.key, &wish).await?,
+        Some(revision) => read_past(backend, &key.key, revision)?,
+        None => read_now(backend, &key.key, &wish).await?,
     };
     answer_read(ask, &key.text, read, &wish)
 }
 
 /// Reads without any wishes: what an operation in JSON does.
-pub async fn read_plain<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
-    let wish = ReadWish::default();
-    barrier(ask, wish.consistency).await?;
-    let read = read_now(ask, &key.key, &wish).await?;
-    answer_read(ask, &key.text, read, &wish)
+pub async fn perform<B: Backend>(backend: &B, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
+    barrier(backend, Consistency::Linearizable, deadline).await?;
+    let KeyRead { at, entry } = backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
+    let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
+    Ok(Done::read(&key.text, &entry, at))
 }
 
 /// Waits until reads are as fresh as asked for.
-pub async fn barrier<B: Backend>(ask: &Ask<'_, B>, consistency: Consistency) -> Result<(), Failure> {
-    let passed = ask.api.backend.read_barrier(consistency, ask.deadline).await;
+pub async fn barrier<B: Backend>(backend: &B, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
+    let passed = backend.read_barrier(consistency, deadline).await;
     passed.map_err(|error| Failure::from_app(error, Effect::Read))
 }
 
@@ -114,8 +116,8 @@ fn wait(query: &mut Query<'_>) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-fn read_past<B: Backend>(ask: &Ask<'_, B>, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
-    match ask.api.backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
+fn read_past<B: Backend>(backend: &B, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
+    match backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
         PastRead::Found(read) => Ok(read),
         PastRead::Compacted(at) => Err(Failure::compacted(revision, at)),
         PastRead::Future(at) => Err(Failure::future(revision, at)),
@@ -125,8 +127,7 @@ fn read_past<B: Backend>(ask: &Ask<'_, B>, key: &Key, revision: Revision) -> Res
 /// Reads, and with `wait_ms` reads again until there is something new.
 ///
 /// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
-async fn read_now<B: Backend>(ask: &Ask<'_, B>, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
-    let backend = &ask.api.backend;
+async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = wish.wait else { return Ok(read) };
     let until = Instant::now() + wait;
@@ -165,11 +166,7 @@ fn answer_read<B: Backend>(ask: &Ask<'_, B>, key: &str, read: KeyRead, wish: &Re
         }
         None => return Err(Failure::no_entry(key, at)),
         Some(entry) if wish.raw => raw(entry, at.clock),
-        Some(entry) => {
-            let mut response = ok(headers::JSON, render::read(key, &entry, at));
-            response.headers_mut().insert(header::ETAG, headers::etag_value(entry.meta.cas));
-            response
-        }
+        Some(entry) => Done::read(key, &entry, at).into_response(),
     };
     let fields = response.headers_mut();
     fields.insert(headers::REVISION, at.revision.into());

@@ -33,7 +33,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         return Err(Failure::invalid("path:id", why));
     }
     let backend = &ask.api.backend;
-    read::barrier(ask, Consistency::Linearizable).await?;
+    read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
     let id = RequestId(id.into_owned());
     let (at, reply) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
     match reply.and_then(|reply| answer(id.0, &reply, at)) {

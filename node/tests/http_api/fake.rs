@@ -30,6 +30,8 @@ struct State {
     deadlines: Vec<Instant>,
     replies: BTreeMap<String, Reply>,
     barriers: Vec<Consistency>,
+    /// Keys whose writes wait.
+    held: Vec<Vec<u8>>,
     write_error: Option<AppError>,
     read_error: Option<AppError>,
     rejection: Option<Rejection>,
@@ -58,12 +60,38 @@ impl Fake {
         }
     }
 
+    pub fn deadlines(&self) -> Vec<Instant> {
+        self.with(|state| state.deadlines.clone())
+    }
+
     pub fn last_deadline(&self) -> Instant {
         self.with(|state| *state.deadlines.last().expect("a command came"))
     }
 
     pub fn barriers(&self) -> Vec<Consistency> {
         self.with(|state| state.barriers.clone())
+    }
+
+    /// Lets writes of this key come and not end.
+    pub fn hold(&self, key: &str) {
+        self.with(|state| state.held.push(key.as_bytes().to_vec()));
+    }
+
+    /// Lets them end.
+    pub fn release(&self, key: &str) {
+        self.with(|state| state.held.retain(|held| held != key.as_bytes()));
+        self.changed.notify_waiters();
+    }
+
+    async fn pass(&self, command: &Command) {
+        let Action::Write(op) = &command.action else { panic!("HTTP sends only writes") };
+        loop {
+            let changed = self.changed.notified();
+            if !self.with(|state| state.held.iter().any(|held| held == op.key.as_bytes())) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     pub fn fail_writes(&self, error: AppError) {
@@ -175,9 +203,12 @@ impl State {
 
 impl Backend for Fake {
     async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        let reply = self.with(|state| {
+        self.with(|state| {
             state.commands.push(command.clone());
             state.deadlines.push(deadline);
+        });
+        self.pass(&command).await;
+        let reply = self.with(|state| {
             if let Some(error) = state.write_error.clone() {
                 return Err(error);
             }

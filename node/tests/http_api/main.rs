@@ -9,3 +9,4 @@ mod documents;
 mod entries;
 mod errors;
 mod listing;
+mod stream;

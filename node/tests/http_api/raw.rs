@@ -109,6 +109,28 @@ impl Raw {
         let _answered = self.stream.write_all(&bytes).await;
     }
 
+    /// Everything up to and with this mark.
+    pub async fn until(&mut self, mark: &[u8]) -> Vec<u8> {
+        loop {
+            if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark) {
+                return self.buffer.drain(..at + mark.len()).collect();
+            }
+            assert!(self.fill().await, "closed before {:?} in {:?}", mark.escape_ascii(), self.buffer.escape_ascii());
+        }
+    }
+
+    /// The next chunk of a body; empty at its end.
+    pub async fn chunk(&mut self) -> Vec<u8> {
+        let size = String::from_utf8(self.until(b"\r\n").await).expect("a chunk size");
+        let size = usize::from_str_radix(size.trim_end(), 16).unwrap_or_else(|error| panic!("{error}: {size:?}"));
+        while self.buffer.len() < size + 2 {
+            assert!(self.fill().await, "the chunk was cut");
+        }
+        let chunk = self.buffer.drain(..size).collect();
+        assert_eq!(self.buffer.drain(..2).collect::<Vec<_>>(), b"\r\n");
+        chunk
+    }
+
     async fn fill(&mut self) -> bool {
         let mut chunk = [0u8; 16 * 1024];
         let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk)).await.expect("the server went silent");

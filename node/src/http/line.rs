@@ -1,0 +1,230 @@
+//! One line of an operation stream: read, executed, answered.
+//!
+//! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
+//! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_client::api`, which tests hold this file to.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use serde_json::value::RawValue;
+
+use super::error::Failure;
+use super::extract::Faults;
+use super::json::JsonFault;
+use super::ops::{self, OpWish};
+use super::{Api, Backend, headers, json, render};
+use crate::app::ClusterGlance;
+
+const FIELDS: &str = "n, timeout_ms, op";
+
+/// Of a line with more fields only so many are judged: there are faults enough among them.
+const FIELDS_READ_MAX: usize = 16;
+
+/// A line that can be executed.
+pub struct Line {
+    /// The caller's name for it.
+    pub n: u64,
+    /// The caller's deadline.
+    pub timeout: Option<Duration>,
+    wish: OpWish<'static>,
+}
+
+/// A line that cannot.
+#[derive(Debug)]
+pub struct BadLine {
+    /// The caller's name for it, where it can be told.
+    pub n: Option<u64>,
+    /// Why not.
+    pub failure: Failure,
+}
+
+/// The frame as it stands in the line.
+#[derive(Default)]
+struct Frame<'a> {
+    n: Option<u64>,
+    timeout_ms: Option<u64>,
+    op: Option<&'a RawValue>,
+}
+
+impl Line {
+    /// Reads a line.
+    pub fn read(text: &[u8]) -> Result<Self, BadLine> {
+        let fields = json::fields(text).map_err(|JsonFault { detail, .. }| {
+            let failure =
+                Failure::invalid("", format!("a line is a JSON object like {{\"n\":1,\"op\":{{…}}}}: {detail}"));
+            BadLine { n: None, failure }
+        })?;
+        let mut faults = Faults::default();
+        let frame = Frame::read(&fields, &mut faults);
+        let n = frame.n;
+        frame.finish(faults).map_err(|failure| BadLine { n, failure })
+    }
+}
+
+impl<'a> Frame<'a> {
+    fn read(fields: &[(std::borrow::Cow<'a, str>, &'a RawValue)], faults: &mut Faults) -> Self {
+        let mut frame = Self::default();
+        for (position, (name, raw)) in fields.iter().take(FIELDS_READ_MAX).enumerate() {
+            if fields[..position].iter().any(|(earlier, _)| earlier == name) {
+                faults.add(pointer(name), "given more than once");
+                // Which of the two names the line nobody can tell.
+                frame.n = frame.n.filter(|_| name != "n");
+                continue;
+            }
+            match &**name {
+                "n" => frame.n = number(raw, "/n", 0, faults),
+                "timeout_ms" => frame.timeout_ms = number(raw, "/timeout_ms", 1, faults),
+                "op" => frame.op = Some(raw),
+                other => faults.add_unknown(pointer(other), format!("no such field; there are: {FIELDS}")),
+            }
+        }
+        for (missing, place) in [(frame.n.is_none(), "/n"), (frame.op.is_none(), "/op")] {
+            if missing && !faults.has(place) {
+                faults.add(place, "missing");
+            }
+        }
+        frame
+    }
+
+    fn finish(self, faults: Faults) -> Result<Line, Failure> {
+        faults.check()?;
+        let (Some(n), Some(op)) = (self.n, self.op) else {
+            return Err(Failure::invalid("", "the line is not complete"));
+        };
+        let wish = operation(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
+        Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), wish })
+    }
+}
+
+/// An operation as the body of a request would be read.
+fn operation(text: &[u8]) -> Result<OpWish<'static>, Failure> {
+    json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
+    OpWish::read(text).map(OpWish::into_owned)
+}
+
+fn pointer(name: &str) -> String {
+    format!("/{}", json::escape(name).chars().take(80).collect::<String>())
+}
+
+fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {
+    let number = headers::decimal(raw.get()).filter(|number| *number >= least);
+    if number.is_none() {
+        faults.add(pointer, format!("must be a whole number from {least} to {}", u64::MAX));
+    }
+    number
+}
+
+/// A line's place among the requests in flight, and its bytes' among the bodies. Both are free again when it goes.
+pub struct Place<B> {
+    api: Arc<Api<B>>,
+    bytes: usize,
+}
+
+impl<B: Backend> Place<B> {
+    /// Takes both, or says which of them is full.
+    pub fn take(api: &Arc<Api<B>>, bytes: usize) -> Result<Self, Failure> {
+        api.bodies.take(bytes)?;
+        let before = api.in_flight.fetch_add(1, Ordering::Relaxed);
+        let place = Self { api: Arc::clone(api), bytes };
+        if before >= api.settings.requests_in_flight_max { Err(Failure::too_busy()) } else { Ok(place) }
+    }
+}
+
+impl<B> Drop for Place<B> {
+    fn drop(&mut self) {
+        self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.api.bodies.give_back(self.bytes);
+    }
+}
+
+/// A line on its way.
+pub struct Task<B> {
+    /// What to do.
+    pub line: Line,
+    /// Where it is counted.
+    pub place: Place<B>,
+    /// When it came.
+    pub came: Instant,
+    /// When it has to be answered.
+    pub deadline: Instant,
+}
+
+/// An answer, not yet written.
+pub struct Answered {
+    /// The caller's name for the line, where it had one.
+    pub n: Option<u64>,
+    /// As of a response.
+    pub status: StatusCode,
+    /// The body of a response.
+    pub json: Vec<u8>,
+    /// When the line came.
+    pub came: Instant,
+}
+
+impl Answered {
+    /// A failure that nothing was tried after.
+    pub fn refused(n: Option<u64>, failure: Failure, came: Instant) -> Self {
+        Self::failed(n, failure, &headers::trace_id(), came)
+    }
+
+    fn failed(n: Option<u64>, mut failure: Failure, request_id: &str, came: Instant) -> Self {
+        Self { n, status: failure.status(), json: failure.document(request_id), came }
+    }
+
+    /// Appends the line.
+    pub fn write(&self, out: &mut Vec<u8>, glance: ClusterGlance) {
+        out.reserve(self.json.len() + 128);
+        out.extend_from_slice(b"{\"n\":");
+        optional(out, self.n);
+        out.extend_from_slice(b",\"status\":");
+        render::number(out, self.status.as_u16().into());
+        out.extend_from_slice(b",\"term\":");
+        render::number(out, glance.term);
+        out.extend_from_slice(b",\"leader\":");
+        optional(out, glance.leader_id);
+        out.extend_from_slice(b",\"answer\":");
+        // No JSON of ours or of a checked value needs a line break: see `one_line`.
+        one_line(out, &self.json);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn optional(out: &mut Vec<u8>, number: Option<u64>) {
+    match number {
+        Some(number) => render::number(out, number),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+/// Appends JSON with its line breaks as blanks. A value is kept as its writer formatted it, over several lines perhaps, and
+/// within strings JSON has no raw line breaks: so this changes nothing but the formatting.
+fn one_line(out: &mut Vec<u8>, json: &[u8]) {
+    let start = out.len();
+    out.extend_from_slice(json);
+    for byte in &mut out[start..] {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+/// Executes a line.
+pub async fn run<B: Backend>(task: Task<B>) -> Answered {
+    let Task { line: Line { n, mut wish, .. }, place, came, deadline } = task;
+    let mut request_id = match wish.request_id.take() {
+        Some(given) => given,
+        None if wish.writes() => headers::fresh_id(),
+        None => String::new(),
+    };
+    match ops::perform(&place.api.backend, wish, &request_id, deadline).await {
+        Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
+        Err(failure) => {
+            if request_id.is_empty() {
+                request_id = headers::trace_id();
+            }
+            Answered::failed(Some(n), failure, &request_id, came)
+        }
+    }
+}
