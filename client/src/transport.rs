@@ -107,7 +107,7 @@ impl Transport {
             Ok(Err(Broken::Before(kind))) => kind,
             Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
             Err(_) => {
-                line.streams.end_silent();
+                line.streams.leave_silent();
                 FailureKind::TimedOut(budget)
             }
         };

@@ -25,8 +25,8 @@ use connection::Dialled;
 
 /// Connections to one node.
 const CONNECTIONS: usize = 1;
-/// How long a node that does not take streams is asked over HTTP/1.1, before it may have been upgraded.
-const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+/// How long a node that does not take streams is asked over HTTP/1.1. To ask again costs one exchange.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
 /// The connections to one node.
 #[derive(Debug, Default)]
@@ -49,15 +49,15 @@ struct Kept(Arc<Calls>);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.0.end("the client was closed");
+        self.0.on_let_go();
     }
 }
 
 impl Pool {
-    /// Ends the connections on which nothing comes any more, though answers are due: a call has waited in vain, and the next
+    /// Leaves the connections on which nothing comes any more, though answers are due: a call has waited in vain, and the next
     /// ones should not.
-    pub fn end_silent(&self) {
-        self.slots.iter().filter_map(Slot::kept).for_each(|calls| calls.end_if_silent());
+    pub fn leave_silent(&self) {
+        self.slots.iter().filter_map(Slot::kept).for_each(|calls| calls.leave_if_silent());
     }
 
     fn is_refused(&self) -> bool {

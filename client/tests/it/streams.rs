@@ -106,6 +106,17 @@ async fn a_stream_on_which_nothing_comes_is_left_for_a_new_one() {
 }
 
 #[tokio::test]
+async fn one_call_of_little_patience_does_not_cost_others_their_answer() {
+    let fake = Fake::start().await;
+    let client = once(&fake);
+    fake.script([Act::Slow(Duration::from_secs(60)), Act::Slow(Duration::from_millis(1_500))]);
+    let hasty = client.put("k", one()).timeout(Duration::from_millis(1_200)).into_future();
+    let (hasty, patient) = tokio::join!(hasty, client.put("k", one()).into_future());
+    assert!(hasty.is_err());
+    patient.expect("is answered on the stream that was left");
+}
+
+#[tokio::test]
 async fn a_node_that_takes_no_streams_is_asked_over_http1_and_not_again_for_a_stream() {
     let not_found = serde_json::to_string(&Problem::new(ErrorCode::NotFound, Applied::No, "no such path"));
     for refusal in [(404, not_found.expect("has JSON")), (415, "<html>what</html>".into()), (200, "{}".into())] {

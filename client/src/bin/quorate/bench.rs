@@ -76,8 +76,8 @@ pub struct Args {
     /// How operations travel.
     #[arg(long, value_enum, default_value_t = Way::Stream)]
     protocol: Way,
-    /// Threads of the load generator.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Threads of the load generator. One is enough for what a few processors can serve; more of them wake each other.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }
 

@@ -21,8 +21,8 @@ use crate::transport::{Answer, Broken, is_stale};
 
 /// Operations on one connection; further ones wait. As many as nodes take from one stream.
 const CALLS_MAX: usize = 1_024;
-/// A connection on which answers are due but nothing came for so long is given up as soon as a call has waited in vain. A
-/// node answers within the time it was told, so something is between it and us.
+/// A connection on which answers are due but nothing came for so long gets no further calls once one has waited in vain: the
+/// way to the node may be cut, and only a new connection finds out soon.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// The operations on one connection.
@@ -51,6 +51,8 @@ struct State {
     task: Option<Waker>,
     /// Whether the task wants to know of the next line.
     is_hungry: bool,
+    /// Whether it gets no further calls; it ends when nobody waits on it.
+    is_left: bool,
     /// Why the connection has ended.
     ended: Option<String>,
     /// Whether it ended because the node, or what is before it, does not understand the stream.
@@ -115,6 +117,7 @@ impl Calls {
             pace: Pace::default(),
             task: None,
             is_hungry: false,
+            is_left: false,
             ended: None,
             misfits: false,
         };
@@ -123,7 +126,7 @@ impl Calls {
 
     /// Whether it takes calls.
     pub fn is_open(&self) -> bool {
-        self.state.lock().ended.is_none()
+        self.state.lock().takes_calls()
     }
 
     /// Whether it ended since it was not understood.
@@ -179,7 +182,7 @@ impl Calls {
     /// Gives answers to those who wait for them. An answer that nobody waits for is dropped. `wakers` is kept for its memory.
     pub fn deliver(&self, answers: &mut Vec<(u64, Answer)>, wakers: &mut Vec<Waker>) {
         let mut freed = 0;
-        {
+        let is_left = {
             let mut state = self.state.lock();
             state.heard = Instant::now();
             for (n, answer) in answers.drain(..) {
@@ -190,9 +193,13 @@ impl Calls {
                 }
             }
             state.pace.woken = wakers.len();
-        }
+            state.is_left
+        };
         self.room.add_permits(freed);
         wakers.drain(..).for_each(Waker::wake);
+        if is_left {
+            self.end_if_left();
+        }
     }
 
     /// The connection ends, or has to: everybody who waits is told. Only the first reason counts.
@@ -208,14 +215,33 @@ impl Calls {
         self.end(reason);
     }
 
-    /// Ends if answers are due and nothing came for long.
-    pub fn end_if_silent(&self) {
-        let is_silent = {
+    /// Takes no further calls if answers are due and nothing came for long. Those who wait may still be answered.
+    pub fn leave_if_silent(&self) {
+        {
+            let mut state = self.state.lock();
+            if state.unanswered() == 0 || state.heard.elapsed() < SILENCE_MAX {
+                return;
+            }
+            state.is_left = true;
+        }
+        self.room.close();
+        self.end_if_left();
+    }
+
+    /// The pool lets go of it.
+    pub fn on_let_go(&self) {
+        self.state.lock().is_left = true;
+        self.end_if_left();
+    }
+
+    /// Ends when it takes no further calls and nobody waits.
+    fn end_if_left(&self) {
+        let is_over = {
             let state = self.state.lock();
-            state.unanswered() > 0 && state.heard.elapsed() >= SILENCE_MAX
+            state.is_left && state.ended.is_none() && !state.has_waiting()
         };
-        if is_silent {
-            self.end("nothing came from the node for a second");
+        if is_over {
+            self.end("nothing came from the node for a while");
         }
     }
 }
@@ -226,17 +252,23 @@ impl State {
         self.places.len() - self.free.len()
     }
 
+    fn takes_calls(&self) -> bool {
+        self.ended.is_none() && !self.is_left
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.places.iter().any(|place| matches!(place.stage, Stage::Waiting(_)))
+    }
+
     /// Queues a line; returns the place of its call. `None`: the connection takes no more.
     fn queue(&mut self, op: &[u8], told: u64, waker: &Waker) -> Option<usize> {
-        if self.ended.is_some() {
-            return None;
-        }
-        if self.unanswered() == 0 {
+        if self.takes_calls() && self.unanswered() == 0 {
             let now = Instant::now();
-            if is_stale(self.heard, now) {
-                return None;
-            }
+            self.is_left = is_stale(self.heard, now);
             self.heard = now;
+        }
+        if !self.takes_calls() {
+            return None;
         }
         let index = self.free.pop().unwrap_or(self.places.len());
         assert!(index < CALLS_MAX, "a permit stands for a free place, but {index} of {CALLS_MAX} are taken");
@@ -338,7 +370,7 @@ impl Exchange<'_> {
             task.wake();
         }
         if queued.is_none() {
-            self.calls.end("it was kept for too long");
+            self.calls.end_if_left();
             return Poll::Ready(Err(self.calls.not_sent()));
         }
         self.at = queued;
@@ -371,16 +403,21 @@ impl Exchange<'_> {
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
         let Some(index) = self.at else { return };
-        let mut state = self.calls.state.lock();
-        let place = &mut state.places[index];
-        if let Stage::Waiting(_) = place.stage {
-            place.stage = Stage::Abandoned;
-            return;
+        let is_left = {
+            let mut state = self.calls.state.lock();
+            let place = &mut state.places[index];
+            if let Stage::Waiting(_) = place.stage {
+                place.stage = Stage::Abandoned;
+            } else {
+                place.stage = Stage::Free;
+                state.free.push(index);
+                self.calls.room.add_permits(1);
+            }
+            state.is_left
+        };
+        if is_left {
+            self.calls.end_if_left();
         }
-        place.stage = Stage::Free;
-        state.free.push(index);
-        drop(state);
-        self.calls.room.add_permits(1);
     }
 }
 
@@ -453,6 +490,25 @@ mod tests {
         assert!(matches!(poll(unsent), Poll::Ready(Err(Broken::Before(_)))));
         let mut next = pin!(calls.exchange(OP, 5));
         assert!(matches!(poll(next.as_mut()), Poll::Ready(Err(Broken::Before(_)))));
+    }
+
+    #[test]
+    fn a_silent_connection_gets_no_further_calls_and_ends_with_the_last_that_waits() {
+        let calls = Calls::new();
+        let mut patient = Box::pin(calls.exchange(OP, 5));
+        let mut hasty = Box::pin(calls.exchange(OP, 5));
+        assert!(poll(patient.as_mut()).is_pending() && poll(hasty.as_mut()).is_pending());
+        let n = numbers(&calls.take_lines().expect("two lines"));
+        calls.leave_if_silent();
+        assert!(calls.is_open(), "it was heard a moment ago");
+        calls.state.lock().heard = Instant::now().checked_sub(SILENCE_MAX).expect("the machine runs longer than that");
+        drop(hasty);
+        calls.leave_if_silent();
+        assert!(!calls.is_open() && calls.state.lock().ended.is_none());
+        assert!(matches!(poll(pin!(calls.exchange(OP, 5))), Poll::Ready(Err(Broken::Before(_)))));
+        calls.deliver(&mut vec![(n[0], answer("late"))], &mut Vec::new());
+        assert!(matches!(poll(patient.as_mut()), Poll::Ready(Ok(_))), "who has waited is answered");
+        assert!(calls.state.lock().ended.is_some(), "and then nobody needs it");
     }
 
     #[test]
