@@ -79,7 +79,7 @@ struct Line {
     address: String,
     host: HeaderValue,
     http1: http1::Pool,
-    streams: stream::Pool,
+    stream: stream::Shared,
 }
 
 impl Transport {
@@ -107,7 +107,7 @@ impl Transport {
             Ok(Err(Broken::Before(kind))) => kind,
             Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
             Err(_) => {
-                line.streams.leave_silent();
+                line.stream.leave_silent();
                 FailureKind::TimedOut(budget)
             }
         };
@@ -134,7 +134,7 @@ impl Line {
             return Err(bad("expected host:port"));
         }
         let host = HeaderValue::from_str(address).map_err(|_| bad("the host is not ASCII"))?;
-        Ok(Self { address: address.into(), host, http1: Default::default(), streams: Default::default() })
+        Ok(Self { address: address.into(), host, http1: Default::default(), stream: Default::default() })
     }
 
     async fn connect(&self) -> Result<TokioIo<TcpStream>, Broken> {

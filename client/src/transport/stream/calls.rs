@@ -228,7 +228,7 @@ impl Calls {
         self.end_if_left();
     }
 
-    /// The pool lets go of it.
+    /// Another took its place, or the client was closed.
     pub fn on_let_go(&self) {
         self.state.lock().is_left = true;
         self.end_if_left();

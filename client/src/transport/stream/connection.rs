@@ -38,9 +38,8 @@ pub(super) enum Dialled {
     Refused,
 }
 
-/// Connects and asks for a stream. No operation is sent before the node has agreed.
-pub(super) async fn dial(line: &Line) -> Result<Dialled, Broken> {
-    let stream = line.connect().await?;
+/// Asks for a stream on a new connection. No operation is sent before the node has agreed.
+pub(super) async fn open(line: &Line, stream: TokioIo<TcpStream>) -> Result<Dialled, Broken> {
     let calls = Arc::new(Calls::new());
     let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
     let mut connection = Box::pin(connection);
