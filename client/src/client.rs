@@ -90,7 +90,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The HTTP version.
+    /// How operations go to the nodes.
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self

@@ -10,20 +10,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::header::IF_NONE_MATCH;
+use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{EntryView, ErrorCode, Op, OpKind, WriteAnswer};
+use crate::api::{EntryView, ErrorCode, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const MERGE_PATCH: HeaderValue = HeaderValue::from_static("application/merge-patch+json");
-const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
+use crate::op::{OpText, checked_json};
+use crate::request::{Call, Intent, RequestId, check_cas, etag, key_path, push_query};
 
 /// A value to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +37,7 @@ impl Value {
         Ok(Self { data: data.into(), is_json: true })
     }
 
-    /// JSON text as it is. The node checks it.
+    /// JSON text as it is. A write of text that is not JSON fails before anything is sent.
     pub fn json_text(text: impl Into<Bytes>) -> Self {
         Self { data: text.into(), is_json: true }
     }
@@ -204,22 +201,33 @@ impl Get<'_> {
     }
 
     fn call(&self) -> Result<Call, Error> {
+        let mut call = match (self.revision, self.freshness) {
+            (None, Freshness::Linearizable) => {
+                let op = OpText::new(OpKind::Get, self.key)?.write(0)?;
+                Call::op(op, Intent::Read, self.client.read_preference())
+            }
+            _ => self.route_call()?,
+        };
+        call.timeout = self.timeout;
+        Ok(call)
+    }
+
+    /// What no operation can say.
+    fn route_call(&self) -> Result<Call, Error> {
         let mut target = key_path(self.key)?;
         if let Some(revision) = self.revision {
             push_query(&mut target, "revision", revision);
         }
-        let preference = match self.freshness {
-            Freshness::Linearizable => self.client.read_preference(),
-            Freshness::Local | Freshness::AtLeast(_) => Preference::Any,
-        };
         match self.freshness {
             Freshness::Linearizable => {}
             Freshness::Local => push_query(&mut target, "consistency", "local"),
             Freshness::AtLeast(revision) => push_query(&mut target, "min_revision", revision),
         }
-        let mut call = Call::new(Method::GET, target, Intent::Read, preference)?;
-        call.timeout = self.timeout;
-        Ok(call)
+        let preference = match self.freshness {
+            Freshness::Linearizable => self.client.read_preference(),
+            Freshness::Local | Freshness::AtLeast(_) => Preference::Any,
+        };
+        Call::new(Method::GET, target, Intent::Read, preference)
     }
 }
 
@@ -340,79 +348,44 @@ impl<'a> Write<'a> {
     }
 
     fn into_call(self) -> Result<(&'a Client, Call), Error> {
-        let client = self.client;
-        let timeout = self.timeout;
-        let mut call = if self.verb == Verb::Touch { self.op_call()? } else { self.kv_call()? };
-        call.timeout = timeout;
-        Ok((client, call))
+        let op = self.op()?;
+        let mut call = Call::op(op, Intent::Write(self.request_id), Preference::Leader);
+        call.timeout = self.timeout;
+        Ok((self.client, call))
     }
 
-    /// Everything that the routes of a key can say.
-    fn kv_call(self) -> Result<Call, Error> {
-        let mut target = key_path(&self.key)?;
-        if let Some(ttl) = self.ttl {
-            push_query(&mut target, "ttl_ms", ttl.as_millis());
+    /// The operation as nodes read it.
+    fn op(&self) -> Result<Bytes, Error> {
+        let mut op = OpText::new(self.kind()?, &self.key)?;
+        match &self.value {
+            Some(value) if self.verb == Verb::Patch => op.patch = Some(checked_json(&value.data)?),
+            Some(value) if value.is_json => op.value = Some(checked_json(&value.data)?),
+            Some(value) => op.value_base64 = Some(STANDARD.encode(&value.data)),
+            None => {}
         }
-        if self.prev {
-            push_query(&mut target, "prev", true);
+        if let Condition::Cas(cas) = &self.condition {
+            check_cas(cas)?;
+            op.cas = Some(cas);
         }
-        if self.dry_run {
-            push_query(&mut target, "dry_run", true);
-        }
-        let method = match self.verb {
-            Verb::Put => Method::PUT,
-            Verb::Patch => Method::PATCH,
-            Verb::Remove | Verb::Touch => Method::DELETE,
-        };
-        let mut call = Call::new(method, target, Intent::Write(self.request_id), Preference::Leader)?;
-        call.condition = self.condition.header()?;
-        if let Some(value) = self.value {
-            call.content_type = Some(match (self.verb, value.is_json) {
-                (Verb::Patch, _) => MERGE_PATCH,
-                (_, true) => JSON,
-                (_, false) => BYTES,
-            });
-            call.body = value.data;
-        }
-        Ok(call)
+        op.ttl_ms = self.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        (op.prev, op.dry_run, op.request_id) = (self.prev, self.dry_run, Some(self.request_id.as_str()));
+        let length = op.value_base64.as_ref().map_or(0, String::len);
+        op.write(length.max(self.value.as_ref().map_or(0, |value| value.data.len())))
     }
 
-    /// A touch has no route of its own.
-    fn op_call(self) -> Result<Call, Error> {
-        let cas = match self.condition {
-            Condition::Cas(cas) => Some(cas),
-            Condition::None | Condition::Present => None,
-            Condition::Absent => return Err(Error::Invalid("an entry that is absent cannot be touched".into())),
-        };
-        let millis = self.ttl.unwrap_or_default().as_millis();
-        let op = Op {
-            op: OpKind::Touch,
-            key: self.key,
-            value: None,
-            value_base64: None,
-            patch: None,
-            cas,
-            ttl_ms: Some(u64::try_from(millis).unwrap_or(u64::MAX)),
-            prev: self.prev,
-            dry_run: self.dry_run,
-            request_id: None,
-        };
-        let intent = Intent::Write(self.request_id);
-        let mut call = Call::new(Method::POST, "/v1/ops".into(), intent, Preference::Leader)?;
-        call.content_type = Some(JSON);
-        call.body = Value::json(&op)?.data;
-        Ok(call)
-    }
-}
-
-impl Condition {
-    fn header(&self) -> Result<Option<(HeaderName, HeaderValue)>, Error> {
-        const ANY: HeaderValue = HeaderValue::from_static("*");
-        Ok(match self {
-            Self::None => None,
-            Self::Absent => Some((IF_NONE_MATCH, ANY)),
-            Self::Present => Some((IF_MATCH, ANY)),
-            Self::Cas(cas) => Some((IF_MATCH, etag(cas)?)),
+    /// Verb and condition together.
+    fn kind(&self) -> Result<OpKind, Error> {
+        Ok(match (self.verb, &self.condition) {
+            (Verb::Put, Condition::None) => OpKind::Upsert,
+            (Verb::Put, Condition::Absent) => OpKind::Insert,
+            (Verb::Put, Condition::Present | Condition::Cas(_)) => OpKind::Replace,
+            (_, Condition::Absent) => {
+                return Err(Error::Invalid("only a put can ask for an entry that is not there".into()));
+            }
+            // The others need an entry anyway.
+            (Verb::Patch, _) => OpKind::Update,
+            (Verb::Remove, _) => OpKind::Remove,
+            (Verb::Touch, _) => OpKind::Touch,
         })
     }
 }
@@ -437,14 +410,54 @@ mod tests {
         Client::new("127.0.0.1:1").expect("valid")
     }
 
+    fn wire(write: Write<'_>) -> String {
+        let (_, call) = write.request_id("id".parse().expect("an id")).into_call().expect("valid");
+        String::from_utf8(call.body.to_vec()).expect("UTF-8")
+    }
+
     #[test]
     fn a_write_says_on_the_wire_what_was_asked_for() {
         let client = client();
         let write = client.put("a b", Value::bytes("x")).cas("7").ttl(Duration::from_millis(1_500)).prev().dry_run();
-        let (_, call) = write.into_call().expect("valid");
-        assert_eq!(call.target, "/v1/kv/a%20b?ttl_ms=1500&prev=true&dry_run=true");
-        assert_eq!(call.condition, Some((IF_MATCH, HeaderValue::from_static("\"7\""))));
-        assert_eq!(call.content_type, Some(BYTES));
+        let text = r#"{"op":"replace","key":"a b","value_base64":"eA==","cas":"7","ttl_ms":1500,"prev":true,"dry_run":true,"request_id":"id"}"#;
+        assert_eq!(wire(write), text);
+        let value = || Value::json_text("1.50");
+        for (write, text) in [
+            (client.put("k", value()), r#"{"op":"upsert","key":"k","value":1.50,"request_id":"id"}"#),
+            (client.insert("k", value()), r#"{"op":"insert","key":"k","value":1.50,"request_id":"id"}"#),
+            (client.replace("k", value()), r#"{"op":"replace","key":"k","value":1.50,"request_id":"id"}"#),
+            (
+                client.patch("k", Value::json_text("{}")).cas("7"),
+                r#"{"op":"update","key":"k","patch":{},"cas":"7","request_id":"id"}"#,
+            ),
+            (client.remove("k").if_present(), r#"{"op":"remove","key":"k","request_id":"id"}"#),
+            (client.touch("k", Duration::ZERO), r#"{"op":"touch","key":"k","ttl_ms":0,"request_id":"id"}"#),
+        ] {
+            assert_eq!(wire(write), text);
+        }
+    }
+
+    #[test]
+    fn a_write_that_makes_no_sense_is_not_sent() {
+        let client = client();
+        for write in [
+            client.put("", Value::json_text("1")),
+            client.put("k", Value::json_text("1,\"cas\":\"7\"")),
+            client.patch("k", Value::bytes("x")),
+            client.cas("k", "seven", Value::json_text("1")),
+            client.remove("k").if_absent(),
+        ] {
+            assert!(matches!(write.into_call(), Err(Error::Invalid(_) | Error::Decode { .. })));
+        }
+    }
+
+    #[test]
+    fn what_operations_cannot_say_is_read_by_its_route() {
+        let client = client();
+        let target = |get: Get<'_>| get.call().expect("valid").target.to_string();
+        assert_eq!(target(client.get("a b")), "/v1/ops");
+        assert_eq!(target(client.get("a b").revision(7).local()), "/v1/kv/a%20b?revision=7&consistency=local");
+        assert_eq!(target(client.get("k").min_revision(9)), "/v1/kv/k?min_revision=9");
     }
 
     #[test]

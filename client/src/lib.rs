@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `update`, `cluster` (what can be called),
-//! `request` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! `request` and `op` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
@@ -39,6 +39,7 @@ mod endpoints;
 mod error;
 mod kv;
 mod list;
+mod op;
 mod request;
 mod retry;
 mod transport;

@@ -80,6 +80,10 @@ pub(crate) enum Intent {
     Once,
 }
 
+/// An operation longer than this goes on a connection of its own: on a shared one it would hold up the short ones behind
+/// it. Also bounds what one shared connection has to remember.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
 /// A call, ready to be attempted.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
@@ -90,6 +94,8 @@ pub(crate) struct Call {
     pub content_type: Option<HeaderValue>,
     pub condition: Option<(HeaderName, HeaderValue)>,
     pub body: Bytes,
+    /// Whether the body is an operation that may go as a line of an operation stream.
+    pub is_line: bool,
     /// Deadline of the whole call; the client's own where there is none.
     pub timeout: Option<Duration>,
     /// How long the server is asked to hold its answer back, on top of the deadline.
@@ -109,9 +115,28 @@ impl Call {
             content_type: None,
             condition: None,
             body: Bytes::new(),
+            is_line: false,
             timeout: None,
             hold: Duration::ZERO,
         })
+    }
+
+    /// A call of one operation, given as its JSON.
+    pub fn op(op: Bytes, intent: Intent, preference: Preference) -> Self {
+        // JSON has line breaks only between its parts, where the text given by the caller has them. They are kept.
+        let is_line = op.len() <= LINE_BYTES_MAX && !op.contains(&b'\n');
+        Self {
+            method: Method::POST,
+            target: PathAndQuery::from_static("/v1/ops"),
+            intent,
+            preference,
+            content_type: Some(HeaderValue::from_static("application/json")),
+            condition: None,
+            body: op,
+            is_line,
+            timeout: None,
+            hold: Duration::ZERO,
+        }
     }
 
     /// The id of a write.
@@ -143,13 +168,18 @@ pub(crate) fn push_query(target: &mut String, name: &str, value: impl fmt::Displ
     target.extend(utf8_percent_encode(&text, PATH));
 }
 
+/// A token is a decimal number, whatever it stands for.
+pub(crate) fn check_cas(cas: &str) -> Result<(), Error> {
+    if !cas.is_empty() && cas.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("a cas is a decimal number, not `{}`", cas.escape_default())))
+}
+
 /// A token as an entity tag.
 pub(crate) fn etag(cas: &str) -> Result<HeaderValue, Error> {
-    let digits = !cas.is_empty() && cas.bytes().all(|byte| byte.is_ascii_digit());
-    match HeaderValue::try_from(format!("\"{cas}\"")) {
-        Ok(value) if digits => Ok(value),
-        _ => Err(Error::Invalid(format!("a cas is a decimal number, not `{}`", cas.escape_default()))),
-    }
+    check_cas(cas)?;
+    Ok(HeaderValue::try_from(format!("\"{cas}\"")).expect("digits in quotes are a header value"))
 }
 
 #[cfg(test)]
@@ -176,6 +206,13 @@ mod tests {
         assert_eq!(key_path("orders/o42").expect("valid"), "/v1/kv/orders/o42");
         assert_eq!(key_path("a b?#%ä").expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
         assert!(key_path("").is_err());
+    }
+
+    #[test]
+    fn an_operation_is_a_line_unless_it_is_long_or_has_lines_of_its_own() {
+        let is_line = |op: String| Call::op(op.into(), Intent::Read, Preference::Any).is_line;
+        assert!(is_line("{}".into()) && is_line("x".repeat(LINE_BYTES_MAX)));
+        assert!(!is_line("{\n}".into()) && !is_line("x".repeat(LINE_BYTES_MAX + 1)));
     }
 
     #[test]

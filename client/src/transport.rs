@@ -3,17 +3,20 @@
 //! Owns the connections. Makes exactly one attempt, and says of a failed one whether the request went out. Never retries,
 //! but for a kept connection that turns out closed before anything was sent on it.
 //!
-//! HTTP/1.1 with one connection for each request in flight is the default because it is the cheapest: against a minimal
-//! server 9 µs of client CPU a request (HTTP/2 over 4 connections: 13 µs, over one: 18 µs; see `http1` for why).
+//! Operations share streams (`stream`): an exchange of its own for each costs more than the operation. Everything else, and
+//! what is too long for a stream, has an HTTP/1.1 connection to itself for as long as it takes (`http1`).
 
 mod http1;
-mod http2;
+mod stream;
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST};
-use http::uri::{Authority, Scheme};
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -36,14 +39,14 @@ const GRACE_MAX: Duration = Duration::from_millis(250);
 /// Largest answer taken: many times the largest page of a listing. Protects the memory of the caller.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The HTTP version spoken to the nodes.
+/// How operations go to the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// One kept connection for each request in flight. Least CPU.
+    /// As lines of a stream that all operations to a node share. Least CPU, fewest sockets.
     #[default]
+    Stream,
+    /// Each as an HTTP/1.1 exchange of its own, on a kept connection. Least to set up for a single operation.
     Http1,
-    /// Four connections to each node, shared by all requests. Fewest sockets.
-    Http2,
 }
 
 /// A complete answer.
@@ -74,10 +77,9 @@ pub(crate) struct Transport {
 struct Line {
     /// `host:port`
     address: String,
-    authority: Authority,
     host: HeaderValue,
     http1: http1::Pool,
-    http2: http2::Pool,
+    stream: stream::Shared,
 }
 
 impl Transport {
@@ -100,17 +102,27 @@ impl Transport {
     /// One attempt at one node, over within `budget`.
     pub async fn send(&self, node: usize, call: &Call, budget: Duration) -> Result<Answer, Failure> {
         let line = &self.lines[node];
-        let outcome = match self.protocol {
-            Protocol::Http1 => tokio::time::timeout(budget, http1::send(line, call, budget)).await,
-            Protocol::Http2 => tokio::time::timeout(budget, http2::send(line, call, budget)).await,
-        };
-        let kind = match outcome {
+        let kind = match tokio::time::timeout(budget, self.attempt(line, call, budget)).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(Broken::Before(kind))) => kind,
             Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
-            Err(_) => FailureKind::TimedOut(budget),
+            Err(_) => {
+                line.stream.leave_silent();
+                FailureKind::TimedOut(budget)
+            }
         };
         Err(Failure { address: line.address.clone(), kind })
+    }
+
+    async fn attempt(&self, line: &Line, call: &Call, budget: Duration) -> Result<Answer, Broken> {
+        if self.protocol == Protocol::Stream
+            && call.is_line
+            && let Some(outcome) = stream::send(line, call, told(budget)).await
+        {
+            return outcome;
+        }
+        // In a box, since it is large and would make every operation's future as large.
+        Box::pin(http1::send(line, call, budget)).await
     }
 }
 
@@ -122,7 +134,7 @@ impl Line {
             return Err(bad("expected host:port"));
         }
         let host = HeaderValue::from_str(address).map_err(|_| bad("the host is not ASCII"))?;
-        Ok(Self { address: address.into(), authority, host, http1: Default::default(), http2: Default::default() })
+        Ok(Self { address: address.into(), host, http1: Default::default(), stream: Default::default() })
     }
 
     async fn connect(&self) -> Result<TokioIo<TcpStream>, Broken> {
@@ -135,19 +147,15 @@ impl Line {
         Ok(TokioIo::new(stream))
     }
 
-    /// The request as it goes out. HTTP/1.1 wants the path alone, HTTP/2 the whole URL.
-    fn request(&self, call: &Call, budget: Duration, protocol: Protocol) -> Request<Full<Bytes>> {
+    /// The request as it goes out over HTTP/1.1.
+    fn request(&self, call: &Call, budget: Duration) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(call.body.clone()));
         *request.method_mut() = call.method.clone();
-        *request.uri_mut() = self.uri(call, protocol);
+        *request.uri_mut() = Uri::from(call.target.clone());
         let headers = request.headers_mut();
         headers.reserve(6);
-        if protocol == Protocol::Http1 {
-            headers.insert(HOST, self.host.clone());
-        }
-        let told = budget - GRACE_MAX.min(budget / 10);
-        let millis = u64::try_from(told.as_millis()).unwrap_or(u64::MAX).max(1);
-        headers.insert(REQUEST_TIMEOUT, HeaderValue::from(millis));
+        headers.insert(HOST, self.host.clone());
+        headers.insert(REQUEST_TIMEOUT, HeaderValue::from(told(budget)));
         if let Some(id) = call.request_id() {
             headers.insert(IDEMPOTENCY_KEY, id.header());
         }
@@ -159,16 +167,41 @@ impl Line {
         }
         request
     }
+}
 
-    fn uri(&self, call: &Call, protocol: Protocol) -> Uri {
-        let mut parts = http::uri::Parts::default();
-        parts.path_and_query = Some(call.target.clone());
-        if protocol == Protocol::Http2 {
-            parts.scheme = Some(Scheme::HTTP);
-            parts.authority = Some(self.authority.clone());
+/// Milliseconds that the node is told it has.
+fn told(budget: Duration) -> u64 {
+    let told = budget - GRACE_MAX.min(budget / 10);
+    u64::try_from(told.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+/// Moves a connection along until the exchange on it is over. `None`: it ended first.
+async fn alongside<T>(
+    mut connection: Pin<&mut (impl Future + ?Sized)>,
+    exchange: impl Future<Output = T>,
+) -> Option<T> {
+    let mut exchange = pin!(exchange);
+    let mut ended = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(outcome) = exchange.as_mut().poll(cx) {
+            return Poll::Ready(Some(outcome));
         }
-        Uri::from_parts(parts).expect("a path alone, or with scheme and authority, is a URI")
-    }
+        if ended {
+            return Poll::Ready(None);
+        }
+        // Errors of the connection also reach the exchange, which knows what they mean for the request.
+        ended = connection.as_mut().poll(cx).is_ready();
+        match exchange.as_mut().poll(cx) {
+            Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            Poll::Pending => {
+                if ended {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// Reads an answer to its end.
@@ -185,6 +218,10 @@ async fn receive(response: Response<Incoming>) -> Result<Answer, Broken> {
 fn glance(headers: &HeaderMap) -> Glance {
     let number = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()?.parse().ok());
     Glance { term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
+}
+
+fn not_sent(error: &hyper::Error) -> Broken {
+    Broken::Before(FailureKind::NotSent(chain(error)))
 }
 
 /// The reasons of an error, outermost first.

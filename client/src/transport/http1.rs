@@ -5,9 +5,7 @@
 //! read by the wrong call.
 
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -17,8 +15,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
-use super::{Answer, Broken, Line, Protocol, chain, is_stale, receive};
-use crate::error::FailureKind;
+use super::{Answer, Broken, Line, alongside, chain, is_stale, not_sent, receive};
 use crate::request::Call;
 
 /// Connections kept to one node; further ones are closed after use.
@@ -78,7 +75,7 @@ pub(super) async fn send(line: &Line, call: &Call, budget: Duration) -> Result<A
         }
     }
     let stream = line.connect().await?;
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| before(&error))?;
+    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
     let mut connection = Box::pin(connection);
     let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget).await;
     keep(line, sender, connection, outcome)
@@ -101,41 +98,21 @@ fn keep(
 async fn exchange(
     line: &Line,
     sender: &mut SendRequest<Full<Bytes>>,
-    mut connection: Pin<&mut Connection>,
+    connection: Pin<&mut Connection>,
     call: &Call,
     budget: Duration,
 ) -> Result<Answer, Broken> {
-    let mut exchange = pin!(async {
-        sender.ready().await.map_err(|error| before(&error))?;
-        let request = line.request(call, budget, Protocol::Http1);
-        match sender.try_send_request(request).await {
+    let exchange = async {
+        sender.ready().await.map_err(|error| not_sent(&error))?;
+        match sender.try_send_request(line.request(call, budget)).await {
             Ok(response) => receive(response).await,
             // The request comes back only if not a byte of it was written.
-            Err(error) if error.message().is_some() => Err(before(error.error())),
+            Err(error) if error.message().is_some() => Err(not_sent(error.error())),
             Err(error) => Err(Broken::After(chain(error.error()))),
         }
-    });
-    let mut ended = false;
-    poll_fn(|cx| {
-        if let Poll::Ready(outcome) = exchange.as_mut().poll(cx) {
-            return Poll::Ready(outcome);
-        }
-        if ended {
-            return Poll::Ready(Err(Broken::After("it ended without an answer".into())));
-        }
-        // Errors of the connection also reach the exchange, which knows what they mean for the request.
-        ended = connection.as_mut().poll(cx).is_ready();
-        match exchange.as_mut().poll(cx) {
-            Poll::Pending if ended => {
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            other => other,
-        }
-    })
-    .await
-}
-
-fn before(error: &hyper::Error) -> Broken {
-    Broken::Before(FailureKind::NotSent(chain(error)))
+    };
+    match alongside(connection, exchange).await {
+        Some(outcome) => outcome,
+        None => Err(Broken::After("it ended without an answer".into())),
+    }
 }

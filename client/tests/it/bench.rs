@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate_client::api::OpKind;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
@@ -38,8 +39,10 @@ async fn it_measures_each_kind_and_tells_programs() {
         assert!(kind["p50"].as_u64() > Some(0) && kind["p50"].as_u64() <= kind["max"].as_u64(), "{report}");
     }
     assert_eq!((&report["seed"], report["errors"].as_object().map(serde_json::Map::len)), (&7.into(), Some(0)));
-    let values: Vec<_> = fake.seen().into_iter().filter(|seen| seen.body.starts_with('"')).collect();
-    assert!(values.iter().all(|seen| seen.body.len() == 256), "values are as long as asked for");
+    assert_eq!(report["protocol"], "stream");
+    let puts = fake.seen().into_iter().filter_map(|seen| seen.op.filter(|op| op.op == OpKind::Upsert));
+    let values: Vec<_> = puts.filter_map(|op| op.value).collect();
+    assert!(!values.is_empty() && values.iter().all(|value| value.0.get().len() == 256), "as long as asked for");
 }
 
 #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_client::api::{Applied, ErrorCode, OpKind, Problem};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -32,9 +32,10 @@ async fn values_are_written_and_read() {
     let fake = Fake::start().await;
     let put = run(&fake.address, &["put", "k", r#"{"n": 1}"#, "--ttl", "1m30s", "--if-cas", "7"]).await;
     assert_eq!((put.code, put.out.as_str()), (0, "written: k  cas 8, version 2, revision 8\n"), "{}", put.err);
-    let seen = &fake.seen()[0];
-    assert_eq!((seen.target.as_str(), seen.body.as_str()), ("/v1/kv/k?ttl_ms=90000", r#"{"n": 1}"#));
-    assert_eq!(seen.if_match.as_deref(), Some("\"7\""));
+    let op = fake.seen()[0].op.clone().expect("an operation");
+    assert_eq!((op.op, op.ttl_ms, op.cas.as_deref()), (OpKind::Replace, Some(90_000), Some("7")));
+    assert_eq!(op.value.expect("is there").0.get(), r#"{"n": 1}"#);
+    assert_eq!(fake.streams(), 0, "a single operation goes by itself");
     let get = run(&fake.address, &["get", "k"]).await;
     assert!(get.out.starts_with("{\"n\":1}\n  cas 7, version 2"), "{}", get.out);
     let raw = run(&fake.address, &["get", "k", "--raw"]).await;

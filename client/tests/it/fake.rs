@@ -1,24 +1,29 @@
 //! A node that does as told: answers from a script, remembers what it was asked.
 //!
-//! Owns nothing of Quorate's behaviour: a request that no script speaks of gets a plausible success.
+//! Owns nothing of Quorate's behaviour: a request that no script speaks of gets a plausible success. An operation is the same
+//! to it whether it came by itself or as the line of a stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
 use quorate_client::Client;
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_client::api::{AnswerLine, Applied, ErrorCode, JsonText, Op, OpKind, OpLine, Problem, STREAM_CONTENT_TYPE};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
+
+type Answer = Response<UnsyncBoxBody<Bytes, &'static str>>;
 
 /// What to do with a request.
 #[derive(Debug, Clone)]
@@ -29,6 +34,8 @@ pub enum Act {
     Reset,
     /// Wait before doing as usual.
     Slow(Duration),
+    /// End the stream without an answer, as a node that stops might.
+    End,
 }
 
 impl Act {
@@ -52,9 +59,23 @@ pub struct Seen {
     pub method: Method,
     pub target: String,
     pub id: Option<String>,
-    pub if_match: Option<String>,
     pub timeout_ms: u64,
     pub body: String,
+    pub op: Option<Op>,
+}
+
+impl Seen {
+    /// The condition of an operation.
+    pub fn cas(&self) -> Option<&str> {
+        self.op.as_ref()?.cas.as_deref()
+    }
+}
+
+/// What a line of a stream leads to.
+enum Outcome {
+    Line(Bytes),
+    Reset,
+    End,
 }
 
 #[derive(Debug)]
@@ -63,6 +84,10 @@ struct Inner {
     glance: Mutex<(u64, Option<u64>)>,
     script: Mutex<VecDeque<Act>>,
     seen: Mutex<Vec<Seen>>,
+    /// The answer to a stream as a whole, where it is refused.
+    refusal: Mutex<Option<(u16, String)>>,
+    /// Streams asked for, refused ones too.
+    streams: Mutex<usize>,
     hang_up: broadcast::Sender<()>,
 }
 
@@ -89,6 +114,8 @@ impl Fake {
             glance: Mutex::new((1, None)),
             script: Mutex::default(),
             seen: Mutex::default(),
+            refusal: Mutex::default(),
+            streams: Mutex::default(),
             hang_up: broadcast::Sender::new(1),
         });
         let fake = Self { address, inner };
@@ -106,6 +133,16 @@ impl Fake {
     /// What to do with the next requests, status requests excepted.
     pub fn script(&self, acts: impl IntoIterator<Item = Act>) {
         self.inner.script.lock().extend(acts);
+    }
+
+    /// Answers streams like this from now on, `None`: takes them.
+    pub fn refuse_streams(&self, refusal: Option<(u16, String)>) {
+        *self.inner.refusal.lock() = refusal;
+    }
+
+    /// How many streams were asked for.
+    pub fn streams(&self) -> usize {
+        *self.inner.streams.lock()
     }
 
     /// What to say of the leader from now on.
@@ -144,42 +181,115 @@ impl Fake {
         }
     }
 
-    async fn handle(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, &'static str> {
+    async fn handle(self, request: Request<Incoming>) -> Result<Answer, &'static str> {
         if request.uri().path() == "/v1/cluster/status" {
             return Ok(self.answer(200, self.status().to_string()));
         }
+        if request.headers().get("content-type").is_some_and(|kind| kind == STREAM_CONTENT_TYPE) {
+            *self.inner.streams.lock() += 1;
+            let refusal = self.inner.refusal.lock().clone();
+            return Ok(match refusal {
+                Some((status, body)) => self.answer(status, body),
+                None => self.stream(request.into_body()),
+            });
+        }
         let seen = self.note(request).await;
+        match self.act(&seen).await {
+            Ok((status, body)) => Ok(self.answer(status, body)),
+            Err(_) => Err("as the script says"),
+        }
+    }
+
+    /// Follows the script: status and body.
+    async fn act(&self, seen: &Seen) -> Result<(u16, String), Outcome> {
         let act = self.inner.script.lock().pop_front();
         match act {
-            Some(Act::Answer(status, body)) => return Ok(self.answer(status, body)),
-            Some(Act::Reset) => return Err("as the script says"),
+            Some(Act::Answer(status, body)) => return Ok((status, body)),
+            Some(Act::Reset) => return Err(Outcome::Reset),
+            Some(Act::End) => return Err(Outcome::End),
             Some(Act::Slow(pause)) => tokio::time::sleep(pause).await,
             None => {}
         }
-        Ok(self.answer(200, usual(&seen).to_string()))
+        Ok((200, usual(seen).to_string()))
+    }
+
+    /// Takes a stream: the answer begins at once.
+    fn stream(self, body: Incoming) -> Answer {
+        let (outcomes, mut received) = mpsc::unbounded_channel();
+        let mut answer = self.answer(200, String::new());
+        answer.headers_mut().insert("content-type", STREAM_CONTENT_TYPE.parse().expect("a header value"));
+        tokio::spawn(self.read_lines(body, outcomes));
+        let frames = futures::stream::poll_fn(move |cx| {
+            received.poll_recv(cx).map(|outcome| match outcome {
+                Some(Outcome::Line(line)) => Some(Ok(Frame::data(line))),
+                Some(Outcome::Reset) => Some(Err("as the script says")),
+                Some(Outcome::End) | None => None,
+            })
+        });
+        answer.map(|_| StreamBody::new(frames).boxed_unsync())
+    }
+
+    async fn read_lines(self, mut body: Incoming, outcomes: mpsc::UnboundedSender<Outcome>) {
+        let mut text = BytesMut::new();
+        while let Some(Ok(frame)) = body.frame().await {
+            text.extend_from_slice(frame.data_ref().expect("no trailers"));
+            while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                let line: OpLine = serde_json::from_slice(&text.split_to(end + 1)).expect("a line of the API");
+                // In the order in which they came, before anything is awaited.
+                let (fake, outcomes, seen) = (self.clone(), outcomes.clone(), self.note_line(&line));
+                tokio::spawn(async move {
+                    let outcome = match fake.act(&seen).await {
+                        Ok((status, body)) => fake.answer_line(line.n, status, body),
+                        Err(outcome) => outcome,
+                    };
+                    // The stream may be over.
+                    let _ = outcomes.send(outcome);
+                });
+            }
+        }
+    }
+
+    fn answer_line(&self, n: u64, status: u16, body: String) -> Outcome {
+        let (term, leader) = *self.inner.glance.lock();
+        // What is no JSON stands there as a string.
+        let answer = serde_json::from_str(&body).unwrap_or(Value::String(body));
+        let answer = JsonText(to_raw_value(&answer).expect("has JSON"));
+        let line = AnswerLine { n: Some(n), status, term, leader, answer };
+        Outcome::Line((serde_json::to_string(&line).expect("has JSON") + "\n").into())
+    }
+
+    fn note_line(&self, line: &OpLine) -> Seen {
+        let body = serde_json::to_string(&line.op).expect("has JSON");
+        let (method, target, id) = (Method::POST, "/v1/ops".to_owned(), line.op.request_id.clone());
+        let timeout_ms = line.timeout_ms.expect("always sent");
+        self.remember(Seen { method, target, id, timeout_ms, body, op: Some(line.op.clone()) })
     }
 
     async fn note(&self, request: Request<Incoming>) -> Seen {
         let header = |name| request.headers().get(name).map(|value| value.to_str().expect("ASCII").to_owned());
-        let (id, if_match) = (header("idempotency-key"), header("if-match"));
+        let id = header("idempotency-key");
         let timeout_ms = header("request-timeout").expect("always sent").parse().expect("a number");
         let method = request.method().clone();
         let target = request.uri().path_and_query().expect("has a path").to_string();
         let body = request.into_body().collect().await.expect("a whole body").to_bytes();
         let body = String::from_utf8_lossy(&body).into_owned();
-        let seen = Seen { method, target, id, if_match, timeout_ms, body };
+        let op = (target == "/v1/ops").then(|| serde_json::from_str(&body).expect("an operation of the API"));
+        self.remember(Seen { method, target, id, timeout_ms, body, op })
+    }
+
+    fn remember(&self, seen: Seen) -> Seen {
         self.inner.seen.lock().push(seen.clone());
         seen
     }
 
-    fn answer(&self, status: u16, body: String) -> Response<Full<Bytes>> {
+    fn answer(&self, status: u16, body: String) -> Answer {
         let (term, leader) = *self.inner.glance.lock();
         let leader = leader.map_or("none".to_owned(), |id| id.to_string());
         Response::builder()
             .status(StatusCode::from_u16(status).expect("a status"))
             .header("quorate-term", term)
             .header("quorate-leader", leader)
-            .body(Full::from(body))
+            .body(Full::from(body).map_err(|never| match never {}).boxed_unsync())
             .expect("a response")
     }
 
@@ -196,10 +306,13 @@ impl Fake {
 
 /// What a healthy node might say.
 fn usual(seen: &Seen) -> Value {
-    match (&seen.method, seen.target.starts_with("/v1/kv?")) {
-        (&Method::GET, false) => entry("k", &json!({"n": 1}), "7"),
-        (&Method::GET, true) => json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": 7, "index": 9}),
-        _ => json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "create_revision": 7, "version": 2}),
+    let reads = seen.method == Method::GET || seen.op.as_ref().is_some_and(|op| op.op == OpKind::Get);
+    if seen.target.starts_with("/v1/kv?") {
+        json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": 7, "index": 9})
+    } else if reads {
+        entry("k", &json!({"n": 1}), "7")
+    } else {
+        json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "create_revision": 7, "version": 2})
     }
 }
 

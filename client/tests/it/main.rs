@@ -5,4 +5,5 @@ mod calls;
 mod commands;
 mod fake;
 mod leaders;
+mod streams;
 mod updates;

@@ -1,6 +1,6 @@
 //! The optimistic update loop.
 
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_client::api::{Applied, ErrorCode, OpKind, Problem};
 use quorate_client::{Error, Updated};
 use serde_json::json;
 
@@ -28,8 +28,8 @@ async fn a_lost_race_is_run_again_on_the_entry_that_the_refusal_brought() {
     let Updated::Written { value, tries, .. } = updated else { panic!("{updated:?}") };
     assert_eq!((value, tries), (json!({"n": 7}), 3));
     let writes = &fake.seen()[1..];
-    let matches: Vec<_> = writes.iter().map(|seen| seen.if_match.as_deref().expect("always on a cas")).collect();
-    assert_eq!(matches, ["\"7\"", "\"9\"", "\"10\""]);
+    let matches: Vec<_> = writes.iter().map(|seen| seen.cas().expect("always on a cas")).collect();
+    assert_eq!(matches, ["7", "9", "10"]);
     assert_ne!(writes[0].id, writes[1].id, "another body is another request");
 }
 
@@ -40,7 +40,7 @@ async fn an_entry_that_is_not_there_is_created_and_a_rival_creation_is_seen() {
     fake.script([missing, lost(ErrorCode::AlreadyExists, Some((3, "4")))]);
     let updated = client.update("k", bump).await.expect("the second try wins");
     assert_eq!(updated.written(), Some(json!({"n": 4})));
-    assert_eq!(fake.seen()[1].if_match, None);
+    assert_eq!(fake.seen()[1].op.as_ref().expect("an operation").op, OpKind::Insert);
 }
 
 #[tokio::test]

@@ -73,11 +73,11 @@ pub struct Args {
     /// Where linearizable reads go.
     #[arg(long, value_enum, default_value_t = ReadsTo::Spread)]
     reads: ReadsTo,
-    /// HTTP version: 1 with a connection for each client, or 2 with four connections to each node.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
-    http: u8,
-    /// Threads of the load generator.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// How operations travel.
+    #[arg(long, value_enum, default_value_t = Way::Stream)]
+    protocol: Way,
+    /// Threads of the load generator. One is enough for what a few processors can serve; more of them wake each other.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
 }
 
@@ -87,6 +87,25 @@ enum ReadsTo {
     Spread,
     /// To the leader.
     Leader,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Way {
+    /// As lines of a stream to each node that all clients share.
+    Stream,
+    /// Each as an HTTP/1.1 exchange; as many connections as there are operations under way.
+    Http1,
+}
+
+impl Way {
+    /// For people.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stream => "streams",
+            Self::Http1 => "HTTP/1.1",
+        }
+    }
 }
 
 impl Args {
@@ -135,7 +154,10 @@ fn client(context: &Context, args: &Args) -> Result<Client, Failed> {
         ReadsTo::Spread => Reads::Spread,
         ReadsTo::Leader => Reads::Leader,
     };
-    let protocol = if args.http == 2 { Protocol::Http2 } else { Protocol::Http1 };
+    let protocol = match args.protocol {
+        Way::Stream => Protocol::Stream,
+        Way::Http1 => Protocol::Http1,
+    };
     let shared = &context.shared;
     let builder = Client::builder().endpoints(&shared.endpoints).timeout(shared.timeout);
     Ok(builder.reads(reads).protocol(protocol).build()?)

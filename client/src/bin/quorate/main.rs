@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use quorate_client::{Client, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, RequestId};
+use quorate_client::{Client, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, Protocol, RequestId};
 
 use fail::Failed;
 use output::Form;
@@ -104,7 +104,9 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failed> {
     let Cli { shared, command } = cli;
-    let client = Client::builder().endpoints(&shared.endpoints).timeout(shared.timeout).build()?;
+    // One operation, one connection: a stream would take a round trip more to set up.
+    let builder = Client::builder().endpoints(&shared.endpoints).timeout(shared.timeout);
+    let client = builder.protocol(Protocol::Http1).build()?;
     let context = Context { client, shared };
     let runtime = match &command {
         Command::Bench(args) => {

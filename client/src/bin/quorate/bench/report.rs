@@ -8,13 +8,14 @@ use serde::Serialize;
 
 use super::mix::Kind;
 use super::tally::Tally;
-use super::{Args, Span};
+use super::{Args, Span, Way};
 
 /// Everything measured. Its JSON is what scripts read: times in microseconds unless the name says otherwise.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub seed: u64,
     pub clients: u32,
+    pub(super) protocol: Way,
     pub mix: String,
     pub value_size: u32,
     pub keys: u64,
@@ -75,6 +76,7 @@ impl Report {
         Self {
             seed,
             clients: args.clients,
+            protocol: args.protocol,
             mix: args.mix.to_string(),
             value_size: args.value_size,
             keys: args.keys,
@@ -91,8 +93,14 @@ impl Report {
     /// For people.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} clients, {} over {} keys, {}-byte values, {:.1} s: {:.0} operations/s",
-            self.clients, self.mix, self.keys, self.value_size, self.seconds, self.ops_per_s
+            "{} clients over {}, {} of {} keys, {}-byte values, {:.1} s: {:.0} operations/s",
+            self.clients,
+            self.protocol.name(),
+            self.mix,
+            self.keys,
+            self.value_size,
+            self.seconds,
+            self.ops_per_s
         )];
         if !self.kinds.is_empty() {
             let heading = ["", "ops/s", "p50", "p90", "p99", "p99.9", "max"];
