@@ -335,7 +335,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
 
 /// The newest segment that holds anything.
 fn newest(dir: &Path) -> PathBuf {
-    let used = segments(dir).into_iter().filter(|path| !groups(path).is_empty()).next_back();
+    let used = segments(dir).into_iter().rfind(|path| !groups(path).is_empty());
     used.unwrap_or_else(|| segments(dir).pop().unwrap())
 }
 

@@ -21,6 +21,9 @@ use super::segment::{FIRST_GROUP, Segment};
 /// Bytes looked at at once in search of what stands behind the end.
 const SEARCH_BYTES: u64 = 1024 * 1024;
 
+/// Compared with as a whole: byte by byte, a build without optimisation would take a second for what follows the end.
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
+
 /// A stretch of a segment.
 #[derive(Debug, Clone)]
 struct Stretch {
@@ -213,7 +216,7 @@ fn search(segment: &Arc<Segment>, start: u64, sequence: u64, stamp: Stamp) -> Re
     while at < segment.capacity() {
         let bytes = on(segment, || segment.read(at, (segment.capacity() - at).min(SEARCH_BYTES) as usize))?;
         for (block, offset) in bytes.chunks(BLOCK).zip((at..).step_by(BLOCK)) {
-            if block.iter().all(|byte| *byte == 0) {
+            if *block == ZEROS[..block.len()] {
                 continue;
             }
             if let Some(found) = whole_group(segment, offset, stamp)?.filter(|found| *found >= sequence) {
