@@ -1,4 +1,4 @@
-//! Quorate's storage: a deterministic state machine, the RocksDB databases under it, and the openraft adapters
+//! Quorate's storage: a deterministic state machine, the log and the database under it, and the openraft adapters
 //! around it. `ARCHITECTURE.md` at the root of the repository has the whole picture.
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.

@@ -88,6 +88,7 @@ pub(super) fn run(shared: &Arc<Shared>) {
         report(shared, reclaim(shared));
     }
     report(shared, shared.mark.write_twice());
+    report(shared, reclaim(shared));
 }
 
 fn report(shared: &Shared, result: io::Result<()>) {

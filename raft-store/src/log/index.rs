@@ -169,12 +169,11 @@ impl Segments {
         self.held.get(usize::try_from(number.checked_sub(first)?).ok()?).map(|held| &held.segment)
     }
 
-    /// The oldest segment, if it is not the last one and holds no entry at or above `end`.
+    /// The oldest segment, if it is not the last one and holds no entry at or above `end`. None where nothing was purged:
+    /// such a log starts with the first of all segments.
     pub fn removable(&self, end: u64) -> Option<Arc<Segment>> {
-        self.held
-            .front()
-            .filter(|oldest| self.held.len() > 1 && oldest.end <= end)
-            .map(|held| Arc::clone(&held.segment))
+        let oldest = self.held.front().filter(|oldest| oldest.end <= end)?;
+        (end > 0 && self.held.len() > 1).then(|| Arc::clone(&oldest.segment))
     }
 
     /// Forgets the oldest segment.
