@@ -24,8 +24,18 @@ use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Applied, Fault, Vars, View, Write};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
-/// One memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
-const WRITE_BUFFER_BYTES: usize = 32 << 20;
+/// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
+const WRITE_BUFFER_BYTES_MIN: usize = 24 << 20;
+
+/// By so much the memtables of one node and the next differ, for [`WRITE_BUFFER_STEPS`] nodes. All nodes write the same
+/// rows, so with equal memtables they would all flush in the same moment, and where they share cores or a disk every
+/// write would wait for that.
+const WRITE_BUFFER_STEP_BYTES: usize = 4 << 20;
+const WRITE_BUFFER_STEPS: u64 = 4;
+
+/// The largest memtable.
+const WRITE_BUFFER_BYTES_MAX: usize =
+    WRITE_BUFFER_BYTES_MIN + (WRITE_BUFFER_STEPS as usize - 1) * WRITE_BUFFER_STEP_BYTES;
 
 /// Share of a memtable for its Bloom filter: 20 bits for a row of 128 bytes. It is for keys that are new; a larger one
 /// would not stay in the processor's cache, and every row written touches it.
@@ -53,6 +63,8 @@ pub(crate) struct Db {
     pub(crate) dir: PathBuf,
     cache: Cache,
     write_options: WriteOptions,
+    /// Whose memtable size it has.
+    pub(crate) node_id: u64,
     /// Checksums of table files, which never change, by name and length.
     pub(crate) checksums: Mutex<BTreeMap<(String, u64), u64>>,
     /// Copies of rows, as of the last write.
@@ -71,16 +83,18 @@ impl Db {
         Ok(())
     }
 
-    /// Opens a database that exists.
-    pub(crate) fn open(dir: &Path) -> Result<Self, StateFault> {
+    /// Opens a database that exists, on this node.
+    pub(crate) fn open(dir: &Path, node_id: u64) -> Result<Self, StateFault> {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
-        let rocks = DB::open(&options(&cache)?, dir)?;
+        let mut options = options(&cache)?;
+        options.set_write_buffer_size(write_buffer_bytes(node_id));
+        let rocks = DB::open(&options, dir)?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
         let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
         let (checksums, recent) = (Mutex::default(), RecentEntries::new());
-        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, checksums, recent, fresh })
+        Ok(Self { rocks, dir: dir.to_path_buf(), cache, write_options, node_id, checksums, recent, fresh })
     }
 
     /// The applied row of a database that nobody has open, without changing it.
@@ -272,12 +286,17 @@ fn is_on_worker_of_many() -> bool {
         .is_ok_and(|handle| handle.runtime_flavor() == tokio::runtime::RuntimeFlavor::MultiThread)
 }
 
+/// Of the memtables of one node.
+fn write_buffer_bytes(node_id: u64) -> usize {
+    WRITE_BUFFER_BYTES_MIN + (node_id % WRITE_BUFFER_STEPS) as usize * WRITE_BUFFER_STEP_BYTES
+}
+
 /// RocksDB for small rows, many point reads that find nothing (request ids, new keys), one writer.
 fn options(cache: &Cache) -> Result<Options, StateFault> {
     let mut options = Options::default().get_options_from_string(INSERT_HINTS)?;
     // One column family needs no atomic flush; should a second ever be added, forgetting this would corrupt.
     options.set_atomic_flush(true);
-    options.set_write_buffer_size(WRITE_BUFFER_BYTES);
+    options.set_write_buffer_size(WRITE_BUFFER_BYTES_MAX);
     options.set_max_write_buffer_number(WRITE_BUFFERS_MAX);
     options.set_memtable_prefix_bloom_ratio(MEMTABLE_BLOOM_RATIO);
     options.set_memtable_whole_key_filtering(true);
@@ -297,7 +316,7 @@ fn options(cache: &Cache) -> Result<Options, StateFault> {
     options.set_level_zero_file_num_compaction_trigger(UNMERGED_FILES);
     options.set_level_zero_slowdown_writes_trigger(3 * UNMERGED_FILES);
     options.set_level_zero_stop_writes_trigger(5 * UNMERGED_FILES);
-    options.set_max_bytes_for_level_base(WRITE_BUFFER_BYTES as u64 * UNMERGED_FILES as u64);
+    options.set_max_bytes_for_level_base(WRITE_BUFFER_BYTES_MAX as u64 * UNMERGED_FILES as u64);
     options.set_max_background_jobs(2);
     options.set_bytes_per_sync(1 << 20);
     options.set_max_open_files(OPEN_FILES_MAX);

@@ -36,7 +36,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     let dir = shared.home.next_db(&old.dir);
     files::remove_tree(&dir)?;
     link_files(snapshot, &dir)?;
-    let fresh = Db::open(&dir)?;
+    let fresh = Db::open(&dir, old.node_id)?;
     let applied = fresh.applied()?;
     if (applied.log_id, &applied.membership) != (meta.last_log_id, &meta.last_membership) {
         return Err(StateFault(format!(

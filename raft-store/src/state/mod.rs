@@ -53,7 +53,7 @@ impl StateStore {
         let home = home::Home(data_dir.join("state"));
         let live = home.prepare()?;
         let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.0 };
-        let db = db::Db::open(&live).map_err(damaged)?;
+        let db = db::Db::open(&live, options.node_id).map_err(damaged)?;
         db.verify(options.verify_bytes_max).map_err(damaged)?;
         let snapshots = home.snapshots();
         let snapshot = snapshot::load_newest(&snapshots)
