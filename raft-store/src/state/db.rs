@@ -25,7 +25,7 @@ use crate::machine::{Applied, Fault, Vars, View, Write};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
 /// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
-const WRITE_BUFFER_BYTES_MIN: usize = 16 << 20;
+const WRITE_BUFFER_BYTES_MIN: usize = 24 << 20;
 
 /// By so much the memtables of one node and the next differ, for [`WRITE_BUFFER_STEPS`] nodes. All nodes write the same
 /// rows, so with equal memtables they would all flush in the same moment, and where they share cores or a disk every
