@@ -135,8 +135,8 @@ pub struct GroupBuilder {
     room: usize,
 }
 
-/// Memory that the builder keeps for the next group, where one was larger.
-const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Memory that is kept for the next group, where one was larger.
+pub const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl GroupBuilder {
     /// Starts a group of exactly so many records.

@@ -54,6 +54,7 @@ use crate::raft::wire::LogIdRecord;
 use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
 
 pub mod chores;
+mod direct;
 mod group;
 mod index;
 pub mod mark;

@@ -15,6 +15,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::direct::{self, Blocks};
 use super::group::BLOCK;
 use crate::durable;
 use crate::identity::Identity;
@@ -33,8 +34,8 @@ const HEADER_BYTES: usize = 64;
 /// Name of a segment that is not whole yet.
 const UNFINISHED: &str = "segment.unfinished";
 
-/// What is written and synced at once while a segment is made: so much stands before a group that wants to be synced
-/// at the same time.
+/// What is written at once while a segment is made: so much stands before a group that wants to be written at the same
+/// time.
 const FILL_BYTES: usize = 1024 * 1024;
 
 /// Why a file is not a segment of this log.
@@ -57,7 +58,10 @@ pub struct Segment {
     number: u64,
     capacity: u64,
     path: PathBuf,
+    /// For reading.
     file: File,
+    /// For writing.
+    direct: File,
 }
 
 /// The file name of a segment.
@@ -80,30 +84,31 @@ pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
 }
 
 impl Segment {
-    /// Makes a segment, durable when it returns. Replaces an unused one of the same number.
+    /// Makes a segment of so many bytes, whole blocks, durable when it returns. Replaces an unused one of the same number.
     pub fn make(dir: &Path, number: u64, capacity: u64, identity: &Identity) -> io::Result<Segment> {
+        assert_eq!(capacity % BLOCK as u64, 0, "a segment of {capacity} bytes");
         let (unfinished, path) = (dir.join(UNFINISHED), dir.join(name(number)));
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-        let zeros = vec![0; FILL_BYTES];
+        let direct = direct::open(&unfinished)?;
+        let zeros = Blocks::zeros(FILL_BYTES);
         let mut offset = 0;
         while offset < capacity {
             let bytes = (capacity - offset).min(FILL_BYTES as u64);
-            file.write_all_at(&zeros[..bytes as usize], offset)?;
-            file.sync_data()?;
+            direct.write_all_at(&zeros.as_slice()[..bytes as usize], offset)?;
             offset += bytes;
         }
-        file.write_all_at(&header(number, capacity, identity), 0)?;
+        direct.write_all_at(Blocks::copy_of(&header(number, capacity, identity)).as_slice(), 0)?;
         file.sync_all()?;
         fs::rename(&unfinished, &path)?;
         durable::sync_dir(dir)?;
-        Ok(Segment { number, capacity, path, file })
+        Ok(Segment { number, capacity, path, file, direct })
     }
 
     /// Opens the segment of this number and checks its header and length.
     pub fn open(dir: &Path, number: u64, identity: &Identity) -> Result<Segment, SegmentError> {
         let path = dir.join(name(number));
-        let file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let (file, direct) = (OpenOptions::new().read(true).write(true).open(&path)?, direct::open(&path)?);
         let length = file.metadata()?.len();
         if length < FIRST_GROUP {
             return Err(SegmentError::Damaged(format!("cut to {length} bytes")));
@@ -112,7 +117,7 @@ impl Segment {
         file.read_exact_at(&mut found, 0)?;
         let expected = header(number, length, identity);
         check_header(&found, &expected)?;
-        Ok(Segment { number, capacity: length, path, file })
+        Ok(Segment { number, capacity: length, path, file, direct })
     }
 
     /// Position among all segments.
@@ -137,16 +142,17 @@ impl Segment {
         Ok(read)
     }
 
-    /// Writes over what is there.
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let end = offset + bytes.len() as u64;
+    /// Writes over what is there, from the start of a block.
+    pub fn write(&self, offset: u64, blocks: &Blocks) -> io::Result<()> {
+        let end = offset + blocks.as_slice().len() as u64;
         assert!(end <= self.capacity, "a write up to {end} in a segment of {} bytes", self.capacity);
-        self.file.write_all_at(bytes, offset)
+        assert_eq!(offset % BLOCK as u64, 0, "a write within a block, at {offset}");
+        self.direct.write_all_at(blocks.as_slice(), offset)
     }
 
     /// Makes what was written durable.
     pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.direct.sync_data()
     }
 
     /// Removes the file, durably.

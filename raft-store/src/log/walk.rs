@@ -12,6 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::direct::Blocks;
 use super::group::{self, BLOCK, Group, GroupError, HEADER_BYTES, Preamble};
 use super::index::{Content, Index, Segments};
 use super::record::Stamp;
@@ -66,15 +67,14 @@ impl Walked {
             // would have nothing to do.
             on(&newest.segment, || {
                 let bytes = newest.segment.read(newest.start, (newest.end - newest.start) as usize)?;
-                newest.segment.write(newest.start, &bytes)?;
+                newest.segment.write(newest.start, &Blocks::copy_of(&bytes))?;
                 newest.segment.sync()
             })?;
         }
         let (Some((torn, _)), Some(what)) = (&self.torn, self.torn()) else { return Ok(()) };
         tracing::warn!(what, "dropped a group that was being written when the node stopped; nobody was told of it");
         on(&torn.segment, || {
-            let zeros = vec![0; (torn.end - torn.start) as usize];
-            torn.segment.write(torn.start, &zeros)?;
+            torn.segment.write(torn.start, &Blocks::zeros((torn.end - torn.start) as usize))?;
             torn.segment.sync()
         })
     }

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::Shared;
-use super::group::{GroupBuilder, Record, Standing};
+use super::direct::Blocks;
+use super::group::{GroupBuilder, KEPT_BYTES_MAX, Record, Standing};
 use super::queue::{Op, Work};
 use super::segment::{FIRST_GROUP, Segment};
 
@@ -31,6 +32,8 @@ pub(super) struct Writer {
     /// What the log amounts to once everything taken from the queue is on disk.
     standing: Standing,
     group: GroupBuilder,
+    /// The group as it goes to the disk. Room kept between groups.
+    blocks: Blocks,
     /// The directory of the group being written.
     records: Vec<Record>,
     /// Whether the segment after this one was asked for.
@@ -40,8 +43,8 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, position: Position) -> Self {
         let standing = shared.content.read().standing;
-        let (group, records) = (GroupBuilder::default(), Vec::new());
-        Self { shared, position, standing, group, records, spare_wanted: false }
+        let (group, blocks, records) = (GroupBuilder::default(), Blocks::default(), Vec::new());
+        Self { shared, position, standing, group, blocks, records, spare_wanted: false }
     }
 
     /// Runs until the queue is closed and empty, or the first error.
@@ -77,7 +80,11 @@ impl Writer {
         let Position { segment, offset, sequence } = &self.position;
         let group = self.group.finish(self.shared.stamp, *sequence, segment.number());
         fail::fail_point!("log-before-write");
-        segment.write(*offset, group)?;
+        if self.blocks.capacity() > KEPT_BYTES_MAX {
+            self.blocks = Blocks::default();
+        }
+        self.blocks.fill(group);
+        segment.write(*offset, &self.blocks)?;
         fail::fail_point!("log-before-sync");
         self.sync()?;
         fail::fail_point!("log-after-sync-before-ack");
