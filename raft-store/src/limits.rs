@@ -41,6 +41,38 @@ pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
 /// Deepest JSON accepted anywhere, well below serde_json's own recursion limit of 128.
 pub const JSON_DEPTH_MAX: usize = 64;
 
+/// Longest field path as text. Refusals and index definitions repeat it.
+pub const PATH_BYTES_MAX: usize = 1_024;
+
+/// Most predicates and groups in one criteria list: each may look through a whole document, for each document looked at.
+pub const CRITERIA_TERMS_MAX: usize = 128;
+
+/// Deepest `any`, `all` and `not` inside of each other. More is not for people.
+pub const CRITERIA_DEPTH_MAX: usize = 8;
+
+/// Most values in the list of one `in` or `nin`.
+pub const CRITERIA_LIST_MAX: usize = 1_000;
+
+/// Longest stretch between two `%` of a `like` pattern that has a `_`, in characters. It is tried at each place of the text,
+/// so this is the factor that a match can cost more than one look at the text.
+pub const LIKE_STRETCH_MAX: usize = 64;
+
+/// Most values found that one unmet condition shows: the alternatives of an `any` have one each.
+pub const UNMET_MAX: usize = 8;
+
+/// Most bytes of a value shown in a refusal.
+pub const EXCERPT_BYTES_MAX: usize = 256;
+
+/// Most operations in one patch: each may move all of a large array.
+pub const PATCH_OPERATIONS_MAX: usize = 128;
+
+/// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially; this
+/// bounds the document on the way, as [`VALUE_BYTES_MAX`] does at the end.
+pub const PATCH_COPIED_BYTES_MAX: usize = VALUE_BYTES_MAX;
+
+/// Most faults that one request is told: whoever fixes those asks again.
+pub const READ_FAULTS_MAX: usize = 32;
+
 const _: () = assert!(BATCH_BYTES_SOFT_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_EFFECT_BYTES_MAX > 4 * VALUE_BYTES_MAX);
 const _: () = assert!(COMMAND_BYTES_MAX > VALUE_BYTES_MAX + KEY_BYTES_MAX);
