@@ -22,10 +22,10 @@ pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 4_096;
 /// Largest encoded batch, hence log entry.
 pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 * BATCH_COMMANDS_MAX + 64;
 
-/// Once the commands of a batch have taken so many bytes (entries read, rows written, values answered), the rest of it is
-/// [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest size,
-/// so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four values: it
-/// reads one, moves it to the history, writes another and shows the first.
+/// Once the commands of a batch have taken so many bytes (entries read, rows written, values answered), the rest of it
+/// is [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest
+/// size, so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four
+/// values: it reads one, moves it to the history, writes another and shows the first.
 pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
@@ -44,7 +44,8 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Longest field path as text. Refusals and index definitions repeat it.
 pub const PATH_BYTES_MAX: usize = 1_024;
 
-/// Most predicates and groups in one criteria list: each may look through a whole document, for each document looked at.
+/// Most predicates and groups in one criteria list: each may look through a whole document, for each document looked
+/// at.
 pub const CRITERIA_TERMS_MAX: usize = 128;
 
 /// Deepest `any`, `all` and `not` inside of each other. More is not for people.
@@ -53,8 +54,8 @@ pub const CRITERIA_DEPTH_MAX: usize = 8;
 /// Most values in the list of one `in` or `nin`.
 pub const CRITERIA_LIST_MAX: usize = 1_000;
 
-/// Longest stretch between two `%` of a `like` pattern that has a `_`, in characters. It is tried at each place of the text,
-/// so this is the factor that a match can cost more than one look at the text.
+/// Longest stretch between two `%` of a `like` pattern that has a `_`, in characters. It is tried at each place of the
+/// text, so this is the factor that a match can cost more than one look at the text.
 pub const LIKE_STRETCH_MAX: usize = 64;
 
 /// Most values found that one unmet condition shows: the alternatives of an `any` have one each.
@@ -66,8 +67,8 @@ pub const EXCERPT_BYTES_MAX: usize = 256;
 /// Most operations in one patch: each may move all of a large array.
 pub const PATCH_OPERATIONS_MAX: usize = 128;
 
-/// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially; this
-/// bounds the document on the way, as [`VALUE_BYTES_MAX`] does at the end.
+/// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially;
+/// this bounds the document on the way, as [`VALUE_BYTES_MAX`] does at the end.
 pub const PATCH_COPIED_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 /// Most faults that one request is told: whoever fixes those asks again.

@@ -16,7 +16,15 @@ pub mod order;
 pub mod path;
 pub mod time;
 
+// Conditions.
+mod criteria;
+mod evaluate;
+mod like;
+
+pub use criteria::{Criteria, CriteriaError, Operand, Operator, Predicate, PredicateError, Term, Value};
+pub use evaluate::{Subject, Unmet};
 pub use json::{Json, Object};
+pub use like::{LikeError, matches as like_matches};
 pub use number::{Number, Numeric};
 pub use parse::JsonError;
 pub use write::Excerpt;

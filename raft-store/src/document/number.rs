@@ -46,8 +46,8 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// The exact sum. Two integers make an integer or overflow, never a wrap and never a double; with a fraction on either side the sum is a
-    /// double.
+    /// The exact sum. Two integers make an integer or overflow, never a wrap and never a double; with a fraction on
+    /// either side the sum is a double.
     pub fn add(&self, other: &Number<'_>) -> Result<Number<'static>, Overflow> {
         if self.is_too_long_for_an_integer() || other.is_too_long_for_an_integer() {
             return Err(Overflow);

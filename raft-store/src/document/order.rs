@@ -43,8 +43,8 @@ pub fn compare(a: &Json<'_>, b: &Json<'_>) -> Ordering {
 /// Appends a scalar's index form; `false` for an array or object, which have none, and nothing is appended.
 ///
 /// No form is the start of another, so several in a row sort as a composite key. A number is the greatest double
-/// not above it, made sortable, then how far above it is: so an integer that no double has lies between its neighbours, and `1` and `1.0`
-/// are the same bytes.
+/// not above it, made sortable, then how far above it is: so an integer that no double has lies between its neighbours,
+/// and `1` and `1.0` are the same bytes.
 pub fn encode_scalar(value: &Json<'_>, out: &mut Vec<u8>) -> bool {
     out.push(tag(value));
     match value {
@@ -97,7 +97,7 @@ fn compare_all<T>(
 fn sorted<'o, 'a>(object: &'o Object<'a>) -> Vec<(&'o str, &'o Json<'a>)> {
     let mut members: Vec<_> = object.iter().collect();
     // Stable: of members of one name the last stays last, and is the one that is kept.
-    members.sort_by(|(a, _), (b, _)| a.cmp(b));
+    members.sort_by_key(|(name, _)| *name);
     members.dedup_by(|later, earlier| {
         let is_same = later.0 == earlier.0;
         if is_same {

@@ -2,8 +2,8 @@
 //!
 //! Owns how a path is written and what it leads to. Two notations, told apart by the first character:
 //!
-//! - dotted: `a.b.0.c`. `\.` is a dot inside of a name and `\\` a backslash; any other backslash is a fault. Names are not
-//!   empty.
+//! - dotted: `a.b.0.c`. `\.` is a dot inside of a name and `\\` a backslash; any other backslash is a fault. Names are
+//!   not empty.
 //! - JSON pointer (RFC 6901): `/a/b/0/c`, with `~1` for a slash and `~0` for a tilde. The one to use for names that are
 //!   empty or start with `$` or `/`.
 //!
@@ -20,7 +20,8 @@ use crate::limits;
 
 /// Names from the root of a document to a value in it. None: the whole document.
 ///
-/// Invariant: within the bounds of [`limits::PATH_BYTES_MAX`] and [`limits::JSON_DEPTH_MAX`], because every constructor checks.
+/// Invariant: within the bounds of [`limits::PATH_BYTES_MAX`] and [`limits::JSON_DEPTH_MAX`], because every constructor
+/// checks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode)]
 pub struct Path {
     names: Vec<String>,
@@ -82,7 +83,7 @@ pub enum PathError {
     #[error("a path has at most {max} bytes as a JSON pointer, this one has {0}", max = limits::PATH_BYTES_MAX)]
     TooLong(usize),
     /// More names than a document has levels; holds how many.
-    #[error("a path has at most {max} names, as many as a document has levels; this one has {0}", max = limits::JSON_DEPTH_MAX)]
+    #[error("a path has at most {max} names, as a document has levels; this one has {0}", max = limits::JSON_DEPTH_MAX)]
     TooDeep(usize),
 }
 

@@ -9,7 +9,8 @@ const LAST_MS: u64 = 253_402_300_799_999;
 
 const MS_PER_DAY: u64 = 24 * 3600 * 1000;
 
-/// Unix milliseconds as UTC with milliseconds: `2026-11-21T01:06:00.123Z`. A wall clock beyond the year 9999 shows as its end.
+/// Unix milliseconds as UTC with milliseconds: `2026-11-21T01:06:00.123Z`. A wall clock beyond the year 9999 shows as
+/// its end.
 pub fn format(wall: WallMillis) -> String {
     let wall = wall.min(LAST_MS);
     let (day, in_day) = (wall / MS_PER_DAY, wall % MS_PER_DAY);

@@ -6,6 +6,7 @@
 use bincode::{Decode, Encode};
 
 use super::json::Json;
+use super::parse::plain_bytes;
 use crate::limits;
 
 /// A value shown in a refusal: its text, cut where it is long.
@@ -130,29 +131,26 @@ fn write_value(value: &Json<'_>, out: &mut impl Sink) {
 /// Escapes what has to be, and nothing else.
 fn write_string(text: &str, out: &mut impl Sink) {
     out.put(b"\"");
-    let bytes = text.as_bytes();
-    let mut done = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let escape: &[u8] = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            b'\n' => b"\\n",
-            b'\r' => b"\\r",
-            b'\t' => b"\\t",
-            0x08 => b"\\b",
-            0x0C => b"\\f",
-            0x00..0x20 => b"",
-            _ => continue,
-        };
-        out.put(&bytes[done..at]);
-        done = at + 1;
-        if escape.is_empty() {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            out.put(&[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        } else {
-            out.put(escape);
-        }
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, special) = rest.split_at(plain_bytes(rest));
+        out.put(plain);
+        let Some((&byte, behind)) = special.split_first() else { break };
+        write_escape(byte, out);
+        rest = behind;
     }
-    out.put(&bytes[done..]);
     out.put(b"\"");
+}
+
+fn write_escape(byte: u8, out: &mut impl Sink) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    match byte {
+        b'\n' => out.put(b"\\n"),
+        b'\r' => out.put(b"\\r"),
+        b'\t' => out.put(b"\\t"),
+        0x08 => out.put(b"\\b"),
+        0x0C => out.put(b"\\f"),
+        0x00..0x20 => out.put(&[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
+        _ => out.put(&[b'\\', byte]),
+    }
 }
