@@ -21,10 +21,21 @@ mod criteria;
 mod evaluate;
 mod like;
 
+// Changes.
+mod json_patch;
+mod merge;
+mod patch;
+mod update;
+
+// The written forms, as they stand in requests.
+mod read;
+
 pub use criteria::{Criteria, CriteriaError, Operand, Operator, Predicate, PredicateError, Term, Value};
 pub use evaluate::{Subject, Unmet};
 pub use json::{Json, Object};
 pub use like::{LikeError, matches as like_matches};
 pub use number::{Number, Numeric};
 pub use parse::JsonError;
+pub use patch::{JsonPatchOp, Patch, PatchError, PatchFault, PatchRefusal, TimeForm, UpdateAction, UpdateOp};
+pub use read::{Fault, FaultKind};
 pub use write::Excerpt;
