@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::json::{Json, Object};
 
 /// Merges a patch into a document.
-pub(super) fn merge<'a>(document: &mut Object<'a>, patch: &'a Object<'_>) {
+pub fn merge<'a>(document: &mut Object<'a>, patch: &'a Object<'_>) {
     let by_name = by_name(patch);
     let mut is_used = vec![false; patch.members.len()];
     document.members.retain_mut(|(name, old)| {

@@ -34,6 +34,7 @@ pub use criteria::{Criteria, CriteriaError, Operand, Operator, Predicate, Predic
 pub use evaluate::{Subject, Unmet};
 pub use json::{Json, Object};
 pub use like::{LikeError, matches as like_matches};
+pub use merge::merge;
 pub use number::{Number, Numeric};
 pub use parse::JsonError;
 pub use patch::{JsonPatchOp, Patch, PatchError, PatchFault, PatchRefusal, TimeForm, UpdateAction, UpdateOp};
