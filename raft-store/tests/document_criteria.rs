@@ -6,7 +6,7 @@ mod document_support;
 
 use std::cmp::Ordering;
 
-use document_support::{NUMBERS, json};
+use document_support::{NUMBERS, json, objects};
 use proptest::prelude::*;
 use quorate_store::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
 use quorate_store::types::{EntryMeta, Key};
@@ -208,7 +208,9 @@ fn now_is_a_number_beside_numbers_and_a_time_beside_times() {
         }
     }
     // Any other object is a value.
-    assert!(holds(&predicate("x", "eq", "{\"now\":false}"), "{\"x\":{\"now\":false}}"));
+    for object in ["{\"now\":false}", "{\"now\":true,\"then\":true}", "{}"] {
+        assert!(holds(&predicate("x", "eq", object), &format!("{{\"x\":{object}}}")), "{object}");
+    }
 }
 
 #[test]
@@ -236,6 +238,8 @@ fn terms_combine_and_the_reason_is_named() {
             r#"{"a":1,"b":1}"#,
             &[("/if/0/not/all/0", Some("1")), ("/if/0/not/all/1", Some("1"))],
         ),
+        (format!("[{{\"not\":{{\"any\":[{a},{b}]}}}}]"), r#"{"a":1,"b":1}"#, &[("/if/0/not/any/0", Some("1"))]),
+        (format!("[{{\"all\":[{a},{b},{c}]}}]"), r#"{"a":1,"b":2,"c":3}"#, &[("/if/0/all/1", Some("2"))]),
         (format!("[{{\"not\":{{\"not\":{a}}}}}]"), r#"{"a":3}"#, &[("/if/0/not/not", Some("3"))]),
         (
             format!("[{{\"any\":[{{\"all\":[{a},{b}]}},{{\"all\":[{b},{c}]}}]}}]"),
@@ -326,7 +330,13 @@ fn records_of_too_many_or_too_deep_terms_are_refused() {
         let fits = depth <= limits::CRITERIA_DEPTH_MAX;
         assert_eq!(codec::decode::<Criteria>(&record).is_ok(), fits, "depth {depth}");
     }
-    assert!(codec::decode::<Criteria>(&codec::encode(&usize::MAX)).is_err());
+    let one = codec::encode(&predicate("a", "exists", ""));
+    for count in [limits::CRITERIA_TERMS_MAX, limits::CRITERIA_TERMS_MAX + 1, usize::MAX] {
+        let mut record = codec::encode(&count);
+        record.extend(one[2..].repeat(count.min(1_000)));
+        let fits = count <= limits::CRITERIA_TERMS_MAX;
+        assert_eq!(codec::decode::<Criteria>(&record).is_ok(), fits, "{count} terms");
+    }
 }
 
 #[test]
@@ -501,5 +511,19 @@ proptest! {
     fn like_agrees_with_trying_everything(pattern in "[ab%_]{0,7}", text in "[ab]{0,9}") {
         let (p, t): (Vec<_>, Vec<_>) = (pattern.chars().collect(), text.chars().collect());
         prop_assert_eq!(like_matches(&pattern, &text), slow_like(&t, &p));
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused_or_harmless(at in any::<prop::sample::Index>(), byte in any::<u8>(), document in objects()) {
+        let text = r#"[{"any":[{"field":"a","op":"between","value":[1,{"now":true}]},{"field":"$cas","op":"in","value":["1",null]}]},
+            {"not":{"all":[{"field":"b.0","op":"like","value":"x%_"},{"field":"c","op":"exists"}]}}]"#;
+        let mut record = codec::encode(&criteria(text));
+        let at = at.index(record.len());
+        record[at] = byte;
+        if let Ok(criteria) = codec::decode::<Criteria>(&record) {
+            let (key, document) = (key(), json(&document));
+            let subject = subject(&key, Some(&document));
+            prop_assert_eq!(criteria.hold(&subject), criteria.unmet(&subject, "/if").is_empty());
+        }
     }
 }

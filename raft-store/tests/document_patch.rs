@@ -81,6 +81,7 @@ fn a_merge_patch_replaces_merges_and_removes() {
             r#"{"n":1E5}"#,
             r#"{"big":123456789012345678901234567890,"f":1.10,"n":1E5}"#,
         ),
+        (r#"{"b":1}"#, r#"{"z":1,"c":null,"a":{"y":1,"x":2}}"#, r#"{"b":1,"z":1,"a":{"y":1,"x":2}}"#),
         (r#"{"a":1}"#, "{}", r#"{"a":1}"#),
     ]);
     check_refusals(&[
@@ -367,12 +368,18 @@ fn a_document_never_gets_too_deep() {
 
 #[test]
 fn a_document_never_gets_too_large() {
+    let document = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8));
     // Doubles each time, if it may.
     let copies = vec![r#"{"op":"copy","from":"/a","path":"/a/-"}"#; 60].join(",");
     let refusal = apply(r#"{"a":["x"]}"#, &patch(&format!("[{copies}]"))).unwrap_err();
     assert!(matches!(refusal.fault, PatchFault::TooLarge { limit, actual } if actual > limit), "{refusal:?}");
+    // Copies count also where each takes the place of the one before.
+    let bytes = limits::PATCH_COPIED_BYTES_MAX / 4;
+    let copies = [r#"{"op":"copy","from":"/a","path":"/b"}"#; 5].join(",");
+    let refusal = apply(&document(bytes + 6), &patch(&format!("[{copies}]"))).unwrap_err();
+    assert_eq!((refusal.pointer.as_str(), refusal.path.as_str()), ("/patch/4", "/b"), "{refusal:?}");
+    assert!(matches!(refusal.fault, PatchFault::TooLarge { .. }), "{refusal:?}");
     // At the end, to the byte.
-    let document = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8));
     let longer = patch(r#"[{"op":"set","path":"b","value":1}]"#);
     assert_eq!(
         apply(&document(limits::VALUE_BYTES_MAX - 6), &longer).map(|text| text.len()),
@@ -478,6 +485,24 @@ proptest! {
         let without = apply(&with, &unset).unwrap();
         if path.names().iter().all(|name| name.parse::<u8>().is_err()) {
             prop_assert_eq!(path.find(&json(&without)).cloned(), None);
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused_or_harmless(at in any::<prop::sample::Index>(), byte in any::<u8>(), document in objects()) {
+        for text in [
+            r#"{"a":{"b":null,"c":[1]}}"#,
+            r#"[{"op":"add","path":"/a/0","value":1},{"op":"move","from":"/a","path":"/b"},{"op":"remove","path":"/b"},{"op":"test","path":"","value":{}}]"#,
+            r#"[{"op":"inc","path":"a","value":1},{"op":"max","path":"b.0","value":"x"},{"op":"append","path":"c","value":[]},{"op":"now","path":"a"}]"#,
+        ] {
+            let mut record = codec::encode(&patch(text));
+            let at = at.index(record.len());
+            record[at] = byte;
+            if let Ok(patch) = codec::decode::<Patch>(&record)
+                && let Ok(patched) = patch.apply_to_text(document.as_bytes(), WALL, "/patch")
+            {
+                prop_assert!(matches!(Json::parse(&patched), Ok(Json::Object(_))));
+            }
         }
     }
 }
