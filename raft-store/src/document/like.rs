@@ -40,7 +40,7 @@ pub(super) fn check(pattern: &str) -> Result<(), LikeError> {
     })
 }
 
-/// Whether all of `text` matches. A pattern that [`check`] refuses matches something, but not more slowly.
+/// Whether all of `text` matches. A pattern that [`check`] refuses may match nothing.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let mut stretches = stretches(pattern).map(read_stretch);
     let first = stretches.next().expect("splitting gives at least one");
@@ -111,22 +111,61 @@ impl Stretch<'_> {
     fn skip_past<'t>(&self, text: &'t str) -> Option<&'t str> {
         match self {
             Self::Plain(plain) => text.find(&**plain).map(|at| &text[at + plain.len()..]),
-            Self::Holes(_) => {
-                // Each place is tried with no more characters than a stretch may have.
-                let mut rest = text;
-                loop {
-                    if let Some(behind) = self.strip_from(rest) {
-                        return Some(behind);
+            Self::Holes(holes) => {
+                let accepting = Accepting::of(holes)?;
+                let complete = 1_u64 << (holes.len() - 1);
+                // Bit n: the last n + 1 characters match the first n + 1 of the stretch.
+                let mut matched = 0_u64;
+                let mut characters = text.chars();
+                while let Some(found) = characters.next() {
+                    matched = (matched << 1 | 1) & accepting.places(found);
+                    if matched & complete != 0 {
+                        return Some(characters.as_str());
                     }
-                    let mut characters = rest.chars();
-                    characters.next()?;
-                    rest = characters.as_str();
                 }
+                None
             }
         }
+    }
+}
+
+/// At which places of a stretch a character may stand, as bits.
+struct Accepting {
+    /// The places of `_`.
+    any: u64,
+    /// Those of other characters, sorted.
+    plain: Vec<(char, u64)>,
+}
+
+impl Accepting {
+    /// `None` for nothing, and for more places than there are bits, which [`check`] refuses.
+    fn of(holes: &[Option<char>]) -> Option<Self> {
+        if holes.is_empty() || holes.len() > limits::LIKE_STRETCH_MAX {
+            return None;
+        }
+        let mut accepting = Self { any: 0, plain: Vec::new() };
+        for (place, hole) in holes.iter().enumerate() {
+            let bit = 1_u64 << place;
+            let Some(plain) = *hole else {
+                accepting.any |= bit;
+                continue;
+            };
+            match accepting.plain.binary_search_by_key(&plain, |(known, _)| *known) {
+                Ok(at) => accepting.plain[at].1 |= bit,
+                Err(at) => accepting.plain.insert(at, (plain, bit)),
+            }
+        }
+        Some(accepting)
+    }
+
+    fn places(&self, found: char) -> u64 {
+        let plain = self.plain.binary_search_by_key(&found, |(known, _)| *known);
+        self.any | plain.map_or(0, |at| self.plain[at].1)
     }
 }
 
 fn accepts(hole: Option<char>, found: char) -> bool {
     hole.is_none_or(|expected| expected == found)
 }
+
+const _: () = assert!(limits::LIKE_STRETCH_MAX <= 64);

@@ -10,8 +10,8 @@ use super::json::{Json, Object};
 use super::number::Numeric;
 
 /// Whether two values are the same to a user: `1` is `1.0`, and the order of members does not matter. The same as
-/// [`compare`] finding them equal, but quick to see that they are not. (It takes objects for different that differ in how
-/// often they repeat a name, which the door lets none do.)
+/// [`compare`] finding them equal, but quick to see that they are not. (It takes objects for different that differ in
+/// how often they repeat a name, which the door lets none do.)
 pub fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
     match (a, b) {
         (Json::String(a), Json::String(b)) => a == b,
