@@ -11,6 +11,7 @@ pub mod limits;
 pub mod types;
 
 pub mod digest;
+pub mod document;
 pub mod keyspace;
 pub mod machine;
 

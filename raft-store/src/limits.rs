@@ -22,10 +22,10 @@ pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 4_096;
 /// Largest encoded batch, hence log entry.
 pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 * BATCH_COMMANDS_MAX + 64;
 
-/// Once the commands of a batch have taken so many bytes (entries read, rows written, values answered), the rest of it is
-/// [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest size,
-/// so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four values: it
-/// reads one, moves it to the history, writes another and shows the first.
+/// Once the commands of a batch have taken so many bytes (entries read, rows written, values answered), the rest of it
+/// is [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest
+/// size, so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four
+/// values: it reads one, moves it to the history, writes another and shows the first.
 pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
@@ -40,6 +40,39 @@ pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
 
 /// Deepest JSON accepted anywhere, well below serde_json's own recursion limit of 128.
 pub const JSON_DEPTH_MAX: usize = 64;
+
+/// Longest field path as text. Refusals and index definitions repeat it.
+pub const PATH_BYTES_MAX: usize = 1_024;
+
+/// Most predicates and groups in one criteria list: each may look through a whole document, which takes up to 10 ms for
+/// one of the largest size.
+pub const CRITERIA_TERMS_MAX: usize = 64;
+
+/// Deepest `any`, `all` and `not` inside of each other. More is not for people.
+pub const CRITERIA_DEPTH_MAX: usize = 8;
+
+/// Most values in the list of one `in` or `nin`.
+pub const CRITERIA_LIST_MAX: usize = 1_000;
+
+/// Longest stretch between two `%` of a `like` pattern that has a `_`, in characters: the bits of one word, which keep
+/// the match linear.
+pub const LIKE_STRETCH_MAX: usize = 64;
+
+/// Most values found that one unmet condition shows: the alternatives of an `any` have one each.
+pub const UNMET_MAX: usize = 8;
+
+/// Most bytes of a value shown in a refusal.
+pub const EXCERPT_BYTES_MAX: usize = 256;
+
+/// Most operations in one patch: each may move all of a large array, which takes up to 2 ms.
+pub const PATCH_OPERATIONS_MAX: usize = 128;
+
+/// Most bytes that one JSON Patch may copy, or move to a deeper place, altogether. Copies of copies grow exponentially;
+/// this bounds the document on the way, as [`VALUE_BYTES_MAX`] does at the end.
+pub const PATCH_COPIED_BYTES_MAX: usize = VALUE_BYTES_MAX;
+
+/// Most faults that one request is told: whoever fixes those asks again.
+pub const READ_FAULTS_MAX: usize = 32;
 
 const _: () = assert!(BATCH_BYTES_SOFT_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_EFFECT_BYTES_MAX > 4 * VALUE_BYTES_MAX);

@@ -1,12 +1,12 @@
 //! What the machine should do, written for the eye: every version of every key in a list, requests in another.
 //!
-//! Shares no code with the machine but the vocabulary.
+//! Shares no code with the machine but the vocabulary and the parser of JSON.
 
 use std::collections::BTreeMap;
 
+use quorate_store::document::Json;
 use quorate_store::limits;
 use quorate_store::types::*;
-use serde_json::Value as Json;
 
 #[derive(Debug)]
 pub struct Model {
@@ -190,40 +190,56 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         (Some(entry), _, Touch) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
         (Some(entry), _, Merge(patch)) => {
-            let text = |json: Json| Value { kind: ContentKind::Json, data: json.to_string().into() };
-            let document: Option<Json> = serde_json::from_slice(&entry.value.data).ok();
-            match document.filter(|json| json.is_object() && entry.value.kind == ContentKind::Json) {
-                None => Err(Rejection::NotADocument { current: Shown::Whole(entry.clone()) }),
-                Some(mut document) => {
-                    let patch: Json = serde_json::from_slice(patch).unwrap();
-                    if !patch.is_object() {
-                        let reason = "the merge patch is not a JSON object, or too deep";
-                        return Err(Rejection::Unsupported(reason.into()));
-                    }
-                    merge(&mut document, patch);
-                    Ok(Some(text(document)))
-                }
-            }
+            let document = Json::parse(&entry.value.data).ok().filter(|_| entry.value.kind == ContentKind::Json);
+            let Some(Json::Object(document)) = document else {
+                return Err(Rejection::NotADocument { current: Shown::Whole(entry.clone()) });
+            };
+            let Ok(patch @ Json::Object(_)) = Json::parse(patch) else {
+                let reason = "the merge patch is not a JSON object, or too deep";
+                return Err(Rejection::Unsupported(reason.into()));
+            };
+            let data = text(&merge(plain(&Json::Object(document)), plain(&patch)));
+            Ok(Some(Value { kind: ContentKind::Json, data: data.into() }))
         }
     }
 }
 
-/// RFC 7396, section 2, as it is written there.
-fn merge(target: &mut Json, patch: Json) {
-    let Json::Object(patch) = patch else {
-        *target = patch;
-        return;
-    };
-    if !target.is_object() {
-        *target = Json::Object(serde_json::Map::new());
+/// A value as a merge patch sees it: an object, or something else.
+#[derive(Debug, Clone, PartialEq)]
+enum Plain {
+    Object(Vec<(String, Plain)>),
+    Other(String),
+}
+
+fn plain(json: &Json<'_>) -> Plain {
+    match json {
+        Json::Object(object) => Plain::Object(object.iter().map(|(name, value)| (name.into(), plain(value))).collect()),
+        other => Plain::Other(other.to_text()),
     }
-    let members = target.as_object_mut().unwrap();
+}
+
+fn text(value: &Plain) -> String {
+    match value {
+        Plain::Object(members) => {
+            let members: Vec<_> = members.iter().map(|(name, value)| format!("\"{name}\":{}", text(value))).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Plain::Other(text) => text.clone(),
+    }
+}
+
+/// RFC 7396, section 2, as it is written there; what stays keeps its place.
+fn merge(target: Plain, patch: Plain) -> Plain {
+    let Plain::Object(patch) = patch else { return patch };
+    let mut target = if let Plain::Object(target) = target { target } else { Vec::new() };
     for (name, value) in patch {
-        if value.is_null() {
-            members.remove(&name);
-        } else {
-            merge(members.entry(name).or_insert(Json::Null), value);
+        let at = target.iter().position(|(found, _)| *found == name);
+        match (at, value) {
+            (None, value) if value == Plain::Other("null".into()) => {}
+            (None, value) => target.push((name, merge(Plain::Object(Vec::new()), value))),
+            (Some(at), value) if value == Plain::Other("null".into()) => drop(target.remove(at)),
+            (Some(at), value) => target[at].1 = merge(target[at].1.clone(), value),
         }
     }
-    members.sort_keys();
+    Plain::Object(target)
 }

@@ -1,0 +1,214 @@
+//! Whether criteria hold, and where they do not, why.
+//!
+//! Owns the meaning of every operator. Total: of any value each predicate holds or does not. Parts that do not fit each
+//! other, which the constructors refuse, match nothing.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use bincode::{Decode, Encode};
+
+use super::criteria::{Criteria, Operand, Operator, Predicate, Term, Value};
+use super::json::Json;
+use super::like;
+use super::number::{Number, Numeric};
+use super::order;
+use super::path::{Field, MetaField};
+use super::time;
+use super::write::Excerpt;
+use crate::limits;
+use crate::types::{EntryMeta, Key, WallMillis};
+
+/// What criteria are evaluated of: an entry, or a key that has none.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The key.
+    pub key: &'a Key,
+    /// Metadata of the entry, if there is one.
+    pub meta: Option<&'a EntryMeta>,
+    /// Whether the entry is locked; its token is `null` then.
+    pub is_locked: bool,
+    /// The value, where there is an entry and it is JSON. May be absent where [`Criteria::needs_document`] says so.
+    pub document: Option<&'a Json<'a>>,
+    /// The wall clock that `{"now":true}` stands for.
+    pub wall: WallMillis,
+}
+
+/// A predicate that made criteria fail.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Unmet {
+    /// JSON pointer to it, such as `/if/0/any/1`.
+    pub pointer: String,
+    /// The field as it is; `None` where it is missing.
+    pub actual: Option<Excerpt>,
+}
+
+impl Criteria {
+    /// Whether all terms hold.
+    pub fn hold(&self, subject: &Subject<'_>) -> bool {
+        self.terms().iter().all(|term| term.holds(subject))
+    }
+
+    /// Why they do not: the predicates of the first term that does not hold, at most [`limits::UNMET_MAX`] of them.
+    /// One, unless it is a group: each alternative of an `any` has its own reason. Empty where they hold.
+    ///
+    /// `root` is the pointer to the list itself, such as `/if`.
+    pub fn unmet(&self, subject: &Subject<'_>, root: &str) -> Vec<Unmet> {
+        let mut reasons = Vec::new();
+        if let Some(at) = self.terms().iter().position(|term| !term.holds(subject)) {
+            self.terms()[at].explain(subject, format!("{root}/{at}"), &mut reasons);
+        }
+        reasons
+    }
+}
+
+impl Term {
+    fn holds(&self, subject: &Subject<'_>) -> bool {
+        match self {
+            Self::Predicate(predicate) => predicate.holds(subject),
+            Self::Any(terms) => terms.iter().any(|term| term.holds(subject)),
+            Self::All(terms) => terms.iter().all(|term| term.holds(subject)),
+            Self::Not(term) => !term.holds(subject),
+        }
+    }
+
+    /// Adds the predicates that made this term come out as it did: those that hold in one that holds, those that do not
+    /// in one that does not.
+    fn explain(&self, subject: &Subject<'_>, pointer: String, reasons: &mut Vec<Unmet>) {
+        let outcome = self.holds(subject);
+        let (terms, group) = match self {
+            Self::Predicate(predicate) => {
+                if reasons.len() < limits::UNMET_MAX {
+                    reasons.push(Unmet { pointer, actual: predicate.actual(subject) });
+                }
+                return;
+            }
+            Self::Not(term) => return term.explain(subject, format!("{pointer}/not"), reasons),
+            Self::Any(terms) => (terms, "any"),
+            Self::All(terms) => (terms, "all"),
+        };
+        let mut alike = terms.iter().enumerate().filter(|(_, term)| term.holds(subject) == outcome);
+        // One term decides that an `any` holds or an `all` does not; it takes them all to decide the other way.
+        let is_decided_by_one = outcome == matches!(self, Self::Any(_));
+        let count = if is_decided_by_one { 1 } else { terms.len() };
+        for (at, term) in alike.by_ref().take(count) {
+            term.explain(subject, format!("{pointer}/{group}/{at}"), reasons);
+        }
+    }
+}
+
+impl Predicate {
+    /// Whether it holds.
+    ///
+    /// | operator | holds of a field that |
+    /// |---|---|
+    /// | `exists` | is there, `null` included |
+    /// | `eq` | is [the same](order::same): numbers by value, objects in any order |
+    /// | `lt lte gt gte` | is a number beside a number or a string beside a string, and comes before or behind it |
+    /// | `between` | is not before the first nor behind the second, by the same rule |
+    /// | `in` | `eq` one of them |
+    /// | `contains` | is a string and has this string in it, or is an array and has an element that is the same |
+    /// | `starts ends like` | is a string and does |
+    /// | `neq nin ncontains nexists` | exactly where `eq`, `in`, `contains`, `exists` does not |
+    ///
+    /// So of a missing field, or one of another type, hold `neq`, `nin` and `ncontains` and no other; `nexists` holds
+    /// of the missing one only. The fields of a value that is not JSON are missing, and so is all metadata of an entry
+    /// that does not exist, but for `$key`, `$exists` and `$locked`.
+    pub fn holds(&self, subject: &Subject<'_>) -> bool {
+        let found = subject.find(&self.field);
+        let found = found.as_deref();
+        let positive = |holds: fn(&Json<'_>, &Operand, WallMillis) -> bool| {
+            found.is_some_and(|found| holds(found, &self.operand, subject.wall))
+        };
+        match self.operator {
+            Operator::Exists => found.is_some(),
+            Operator::Nexists => found.is_none(),
+            Operator::Eq | Operator::In => positive(is_one_of),
+            Operator::Neq | Operator::Nin => !positive(is_one_of),
+            Operator::Contains => positive(contains),
+            Operator::Ncontains => !positive(contains),
+            Operator::Lt => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_lt])),
+            Operator::Lte => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_le])),
+            Operator::Gt => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_gt])),
+            Operator::Gte => positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_ge])),
+            Operator::Between => {
+                positive(|found, operand, wall| orders(found, operand, wall, &[Ordering::is_ge, Ordering::is_le]))
+            }
+            Operator::Starts => {
+                positive(|found, operand, _| texts(found, operand, |text, start| text.starts_with(start)))
+            }
+            Operator::Ends => positive(|found, operand, _| texts(found, operand, |text, end| text.ends_with(end))),
+            Operator::Like => {
+                positive(|found, operand, _| texts(found, operand, |text, pattern| like::matches(pattern, text)))
+            }
+        }
+    }
+
+    fn actual(&self, subject: &Subject<'_>) -> Option<Excerpt> {
+        subject.find(&self.field).map(|found| found.excerpt())
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// What a field is; `None` where it is missing.
+    fn find(&self, field: &Field) -> Option<Cow<'a, Json<'a>>> {
+        let number = |of: fn(&EntryMeta) -> u64| self.meta.map(|meta| Json::Number(Number::from(of(meta))));
+        let value = match field {
+            Field::Document(path) => return path.find(self.document?).map(Cow::Borrowed),
+            // All keys came in as UTF-8.
+            Field::Meta(MetaField::Key) => Some(Json::String(String::from_utf8_lossy(self.key.as_bytes()))),
+            Field::Meta(MetaField::Exists) => Some(Json::Bool(self.meta.is_some())),
+            Field::Meta(MetaField::Locked) => Some(Json::Bool(self.is_locked)),
+            Field::Meta(MetaField::Cas) if self.is_locked => self.meta.map(|_| Json::Null),
+            Field::Meta(MetaField::Cas) => self.meta.map(|meta| Json::String(Cow::Owned(meta.cas.to_string()))),
+            Field::Meta(MetaField::Version) => number(|meta| meta.version),
+            Field::Meta(MetaField::CreateRevision) => number(|meta| meta.create_revision),
+            Field::Meta(MetaField::ModRevision) => number(|meta| meta.mod_revision),
+        };
+        value.map(Cow::Owned)
+    }
+}
+
+fn is_one_of(found: &Json<'_>, operand: &Operand, wall: WallMillis) -> bool {
+    operand.values().iter().any(|value| equals(found, value, wall))
+}
+
+fn equals(found: &Json<'_>, value: &Value, wall: WallMillis) -> bool {
+    match value {
+        Value::Json(value) => order::same(found, value),
+        Value::Now => compare(found, value, wall) == Some(Ordering::Equal),
+    }
+}
+
+fn contains(found: &Json<'_>, operand: &Operand, wall: WallMillis) -> bool {
+    match (found, operand) {
+        (Json::Array(items), Operand::One(value)) => items.iter().any(|item| equals(item, value, wall)),
+        _ => texts(found, operand, |text, part| text.contains(part)),
+    }
+}
+
+/// Whether the order of the field and each value is as expected.
+fn orders(found: &Json<'_>, operand: &Operand, wall: WallMillis, expected: &[fn(Ordering) -> bool]) -> bool {
+    let values = operand.values();
+    let is_as_expected =
+        |(value, is_expected): (&Value, &fn(Ordering) -> bool)| compare(found, value, wall).is_some_and(is_expected);
+    values.len() == expected.len() && values.iter().zip(expected).all(is_as_expected)
+}
+
+/// Numbers with numbers and strings with strings.
+fn compare(found: &Json<'_>, value: &Value, wall: WallMillis) -> Option<Ordering> {
+    match (found, value) {
+        (Json::Number(_), Value::Json(value @ Json::Number(_)))
+        | (Json::String(_), Value::Json(value @ Json::String(_))) => Some(order::compare(found, value)),
+        (Json::Number(number), Value::Now) => Some(number.value().compare(Numeric::Integer(i128::from(wall)))),
+        (Json::String(text), Value::Now) => time::parse(text).map(|nanos| nanos.cmp(&(i128::from(wall) * 1_000_000))),
+        _ => None,
+    }
+}
+
+fn texts(found: &Json<'_>, operand: &Operand, holds: impl Fn(&str, &str) -> bool) -> bool {
+    match (found, operand) {
+        (Json::String(text), Operand::One(Value::Json(Json::String(given)))) => holds(text, given),
+        _ => false,
+    }
+}

@@ -1,0 +1,116 @@
+//! RFC 6902: the operations of a JSON Patch.
+//!
+//! Owns what each does to a tree. The caller throws the tree away after a fault.
+
+use super::json::Json;
+use super::order;
+use super::patch::{FaultAt, JsonPatchOp, PatchFault, check_depth, fault_at, too_large};
+use super::path::{Path, array_index};
+use crate::limits;
+
+/// Applies one operation. `copied` counts over the whole patch, see [`limits::PATCH_COPIED_BYTES_MAX`].
+pub(super) fn apply<'a>(root: &mut Json<'a>, operation: &'a JsonPatchOp, copied: &mut usize) -> Result<(), FaultAt> {
+    match operation {
+        JsonPatchOp::Add { path, value } => {
+            check_depth(path, value)?;
+            add(root, path, value.borrowed())
+        }
+        JsonPatchOp::Remove { path } => remove(root, path).map(drop),
+        JsonPatchOp::Replace { path, value } => {
+            check_depth(path, value)?;
+            *find_mut(root, path)? = value.borrowed();
+            Ok(())
+        }
+        JsonPatchOp::Move { from, path } if from == path => find_mut(root, from).map(drop),
+        JsonPatchOp::Move { from, path } => {
+            let value = remove(root, from)?;
+            // Further down it may be too deep; elsewhere it cannot be deeper than it was.
+            if path.names().len() > from.names().len() {
+                check_copied(path, &value, copied)?;
+            }
+            add(root, path, value)
+        }
+        JsonPatchOp::Copy { from, path } => {
+            let value = find_mut(root, from)?;
+            check_copied(path, value, copied)?;
+            let copy = value.clone();
+            add(root, path, copy)
+        }
+        JsonPatchOp::Test { path, value } => match path.find(root) {
+            Some(found) if order::same(found, value) => Ok(()),
+            found => {
+                let actual = found.map(Json::excerpt);
+                Err(FaultAt { path: path.to_string(), fault: PatchFault::TestFailed { actual } })
+            }
+        },
+    }
+}
+
+fn check_copied(path: &Path, value: &Json<'_>, copied: &mut usize) -> Result<(), FaultAt> {
+    *copied += value.text_bytes();
+    if *copied > limits::PATCH_COPIED_BYTES_MAX {
+        let fault = too_large(limits::PATCH_COPIED_BYTES_MAX, *copied);
+        return Err(FaultAt { path: path.to_string(), fault });
+    }
+    check_depth(path, value)
+}
+
+fn add<'a>(root: &mut Json<'a>, path: &'a Path, value: Json<'a>) -> Result<(), FaultAt> {
+    let Some((last, depth)) = last_of(path) else {
+        *root = value;
+        return Ok(());
+    };
+    match walk(root, path, depth)? {
+        Json::Object(object) => object.set(last, value),
+        Json::Array(items) => {
+            let index = if last == "-" { Some(items.len()) } else { array_index(last) };
+            let length = items.len();
+            let index = index.filter(|index| *index <= length).ok_or_else(|| out_of_range(path, depth + 1, length))?;
+            items.insert(index, value);
+        }
+        scalar => return Err(into_scalar(path, depth, scalar)),
+    }
+    Ok(())
+}
+
+fn remove<'a>(root: &mut Json<'a>, path: &Path) -> Result<Json<'a>, FaultAt> {
+    // The constructor refuses to remove the whole; `move` of it to itself does not come here.
+    let Some((last, depth)) = last_of(path) else { return Err(fault_at(path, 0, PatchFault::NotADocument)) };
+    match walk(root, path, depth)? {
+        Json::Object(object) => object.remove(last).ok_or_else(|| fault_at(path, depth + 1, PatchFault::Missing)),
+        Json::Array(items) => {
+            let index = array_index(last).filter(|index| *index < items.len());
+            index.map(|index| items.remove(index)).ok_or_else(|| out_of_range(path, depth + 1, items.len()))
+        }
+        scalar => Err(into_scalar(path, depth, scalar)),
+    }
+}
+
+fn find_mut<'j, 'a>(root: &'j mut Json<'a>, path: &Path) -> Result<&'j mut Json<'a>, FaultAt> {
+    walk(root, path, path.names().len())
+}
+
+/// The value that so many names of the path lead to.
+fn walk<'j, 'a>(root: &'j mut Json<'a>, path: &Path, depth: usize) -> Result<&'j mut Json<'a>, FaultAt> {
+    path.names()[..depth].iter().enumerate().try_fold(root, |value, (above, name)| match value {
+        Json::Object(object) => object.get_mut(name).ok_or_else(|| fault_at(path, above + 1, PatchFault::Missing)),
+        Json::Array(items) => {
+            let length = items.len();
+            let item = array_index(name).and_then(|index| items.get_mut(index));
+            item.ok_or_else(|| out_of_range(path, above + 1, length))
+        }
+        scalar => Err(into_scalar(path, above, scalar)),
+    })
+}
+
+fn last_of(path: &Path) -> Option<(&str, usize)> {
+    path.names().split_last().map(|(last, above)| (last.as_str(), above.len()))
+}
+
+pub(super) fn out_of_range(path: &Path, depth: usize, length: usize) -> FaultAt {
+    fault_at(path, depth, PatchFault::OutOfRange { length: length as u64 })
+}
+
+pub(super) fn into_scalar(path: &Path, depth: usize, scalar: &Json<'_>) -> FaultAt {
+    fault_at(path, depth, PatchFault::IntoScalar { actual: scalar.excerpt() })
+}

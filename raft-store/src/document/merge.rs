@@ -1,0 +1,67 @@
+//! RFC 7396: JSON merge patch.
+//!
+//! Owns the algorithm. Members that are replaced keep their place, new ones follow in the order of the patch. One look
+//! at each member of document and patch, in time `n log n` also for objects with very many.
+
+use std::borrow::Cow;
+
+use super::json::{Json, Object};
+
+/// Merges a patch into a document.
+pub fn merge<'a>(document: &mut Object<'a>, patch: &'a Object<'_>) {
+    let by_name = by_name(patch);
+    let mut is_used = vec![false; patch.members.len()];
+    document.members.retain_mut(|(name, old)| {
+        let Ok(found) = by_name.binary_search_by(|(candidate, _)| (*candidate).cmp(name)) else { return true };
+        let at = by_name[found].1;
+        is_used[at] = true;
+        merge_value(old, &patch.members[at].1)
+    });
+    for (name, at) in in_order(by_name) {
+        let new = &patch.members[at].1;
+        if !is_used[at] && !matches!(new, Json::Null) {
+            document.members.push((Cow::Borrowed(name), without_nulls(new)));
+        }
+    }
+}
+
+/// Whether there is a value afterwards.
+fn merge_value<'a>(old: &mut Json<'a>, new: &'a Json<'_>) -> bool {
+    match (old, new) {
+        (_, Json::Null) => return false,
+        (Json::Object(old), Json::Object(new)) => merge(old, new),
+        (old, new) => *old = without_nulls(new),
+    }
+    true
+}
+
+/// A patch merged into nothing.
+fn without_nulls<'a>(patch: &'a Json<'_>) -> Json<'a> {
+    match patch {
+        Json::Object(patch) => {
+            let mut object = Object::default();
+            merge(&mut object, patch);
+            Json::Object(object)
+        }
+        plain => plain.borrowed(),
+    }
+}
+
+/// Names with their places in the patch, sorted. Of several members of one name only the last counts.
+fn by_name<'p>(patch: &'p Object<'_>) -> Vec<(&'p str, usize)> {
+    let mut names: Vec<_> = patch.iter().enumerate().map(|(at, (name, _))| (name, at)).collect();
+    names.sort_unstable();
+    names.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            earlier.1 = later.1;
+        }
+        is_same
+    });
+    names
+}
+
+fn in_order(mut by_name: Vec<(&str, usize)>) -> Vec<(&str, usize)> {
+    by_name.sort_unstable_by_key(|(_, at)| *at);
+    by_name
+}

@@ -1,0 +1,147 @@
+//! The order of JSON values, and bytes that sort the same way.
+//!
+//! Owns when two values are the same, which of two comes first, and the form in which a scalar stands in an index key.
+//! Kinds sort as null, false, true, numbers, strings, arrays, objects. Numbers sort by value, exactly, however they are
+//! written; strings by their UTF-8 bytes; arrays item by item; objects by their members sorted by name.
+
+use std::cmp::Ordering;
+
+use super::json::{Json, Object};
+use super::number::Numeric;
+
+/// Whether two values are the same to a user: `1` is `1.0`, and the order of members does not matter. The same as
+/// [`compare`] finding them equal, but quick to see that they are not. (It takes objects for different that differ in
+/// how often they repeat a name, which the door lets none do.)
+pub fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
+    match (a, b) {
+        (Json::String(a), Json::String(b)) => a == b,
+        (Json::Number(a), Json::Number(b)) => a == b || a.value().compare(b.value()).is_eq(),
+        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Json::Object(a), Json::Object(b)) if a.len() != b.len() => false,
+        (Json::Object(a), Json::Object(b)) => {
+            let (a, b) = (sorted(a), sorted(b));
+            a.len() == b.len() && a.iter().zip(&b).all(|((name_a, a), (name_b, b))| name_a == name_b && same(a, b))
+        }
+        (a, b) => rank(a) == rank(b),
+    }
+}
+
+/// Which comes first.
+pub fn compare(a: &Json<'_>, b: &Json<'_>) -> Ordering {
+    match (a, b) {
+        (Json::Number(a), Json::Number(b)) => a.value().compare(b.value()),
+        (Json::String(a), Json::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+        (Json::Array(a), Json::Array(b)) => compare_all(a.iter(), b.iter(), compare),
+        (Json::Object(a), Json::Object(b)) => {
+            compare_all(sorted(a).into_iter(), sorted(b).into_iter(), |(name_a, a), (name_b, b)| {
+                name_a.as_bytes().cmp(name_b.as_bytes()).then_with(|| compare(a, b))
+            })
+        }
+        (a, b) => rank(a).cmp(&rank(b)),
+    }
+}
+
+/// Appends a scalar's index form; `false` for an array or object, which have none, and nothing is appended.
+///
+/// No form is the start of another, so several in a row sort as a composite key. A number is the greatest double
+/// not above it, made sortable, then how far above it is: so an integer that no double has lies between its neighbours,
+/// and `1` and `1.0` are the same bytes.
+pub fn encode_scalar(value: &Json<'_>, out: &mut Vec<u8>) -> bool {
+    out.push(tag(value));
+    match value {
+        Json::Null | Json::Bool(_) => {}
+        Json::Number(number) => encode_number(number.value(), out),
+        Json::String(text) => encode_text(text.as_bytes(), out),
+        Json::Array(_) | Json::Object(_) => {
+            out.pop();
+            return false;
+        }
+    }
+    true
+}
+
+/// Place of a kind among the kinds.
+fn rank(value: &Json<'_>) -> u8 {
+    match value {
+        Json::Null => 0,
+        Json::Bool(false) => 1,
+        Json::Bool(true) => 2,
+        Json::Number(_) => 3,
+        Json::String(_) => 4,
+        Json::Array(_) => 5,
+        Json::Object(_) => 6,
+    }
+}
+
+/// First byte of the index form. On disk; what lies between is free for what sorts around values.
+fn tag(value: &Json<'_>) -> u8 {
+    0x10 + 0x10 * rank(value)
+}
+
+fn compare_all<T>(
+    mut a: impl Iterator<Item = T>,
+    mut b: impl Iterator<Item = T>,
+    compare: impl Fn(T, T) -> Ordering,
+) -> Ordering {
+    loop {
+        match (a.next(), b.next()) {
+            (Some(a), Some(b)) => match compare(a, b) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            },
+            (a, b) => return a.is_some().cmp(&b.is_some()),
+        }
+    }
+}
+
+/// The members that count, by name.
+fn sorted<'o, 'a>(object: &'o Object<'a>) -> Vec<(&'o str, &'o Json<'a>)> {
+    let mut members: Vec<_> = object.iter().collect();
+    // Stable: of members of one name the last stays last, and is the one that is kept.
+    members.sort_by_key(|(name, _)| *name);
+    members.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            earlier.1 = later.1;
+        }
+        is_same
+    });
+    members
+}
+
+fn encode_number(number: Numeric, out: &mut Vec<u8>) {
+    let (floor, above) = match number {
+        Numeric::Float(float) => (float, 0),
+        Numeric::Integer(integer) => floor_of(integer),
+    };
+    // Zero has one form, not two.
+    let bits = if floor == 0.0 { 0 } else { floor.to_bits() };
+    let sortable = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+    out.extend_from_slice(&sortable.to_be_bytes());
+    out.extend_from_slice(&above.to_be_bytes());
+}
+
+/// The greatest double not above a 64-bit integer, and the difference.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "what is lost is the difference returned"
+)]
+fn floor_of(integer: i128) -> (f64, u16) {
+    let nearest = integer as f64;
+    let floor = if nearest as i128 > integer { nearest.next_down() } else { nearest };
+    let above = integer - floor as i128;
+    // Neighbouring doubles below 2^64 are at most 2^11 apart.
+    (floor, u16::try_from(above).unwrap_or_else(|_| unreachable!("{integer} is {above} above the double {floor}")))
+}
+
+/// Escapes `00` as `00 FF` and ends with `00 01`, as the keys of history rows do.
+fn encode_text(text: &[u8], out: &mut Vec<u8>) {
+    for &byte in text {
+        out.push(byte);
+        if byte == 0 {
+            out.push(0xFF);
+        }
+    }
+    out.extend_from_slice(&[0, 1]);
+}
