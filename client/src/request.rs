@@ -124,7 +124,7 @@ impl Call {
     /// A call of one operation, given as its JSON.
     pub fn op(op: Bytes, intent: Intent, preference: Preference) -> Self {
         // JSON has line breaks only between its parts, where the text given by the caller has them. They are kept.
-        let is_line = op.len() <= LINE_BYTES_MAX && !op.contains(&b'\n');
+        let is_line = op.len() <= LINE_BYTES_MAX && memchr::memchr(b'\n', &op).is_none();
         Self {
             method: Method::POST,
             target: PathAndQuery::from_static("/v1/ops"),

@@ -39,8 +39,8 @@ pub const SCANS_MAX: usize = 8;
 /// that requests take beside their bodies, for which there is [`BODIES_BYTES_MAX`].
 pub const REQUESTS_IN_FLIGHT_MAX: usize = 16_384;
 
-/// Operations under way in one stream; no further line is read until one of them is answered. More than
-/// a leader puts into one log entry, so that a single stream can fill the pipeline.
+/// Operations under way in one stream; no further line is read until one of them is answered. As
+/// many as a leader puts into one log entry at most, so that a single stream can fill one.
 pub const STREAM_OPS_MAX: usize = 1_024;
 
 /// Answers of a stream are sent on once they are this long together, and before more is read. With one answer of the largest
@@ -96,3 +96,4 @@ const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
 const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(H2_STREAM_WINDOW_BYTES as usize > limits::VALUE_BYTES_MAX);
 const _: () = assert!(STREAM_OPS_MAX < REQUESTS_IN_FLIGHT_MAX);
+const _: () = assert!(STREAM_OPS_MAX >= limits::BATCH_COMMANDS_MAX);

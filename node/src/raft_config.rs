@@ -25,13 +25,13 @@ pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
         quorum_loss_probe_interval: Some(millis(config.election_max) * 4),
         // Entries are batches of many commands; the log reader caps the bytes.
         max_payload_entries: 256,
-        // The state store takes a snapshot only when enough was applied and it is this node's turn; asking it four times
-        // as often keeps its turn from being missed by much.
         // Replication starts with the append, not at the end of openraft's loop: a group waits for fewer steps.
         broadcast_submitted_on_append: Some(true),
+        // The state store takes a snapshot only when enough was applied and it is this node's turn; asking it four times
+        // as often keeps its turn from being missed by much.
         snapshot_policy: SnapshotPolicy::LogsSinceLast((config.snapshot_every_entries / 4).max(1)),
         max_in_snapshot_log_to_keep: config.keep_log_entries,
-        // Purges are cheap range deletes, but not for single entries.
+        // A purge is a record of the log like any other: not one for each entry.
         purge_batch_size: 64.min(config.keep_log_entries.max(1)),
         // The transport enforces its own idle timeout for each chunk; this one only must not cut a long transfer short.
         install_snapshot_timeout: 600_000,

@@ -3,8 +3,8 @@
 //! Owns the ballast file in the data directory. Never refuses a write itself; callers ask and decide.
 //!
 //! The flow. Above the limit all is well. Below it [`SpaceGuard::state`] says [`Space::Low`] and the node refuses new
-//! proposals, while reads, deletes and renewals go on, and purges its log behind a snapshot. If the disk fills all the same (something else wrote), the
-//! log's next write fails and the process ends. RocksDB cannot even open on a full disk, as its recovery writes;
+//! proposals, while reads, deletes and renewals go on, and purges its log behind a snapshot. If the disk fills all the same
+//! (something else wrote), the log's next write fails and the process ends. RocksDB cannot even open on a full disk, as its recovery writes;
 //! so at the next start [`SpaceGuard::open`], called before any database is opened, finds too little room and drops
 //! the ballast: the node starts, says `Low`, and deletes and compaction can make room. Once there is enough again, the
 //! node's regular [`SpaceGuard::restore_ballast`] puts the reserve back.
@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 use crate::durable;
 
-/// Default size of the ballast: what both databases need to replay, flush and write their manifests.
+/// Default size of the ballast: what the state needs to replay, flush and write its manifest, and the log for its next segment.
 pub const BALLAST_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
 
 /// How old an answer of [`SpaceGuard::state`] may be. Writes at a gigabyte a second take less than a quarter of it.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use openraft::errors::{InitializeError, RaftError};
-use quorate_store::raft::wire::MemberRecord;
+use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
@@ -62,8 +62,11 @@ pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -
 
 /// Whether this node's own log makes it a voter. A learner has not finished joining.
 fn is_voter(app: &App) -> bool {
-    let membership = super::service::membership(app);
-    membership.is_some_and(|membership| membership.configs.iter().any(|voters| voters.contains(&app.node_id())))
+    super::service::membership(app).is_some_and(|membership| votes(&membership, app.node_id()))
+}
+
+fn votes(membership: &MembershipRecord, id: NodeId) -> bool {
+    membership.configs.iter().any(|voters| voters.contains(&id))
 }
 
 /// Whether a disk may be another cluster's: it has a membership, which knows no other node of the list, although the list
@@ -141,12 +144,11 @@ fn decide(
 ) -> Result<Step, Refused> {
     for hello in hellos.values() {
         if let (Some(cluster_id), Some(membership)) = (hello.cluster_id, &hello.membership) {
-            let votes = membership.configs.iter().any(|voters| voters.contains(&self_id));
             return match membership.nodes.get(&self_id) {
                 Some(member) if member.incarnation != identity.incarnation => {
                     Err(wiped(self_id, cluster_id, member.incarnation))
                 }
-                Some(_) if votes => Ok(Step::Listed { cluster_id }),
+                Some(_) if votes(membership, self_id) => Ok(Step::Listed { cluster_id }),
                 // A stranger, or a learner whose joining was interrupted.
                 Some(_) | None => {
                     let through = membership.nodes.iter().map(|(id, member)| (*id, member.peer_addr.clone())).collect();
@@ -273,7 +275,6 @@ async fn record(service: &Arc<Service>, cluster_id: u128) -> Result<(), Refused>
 mod tests {
     use super::*;
     use quorate_store::identity::Identity;
-    use quorate_store::raft::wire::MembershipRecord;
 
     fn list() -> JoinList {
         (1..=3).map(|id| (id, format!("127.0.0.1:720{id}"))).collect()

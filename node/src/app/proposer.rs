@@ -120,9 +120,7 @@ impl Proposer {
         })?;
         Ok(Submitted { claimed, done: fate })
     }
-}
 
-impl Proposer {
     /// For watching the queue without keeping it open.
     pub fn backlog(&self) -> Backlog {
         Backlog { queue: self.queue.downgrade(), queued_bytes: self.queued_bytes.clone() }

@@ -209,8 +209,7 @@ pub fn body_kind(head: &Parts, expected: &'static str) -> Result<BodyKind, Failu
         "application/x-www-form-urlencoded" => BodyKind::Form,
         _ => return Err(unsupported(format!("`{}` is not taken here; send `Content-Type: {expected}`", shown(text)))),
     };
-    let parameters = parameters.trim();
-    if kind != BodyKind::Bytes && !parameters.is_empty() && !parameters.eq_ignore_ascii_case("charset=utf-8") {
+    if kind != BodyKind::Bytes && !is_bare_or_utf8(parameters) {
         return Err(unsupported(format!("`{}`: JSON is UTF-8; leave the parameters out", shown(text))));
     }
     Ok(kind)
@@ -219,9 +218,14 @@ pub fn body_kind(head: &Parts, expected: &'static str) -> Result<BodyKind, Failu
 /// Whether the body is a stream of operations. Other content types are [`body_kind`]'s to judge.
 pub fn says_stream(head: &Parts) -> bool {
     let Ok(Some(text)) = single(head, &header::CONTENT_TYPE) else { return false };
-    let parameters = text.split_once(';').map_or("", |(_, parameters)| parameters.trim());
-    media_type(text) == STREAM_CONTENT_TYPE
-        && (parameters.is_empty() || parameters.eq_ignore_ascii_case("charset=utf-8"))
+    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
+    media_type(essence) == STREAM_CONTENT_TYPE && is_bare_or_utf8(parameters)
+}
+
+/// Whether the parameters of a content type say nothing, or what is true of all JSON.
+fn is_bare_or_utf8(parameters: &str) -> bool {
+    let parameters = parameters.trim();
+    parameters.is_empty() || parameters.eq_ignore_ascii_case("charset=utf-8")
 }
 
 /// The media type without parameters, as the constants are written. Types are compared without regard to case; anything

@@ -59,6 +59,11 @@ pub fn escape(segment: &str) -> String {
     segment.replace('~', "~0").replace('/', "~1")
 }
 
+/// The JSON pointer to a field that may have any name, cut where that is long.
+pub fn pointer(name: &str) -> String {
+    format!("/{}", escape(name).chars().take(80).collect::<String>())
+}
+
 struct Value<'w, 'de> {
     walk: &'w mut Walk<'de>,
     depth: usize,

@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
         let mut frame = Self::default();
         for (position, (name, raw)) in fields.iter().take(FIELDS_READ_MAX).enumerate() {
             if fields[..position].iter().any(|(earlier, _)| earlier == name) {
-                faults.add(pointer(name), "given more than once");
+                faults.add(json::pointer(name), "given more than once");
                 // Which of the two names the line nobody can tell.
                 frame.n = frame.n.filter(|_| name != "n");
                 continue;
@@ -77,7 +77,7 @@ impl<'a> Frame<'a> {
                 "n" => frame.n = number(raw, "/n", 0, faults),
                 "timeout_ms" => frame.timeout_ms = number(raw, "/timeout_ms", 1, faults),
                 "op" => frame.op = Some(raw),
-                other => faults.add_unknown(pointer(other), format!("no such field; there are: {FIELDS}")),
+                other => faults.add_unknown(json::pointer(other), format!("no such field; there are: {FIELDS}")),
             }
         }
         for (missing, place) in [(frame.n.is_none(), "/n"), (frame.op.is_none(), "/op")] {
@@ -102,10 +102,6 @@ impl<'a> Frame<'a> {
 fn operation(text: &[u8]) -> Result<OpWish<'static>, Failure> {
     json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
     OpWish::read(text).map(OpWish::into_owned)
-}
-
-fn pointer(name: &str) -> String {
-    format!("/{}", json::escape(name).chars().take(80).collect::<String>())
 }
 
 fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {

@@ -55,7 +55,7 @@ impl Lines {
 
     /// Takes the next line.
     pub fn next(&mut self) -> Next {
-        let end = self.piece.iter().position(|byte| *byte == b'\n');
+        let end = memchr::memchr(b'\n', &self.piece);
         let length = self.begun.len() + end.unwrap_or(self.piece.len());
         if length > self.line_bytes_max {
             return Next::TooLong;

@@ -179,10 +179,7 @@ impl<'a> Fields<'a> {
             "prev" => self.prev = typed(raw, "/prev", "true or false", faults),
             "dry_run" => self.dry_run = typed(raw, "/dry_run", "true or false", faults),
             "request_id" => self.request_id = request_id(raw, faults),
-            other => {
-                let pointer = format!("/{}", json::escape(other).chars().take(80).collect::<String>());
-                faults.add_unknown(pointer, format!("no such field; there are: {FIELDS}"));
-            }
+            other => faults.add_unknown(json::pointer(other), format!("no such field; there are: {FIELDS}")),
         }
     }
 

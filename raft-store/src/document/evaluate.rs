@@ -87,11 +87,11 @@ impl Term {
             Self::Any(terms) => (terms, "any"),
             Self::All(terms) => (terms, "all"),
         };
-        let mut alike = terms.iter().enumerate().filter(|(_, term)| term.holds(subject) == outcome);
+        let alike = terms.iter().enumerate().filter(|(_, term)| term.holds(subject) == outcome);
         // One term decides that an `any` holds or an `all` does not; it takes them all to decide the other way.
         let is_decided_by_one = outcome == matches!(self, Self::Any(_));
         let count = if is_decided_by_one { 1 } else { terms.len() };
-        for (at, term) in alike.by_ref().take(count) {
+        for (at, term) in alike.take(count) {
             term.explain(subject, format!("{pointer}/{group}/{at}"), reasons);
         }
     }

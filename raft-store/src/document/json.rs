@@ -124,6 +124,20 @@ impl<'a> Object<'a> {
         Some(removed)
     }
 
+    /// Names with their places among the members, sorted. Of several members of one name only the last counts.
+    pub(super) fn by_name(&self) -> Vec<(&str, usize)> {
+        let mut names: Vec<_> = self.iter().enumerate().map(|(at, (name, _))| (name, at)).collect();
+        names.sort_unstable();
+        names.dedup_by(|later, earlier| {
+            let is_same = later.0 == earlier.0;
+            if is_same {
+                earlier.1 = later.1;
+            }
+            is_same
+        });
+        names
+    }
+
     /// Names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json<'a>)> {
         self.members.iter().map(|(name, value)| (&**name, value))

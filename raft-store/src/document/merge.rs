@@ -9,7 +9,7 @@ use super::json::{Json, Object};
 
 /// Merges a patch into a document.
 pub fn merge<'a>(document: &mut Object<'a>, patch: &'a Object<'_>) {
-    let by_name = by_name(patch);
+    let by_name = patch.by_name();
     let mut is_used = vec![false; patch.members.len()];
     document.members.retain_mut(|(name, old)| {
         let Ok(found) = by_name.binary_search_by(|(candidate, _)| (*candidate).cmp(name)) else { return true };
@@ -45,20 +45,6 @@ fn without_nulls<'a>(patch: &'a Json<'_>) -> Json<'a> {
         }
         plain => plain.borrowed(),
     }
-}
-
-/// Names with their places in the patch, sorted. Of several members of one name only the last counts.
-fn by_name<'p>(patch: &'p Object<'_>) -> Vec<(&'p str, usize)> {
-    let mut names: Vec<_> = patch.iter().enumerate().map(|(at, (name, _))| (name, at)).collect();
-    names.sort_unstable();
-    names.dedup_by(|later, earlier| {
-        let is_same = later.0 == earlier.0;
-        if is_same {
-            earlier.1 = later.1;
-        }
-        is_same
-    });
-    names
 }
 
 fn in_order(mut by_name: Vec<(&str, usize)>) -> Vec<(&str, usize)> {

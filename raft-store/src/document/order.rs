@@ -96,17 +96,7 @@ fn compare_all<T>(
 
 /// The members that count, by name.
 fn sorted<'o, 'a>(object: &'o Object<'a>) -> Vec<(&'o str, &'o Json<'a>)> {
-    let mut members: Vec<_> = object.iter().collect();
-    // Stable: of members of one name the last stays last, and is the one that is kept.
-    members.sort_by_key(|(name, _)| *name);
-    members.dedup_by(|later, earlier| {
-        let is_same = later.0 == earlier.0;
-        if is_same {
-            earlier.1 = later.1;
-        }
-        is_same
-    });
-    members
+    object.by_name().into_iter().map(|(name, at)| (name, &object.members[at].1)).collect()
 }
 
 fn encode_number(number: Numeric, out: &mut Vec<u8>) {

@@ -1,7 +1,8 @@
 //! The high-water mark: a small file beside the log that says how far the log once reached.
 //!
 //! Owns the file `log.mark` in the data directory and the rule that it never claims more than the log holds. A log
-//! cannot tell by itself that its last groups were wiped, or that all of it was deleted. The mark can. Never on the path of an append: it trails the log and is written by the housekeeping thread.
+//! cannot tell by itself that its last groups were wiped, or that all of it was deleted. The mark can. Never on the path
+//! of an append: it trails the log and is written by the housekeeping thread.
 //!
 //! The file is a [`SlotFile`]: one of its two slots may be torn, and is then one mark behind.
 //!
@@ -10,6 +11,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "says how old the mark on disk is; nothing of it is replicated")]
 
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -19,8 +21,6 @@ use parking_lot::Mutex;
 use crate::durable::{SealError, SlotFile};
 use crate::identity::Identity;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
-
-use std::io;
 
 /// Name of the mark in the data directory.
 pub const MARK_FILE: &str = "log.mark";

@@ -111,7 +111,7 @@ pub(super) fn places(content: &Content, range: Range<u64>, bytes_max: usize) -> 
 pub(super) fn read_run(run: &[Wanted], stamp: Stamp) -> io::Result<Vec<LogEntry>> {
     let mut entries = Vec::with_capacity(run.len());
     let mut rest = run;
-    while let Some(((_, first, segment), _)) = rest.split_first() {
+    while let Some((_, first, segment)) = rest.first() {
         let close = rest.iter().take_while(|(_, place, _)| is_close(*first, *place)).count().max(1);
         let (span, behind) = rest.split_at(close);
         let start = u64::from(first.offset);

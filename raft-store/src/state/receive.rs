@@ -16,7 +16,7 @@ use super::home::{Home, RECEIVED_PREFIX};
 use super::snapshot::{SnapshotHandle, SnapshotManifest, write_manifest};
 use crate::codec;
 
-/// Free disk that a received snapshot must leave: room for the memtables of both databases and the log meanwhile.
+/// Free disk that a received snapshot must leave: room for the memtables and the log meanwhile.
 const FREE_BYTES_LEFT_MIN: u64 = 128 << 20;
 
 const LOCK_FILE: &str = "LOCK";

@@ -241,7 +241,7 @@ impl Calls {
             state.is_left && state.ended.is_none() && !state.has_waiting()
         };
         if is_over {
-            self.end("nothing came from the node for a while");
+            self.end("the connection takes no further calls");
         }
     }
 }
