@@ -10,10 +10,13 @@
 //! The header takes a block of its own, all numbers little endian: [`MAGIC`], checksum of what follows up to offset 64,
 //! format, number, capacity, incarnation, node id. The first three keep their places in every format.
 
+#![expect(clippy::disallowed_methods, reason = "measures how long a write took; nothing of it is replicated")]
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::direct::{self, Blocks};
 use super::group::BLOCK;
@@ -36,7 +39,7 @@ const UNFINISHED: &str = "segment.unfinished";
 
 /// What is written at once while a segment is made: so much stands before a group that wants to be written at the same
 /// time.
-const FILL_BYTES: usize = 1024 * 1024;
+const FILL_BYTES: usize = 128 * 1024;
 
 /// Why a file is not a segment of this log.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +88,14 @@ pub fn remove_unfinished(dir: &Path) -> io::Result<()> {
 
 impl Segment {
     /// Makes a segment of so many bytes, whole blocks, durable when it returns. Replaces an unused one of the same number.
-    pub fn make(dir: &Path, number: u64, capacity: u64, identity: &Identity) -> io::Result<Segment> {
+    /// `pause` is called after each piece written, with the time it took.
+    pub fn make(
+        dir: &Path,
+        number: u64,
+        capacity: u64,
+        identity: &Identity,
+        mut pause: impl FnMut(Duration),
+    ) -> io::Result<Segment> {
         assert_eq!(capacity % BLOCK as u64, 0, "a segment of {capacity} bytes");
         let (unfinished, path) = (dir.join(UNFINISHED), dir.join(name(number)));
         let mut options = OpenOptions::new();
@@ -95,8 +105,10 @@ impl Segment {
         let mut offset = 0;
         while offset < capacity {
             let bytes = (capacity - offset).min(FILL_BYTES as u64);
+            let started = Instant::now();
             direct.write_all_at(&zeros.as_slice()[..bytes as usize], offset)?;
             offset += bytes;
+            pause(started.elapsed());
         }
         direct.write_all_at(Blocks::copy_of(&header(number, capacity, identity)).as_slice(), 0)?;
         file.sync_all()?;
@@ -210,7 +222,7 @@ mod tests {
     #[test]
     fn a_segment_opens_only_as_it_was_made() {
         let dir = tempfile::tempdir().unwrap();
-        let made = Segment::make(dir.path(), 3, 5 << 20, &identity(1)).unwrap();
+        let made = Segment::make(dir.path(), 3, 5 << 20, &identity(1), |_| {}).unwrap();
         assert_eq!(made.read(FIRST_GROUP, 100).unwrap(), vec![0; 100]);
         let opened = Segment::open(dir.path(), 3, &identity(1)).unwrap();
         assert_eq!((opened.number(), opened.capacity()), (3, 5 << 20));

@@ -1,17 +1,23 @@
 //! The segment that comes next, made while the current one is being filled.
 //!
-//! Owns the making of segments while the log runs, in a thread of its own: it takes a tenth of a second, and neither an
-//! append nor the mark should wait for that. Never holds more than one spare, and never uses one: the writer does.
+//! Owns the making of segments while the log runs, in a thread of its own: it takes a fraction of a second, and neither an
+//! append nor the mark should wait for that. Leaves most of the disk's time to the log unless the writer waits for it.
+//! Never holds more than one spare, and never uses one: the writer does.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::segment::{FIRST_GROUP, Segment};
 use crate::identity::Identity;
+
+/// The making of a spare rests this many times as long as it wrote: a group that is written meanwhile finds the disk busy
+/// with it one time in four, and then for one piece.
+const REST_FACTOR: u32 = 3;
 
 /// See the top of the file.
 #[derive(Debug)]
@@ -33,6 +39,8 @@ struct State {
     ready: Option<Arc<Segment>>,
     wanted: bool,
     making: bool,
+    /// The writer waits for the one being made.
+    awaited: bool,
     closed: bool,
 }
 
@@ -47,7 +55,7 @@ impl Spare {
         held: u64,
     ) -> Self {
         let bytes = held + ready.as_ref().map_or(0, |ready| ready.capacity());
-        let state = State { next, ready, wanted: false, making: false, closed: false };
+        let state = State { next, ready, wanted: false, making: false, awaited: false, closed: false };
         let disk_bytes = AtomicU64::new(bytes);
         Self { dir, identity, capacity, state: Mutex::new(state), changed: Condvar::new(), disk_bytes }
     }
@@ -79,14 +87,17 @@ impl Spare {
     pub fn take(&self, group_bytes: u64) -> io::Result<Arc<Segment>> {
         let mut state = self.state.lock();
         while state.making {
+            state.awaited = true;
+            self.changed.notify_all();
             self.changed.wait(&mut state);
         }
+        state.awaited = false;
         let needed = FIRST_GROUP + group_bytes;
         let segment = match state.ready.take() {
             Some(ready) if ready.capacity() >= needed => ready,
             replaced => {
                 replaced.iter().for_each(|segment| self.removed(segment));
-                self.make(state.next, needed.max(self.capacity))?
+                self.make(state.next, needed.max(self.capacity), |_| {})?
             }
         };
         state.next += 1;
@@ -105,7 +116,7 @@ impl Spare {
             (state.wanted, state.making) = (false, true);
             let number = state.next;
             drop(state);
-            let made = self.make(number, self.capacity);
+            let made = self.make(number, self.capacity, |took| self.rest(took * REST_FACTOR));
             state = self.state.lock();
             state.making = false;
             match made {
@@ -117,8 +128,14 @@ impl Spare {
         }
     }
 
-    fn make(&self, number: u64, capacity: u64) -> io::Result<Arc<Segment>> {
-        let segment = Segment::make(&self.dir, number, capacity, &self.identity)?;
+    /// Leaves the disk to the writer for so long, or until it waits for the spare.
+    fn rest(&self, duration: Duration) {
+        let mut state = self.state.lock();
+        self.changed.wait_while_for(&mut state, |state| !state.awaited && !state.closed, duration);
+    }
+
+    fn make(&self, number: u64, capacity: u64, pause: impl FnMut(Duration)) -> io::Result<Arc<Segment>> {
+        let segment = Segment::make(&self.dir, number, capacity, &self.identity, pause)?;
         self.disk_bytes.fetch_add(capacity, Relaxed);
         Ok(Arc::new(segment))
     }
