@@ -14,12 +14,14 @@ use http::header::IF_NONE_MATCH;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::api::{EntryView, ErrorCode, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::op::{OpText, checked_json};
+use crate::predicate::Predicate;
 use crate::request::{Call, Intent, RequestId, check_cas, etag, key_path, push_query};
 
 /// A value to write.
@@ -141,7 +143,8 @@ impl Client {
         self.put(key, value).cas(cas)
     }
 
-    /// Changes parts of a document by a JSON merge patch (RFC 7396); fails with `not_found`.
+    /// Changes parts of a document; fails with `not_found`. The patch is a merge patch (RFC 7396, an object), a JSON Patch
+    /// (RFC 6902) or a list of update operators such as `{"op": "inc", "path": "stock", "value": -1}`.
     pub fn patch(&self, key: impl Into<String>, patch: Value) -> Write<'_> {
         Write::new(self, Verb::Patch, key.into(), Some(patch))
     }
@@ -276,6 +279,7 @@ pub struct Write<'a> {
     key: String,
     value: Option<Value>,
     condition: Condition,
+    predicates: Vec<Predicate>,
     ttl: Option<Duration>,
     prev: bool,
     dry_run: bool,
@@ -291,6 +295,7 @@ impl<'a> Write<'a> {
             key,
             value,
             condition: Condition::None,
+            predicates: Vec::new(),
             ttl: None,
             prev: false,
             dry_run: false,
@@ -314,6 +319,13 @@ impl<'a> Write<'a> {
     /// Only if there is an entry.
     pub fn if_present(mut self) -> Self {
         self.condition = Condition::Present;
+        self
+    }
+
+    /// Only while this holds of the entry; several must all hold. Fails with `condition_not_met`, which says what does not
+    /// hold and carries the entry as it is. Not for an insert, which has its own condition.
+    pub fn only_if(mut self, predicate: Predicate) -> Self {
+        self.predicates.push(predicate);
         self
     }
 
@@ -356,7 +368,9 @@ impl<'a> Write<'a> {
 
     /// The operation as nodes read it.
     fn op(&self) -> Result<Bytes, Error> {
+        let condition = self.condition_text()?;
         let mut op = OpText::new(self.kind()?, &self.key)?;
+        op.condition = condition.as_deref();
         match &self.value {
             Some(value) if self.verb == Verb::Patch => op.patch = Some(checked_json(&value.data)?),
             Some(value) if value.is_json => op.value = Some(checked_json(&value.data)?),
@@ -371,6 +385,14 @@ impl<'a> Write<'a> {
         (op.prev, op.dry_run, op.request_id) = (self.prev, self.dry_run, Some(self.request_id.as_str()));
         let length = op.value_base64.as_ref().map_or(0, String::len);
         op.write(length.max(self.value.as_ref().map_or(0, |value| value.data.len())))
+    }
+
+    fn condition_text(&self) -> Result<Option<Box<RawValue>>, Error> {
+        if self.predicates.is_empty() {
+            return Ok(None);
+        }
+        let text = to_raw_value(&self.predicates);
+        text.map(Some).map_err(|source| Error::Decode { what: "the condition has no JSON form".into(), source })
     }
 
     /// Verb and condition together.
@@ -405,6 +427,7 @@ impl<'a> IntoFuture for Write<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field;
 
     fn client() -> Client {
         Client::new("127.0.0.1:1").expect("valid")
@@ -429,6 +452,10 @@ mod tests {
             (
                 client.patch("k", Value::json_text("{}")).cas("7"),
                 r#"{"op":"update","key":"k","patch":{},"cas":"7","request_id":"id"}"#,
+            ),
+            (
+                client.remove("k").only_if(field("n").eq(1)).only_if(field("m").exists()),
+                r#"{"op":"remove","key":"k","if":[{"field":"n","op":"eq","value":1},{"field":"m","op":"exists"}],"request_id":"id"}"#,
             ),
             (client.remove("k").if_present(), r#"{"op":"remove","key":"k","request_id":"id"}"#),
             (client.touch("k", Duration::ZERO), r#"{"op":"touch","key":"k","ttl_ms":0,"request_id":"id"}"#),

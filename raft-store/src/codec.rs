@@ -8,8 +8,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::types::{Action, Batch, Command};
 
-/// Leads every record written by this build.
-pub const FORMAT_VERSION: u8 = 1;
+/// Leads every record written by this build. (1 knew no conditions and no patches but merge patches.)
+pub const FORMAT_VERSION: u8 = 2;
 
 /// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for
 /// that much memory and panic. Twice the largest batch: an audit group repeats every key of its batch.

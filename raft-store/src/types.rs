@@ -7,6 +7,7 @@ use std::fmt;
 
 use bincode::{Decode, Encode};
 
+use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
 use crate::limits;
 
 /// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
@@ -207,8 +208,8 @@ pub enum Change {
     Upsert(Value),
     /// Overwrites; rejected with [`Rejection::NotFound`] where the key does not exist.
     Replace(Value),
-    /// RFC 7396 merge patch (JSON text) on an existing document.
-    Merge(Vec<u8>),
+    /// Changes an existing document.
+    Patch(Patch),
     /// Deletes an existing key.
     Remove,
     /// Changes only the expiry.
@@ -216,12 +217,11 @@ pub enum Change {
 }
 
 impl Change {
-    /// The bytes of the value or patch that it brings.
+    /// The bytes of the value that it brings.
     pub fn data(&self) -> &[u8] {
         match self {
             Self::Insert(value) | Self::Upsert(value) | Self::Replace(value) => &value.data,
-            Self::Merge(patch) => patch,
-            Self::Remove | Self::Touch => &[],
+            Self::Patch(_) | Self::Remove | Self::Touch => &[],
         }
     }
 }
@@ -229,7 +229,7 @@ impl Change {
 /// What a write does to the expiry of its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Expiry {
-    /// Leaves it: the default of `Merge`. For a new entry: never expires.
+    /// Leaves it: the default of a patch. For a new entry: never expires.
     Keep,
     /// Never expires: the default of insert, upsert and replace.
     Never,
@@ -242,8 +242,10 @@ pub enum Expiry {
 pub struct WriteOp {
     /// The key.
     pub key: Key,
-    /// What must hold.
+    /// What must hold of its being there and of its token.
     pub expect: Expect,
+    /// What else must hold, also of a key without an entry where the change creates one. Looked at after `expect`.
+    pub condition: Criteria,
     /// What to do.
     pub change: Change,
     /// What happens to the expiry.
@@ -323,7 +325,7 @@ pub enum Rejection {
         /// The entry as it is.
         current: Shown,
     },
-    /// Replace, merge, remove, touch or [`Expect::Present`] on a key that does not exist.
+    /// Replace, patch, remove, touch or [`Expect::Present`] on a key that does not exist.
     NotFound,
     /// The token given is not the current one.
     CasMismatch {
@@ -332,12 +334,26 @@ pub enum Rejection {
         /// The entry as it is, if any.
         current: Option<Shown>,
     },
-    /// A merge patch on a value that is not a JSON object.
+    /// [`WriteOp::condition`] does not hold.
+    ConditionNotMet {
+        /// The predicates to blame, with pointers from `/if` on.
+        unmet: Vec<Unmet>,
+        /// The entry as it is, if any.
+        current: Option<Shown>,
+    },
+    /// A patch on a value that is not a JSON object.
     NotADocument {
         /// The entry as it is.
         current: Shown,
     },
-    /// The value after a merge patch would exceed [`limits::VALUE_BYTES_MAX`].
+    /// A patch that does not fit the document.
+    PatchFailed {
+        /// Where, and why; pointers from `/patch` on.
+        refusal: PatchRefusal,
+        /// The entry as it is.
+        current: Shown,
+    },
+    /// The value after a patch would exceed [`limits::VALUE_BYTES_MAX`].
     TooLarge {
         /// Most bytes allowed.
         limit: u64,
@@ -348,6 +364,34 @@ pub enum Rejection {
     RequestIdReused,
     /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
     Unsupported(String),
+}
+
+impl Rejection {
+    /// The entry as it is, if it shows one.
+    pub fn current(&self) -> Option<&Shown> {
+        match self {
+            Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => current.as_ref(),
+            Self::AlreadyExists { current } | Self::NotADocument { current } | Self::PatchFailed { current, .. } => {
+                Some(current)
+            }
+            Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => None,
+        }
+    }
+
+    /// The same with another entry in place of [`Self::current`]. Only for one that shows an entry.
+    fn showing(&self, shown: Shown) -> Self {
+        let mut rejection = self.clone();
+        match &mut rejection {
+            Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => *current = Some(shown),
+            Self::AlreadyExists { current } | Self::NotADocument { current } | Self::PatchFailed { current, .. } => {
+                *current = shown;
+            }
+            Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => {
+                panic!("{self:?} shows no entry")
+            }
+        }
+        rejection
+    }
 }
 
 /// The outcome of one command.
@@ -373,17 +417,9 @@ impl Outcome {
     /// The entry that it shows, if it shows one.
     pub fn shown(&self) -> Option<&Shown> {
         match self {
-            Self::Written(Written { previous: shown, .. })
-            | Self::Rejected(Rejection::CasMismatch { current: shown, .. }) => shown.as_ref(),
-            Self::Rejected(Rejection::AlreadyExists { current } | Rejection::NotADocument { current }) => Some(current),
-            Self::Rejected(
-                Rejection::NotFound
-                | Rejection::TooLarge { .. }
-                | Rejection::RequestIdReused
-                | Rejection::Unsupported(_),
-            )
-            | Self::Maintained { .. }
-            | Self::Deferred => None,
+            Self::Written(written) => written.previous.as_ref(),
+            Self::Rejected(rejection) => rejection.current(),
+            Self::Maintained { .. } | Self::Deferred => None,
         }
     }
 
@@ -391,16 +427,8 @@ impl Outcome {
     pub(crate) fn showing(&self, shown: Shown) -> Self {
         match self {
             Self::Written(Written { meta, .. }) => Self::Written(Written { meta: *meta, previous: Some(shown) }),
-            Self::Rejected(Rejection::CasMismatch { expected, .. }) => {
-                Self::Rejected(Rejection::CasMismatch { expected: *expected, current: Some(shown) })
-            }
-            Self::Rejected(Rejection::AlreadyExists { .. }) => {
-                Self::Rejected(Rejection::AlreadyExists { current: shown })
-            }
-            Self::Rejected(Rejection::NotADocument { .. }) => {
-                Self::Rejected(Rejection::NotADocument { current: shown })
-            }
-            Self::Rejected(_) | Self::Maintained { .. } | Self::Deferred => panic!("{self:?} shows no entry"),
+            Self::Rejected(rejection) => Self::Rejected(rejection.showing(shown)),
+            Self::Maintained { .. } | Self::Deferred => panic!("{self:?} shows no entry"),
         }
     }
 }

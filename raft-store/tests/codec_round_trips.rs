@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use quorate_store::codec;
+use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::meta::AppliedRecord;
@@ -56,6 +57,46 @@ fn ids() -> impl Strategy<Value = RequestId> {
     "[ -~]{1,40}".prop_map(RequestId)
 }
 
+fn patches() -> impl Strategy<Value = Patch> {
+    let texts = [
+        r#"{"a":{"b":null,"c":[1.50]}}"#,
+        r#"[{"op":"add","path":"/a/-","value":{}},{"op":"test","path":"","value":null}]"#,
+        r#"[{"op":"inc","path":"a.b","value":-1},{"op":"now","path":"c","form":"unix_ms"}]"#,
+    ];
+    prop::sample::select(texts.to_vec()).prop_map(|text| Patch::read(&json(text), "").unwrap())
+}
+
+fn conditions() -> impl Strategy<Value = Criteria> {
+    let texts = ["[]", r#"[{"field":"$version","op":"gt","value":3}]"#, r#"[{"not":{"field":"a.b","op":"exists"}}]"#];
+    prop::sample::select(texts.to_vec()).prop_map(|text| Criteria::read(&json(text), "").unwrap())
+}
+
+fn json(text: &str) -> Json<'_> {
+    Json::parse(text.as_bytes()).unwrap()
+}
+
+fn excerpts() -> impl Strategy<Value = Excerpt> {
+    (".{0,20}", any::<bool>()).prop_map(|(text, is_whole)| Excerpt { text, is_whole })
+}
+
+fn unmet() -> impl Strategy<Value = Unmet> {
+    ("/if/[0-9]", option::of(excerpts())).prop_map(|(pointer, actual)| Unmet { pointer, actual })
+}
+
+fn refusals_of_patches() -> impl Strategy<Value = PatchRefusal> {
+    let fault = prop_oneof![
+        Just(PatchFault::Missing),
+        excerpts().prop_map(|actual| PatchFault::IntoScalar { actual }),
+        any::<u64>().prop_map(|length| PatchFault::OutOfRange { length }),
+        option::of(excerpts()).prop_map(|actual| PatchFault::TestFailed { actual }),
+    ];
+    ("/patch/[0-9]", "(/[a-z~]{0,3}){0,3}", fault).prop_map(|(pointer, path, fault)| PatchRefusal {
+        pointer,
+        path,
+        fault,
+    })
+}
+
 fn commands() -> impl Strategy<Value = Command> {
     let expect =
         prop_oneof![Just(Expect::Any), Just(Expect::Absent), Just(Expect::Present), any::<u64>().prop_map(Expect::Cas)];
@@ -63,14 +104,16 @@ fn commands() -> impl Strategy<Value = Command> {
         values().prop_map(Change::Insert),
         values().prop_map(Change::Upsert),
         values().prop_map(Change::Replace),
-        vec(any::<u8>(), 0..50).prop_map(Change::Merge),
+        patches().prop_map(Change::Patch),
         Just(Change::Remove),
         Just(Change::Touch),
     ];
     let expiry = prop_oneof![Just(Expiry::Keep), Just(Expiry::Never), any::<u64>().prop_map(Expiry::After)];
-    let write = (keys(), expect, change, expiry, any::<bool>()).prop_map(|(key, expect, change, expiry, previous)| {
-        Action::Write(WriteOp { key, expect, change, expiry, return_previous: previous })
-    });
+    let write = (keys(), expect, conditions(), change, expiry, any::<bool>()).prop_map(
+        |(key, expect, condition, change, expiry, return_previous)| {
+            Action::Write(WriteOp { key, expect, condition, change, expiry, return_previous })
+        },
+    );
     let expire = any::<u32>().prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit }));
     let compact = any::<(u64, u32)>()
         .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
@@ -84,7 +127,10 @@ fn replies() -> impl Strategy<Value = Reply> {
         Just(Rejection::NotFound),
         (any::<u64>(), option::of(shown()))
             .prop_map(|(expected, current)| Rejection::CasMismatch { expected, current }),
+        (vec(unmet(), 0..3), option::of(shown()))
+            .prop_map(|(unmet, current)| Rejection::ConditionNotMet { unmet, current }),
         shown().prop_map(|current| Rejection::NotADocument { current }),
+        (refusals_of_patches(), shown()).prop_map(|(refusal, current)| Rejection::PatchFailed { refusal, current }),
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         Just(Rejection::RequestIdReused),
         ".{0,20}".prop_map(Rejection::Unsupported),
@@ -107,12 +153,14 @@ fn replies() -> impl Strategy<Value = Reply> {
 
 fn groups() -> impl Strategy<Value = AuditGroup> {
     use AuditOp::*;
-    let op = prop::sample::select(vec![Insert, Upsert, Replace, Merge, Remove, Touch, Expire, Unknown]);
+    let op = prop::sample::select(vec![Insert, Upsert, Replace, Update, Remove, Touch, Expire, Unknown]);
     let refusal = prop::sample::select(vec![
         Refusal::AlreadyExists,
         Refusal::NotFound,
         Refusal::CasMismatch,
+        Refusal::ConditionNotMet,
         Refusal::NotADocument,
+        Refusal::PatchFailed,
         Refusal::TooLarge,
         Refusal::RequestIdReused,
         Refusal::Unsupported,

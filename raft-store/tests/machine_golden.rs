@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! @CLOCK                    moves the cluster clock
-//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace merge remove touch; a value `b:…` is bytes, `size:N` N bytes
-//!                           OPTION: if=absent|present|CAS  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
+//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch; a value `b:…` is bytes, `size:N` N bytes
+//!                           OPTION: if=absent|present|CAS  where=CRITERIA  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -24,6 +24,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use machine_support::{Store, show};
+use quorate_store::document::{Criteria, Json, Patch};
 use quorate_store::types::{
     Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
 };
@@ -145,20 +146,22 @@ fn command(line: &str) -> Command {
         "insert" => Change::Insert(value(words.next().unwrap())),
         "upsert" => Change::Upsert(value(words.next().unwrap())),
         "replace" => Change::Replace(value(words.next().unwrap())),
-        "merge" => Change::Merge(value(words.next().unwrap()).data),
+        "patch" => Change::Patch(Patch::read(&json(words.next().unwrap()), "/patch").unwrap()),
         "remove" => Change::Remove,
         "touch" => Change::Touch,
         other => panic!("{other} in {line}"),
     };
-    let keeps = matches!(change, Change::Merge(_) | Change::Touch);
+    let keeps = matches!(change, Change::Patch(_) | Change::Touch);
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
-    let mut op = WriteOp { key, expect: Expect::Any, change, expiry, return_previous: false };
+    let (expect, condition) = (Expect::Any, Criteria::default());
+    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
     let (mut request_id, mut principal) = (None, String::new());
     for option in words {
         match option.split_once('=').unwrap_or((option, "")) {
             ("if", "absent") => op.expect = Expect::Absent,
             ("if", "present") => op.expect = Expect::Present,
             ("if", cas) => op.expect = Expect::Cas(cas.parse().unwrap()),
+            ("where", list) => op.condition = Criteria::read(&json(list), "/if").unwrap(),
             ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
             ("keep", _) => op.expiry = Expiry::Keep,
             ("never", _) => op.expiry = Expiry::Never,
@@ -179,6 +182,10 @@ fn value(word: &str) -> Value {
         Some(bytes) => Value { kind: ContentKind::Bytes, data: bytes.into() },
         None => Value { kind: ContentKind::Json, data: word.into() },
     }
+}
+
+fn json(word: &str) -> Json<'_> {
+    Json::parse(word.as_bytes()).unwrap()
 }
 
 /// `\0` is a zero byte.

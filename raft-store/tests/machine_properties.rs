@@ -8,6 +8,8 @@ use bytes::Bytes;
 use machine_support::model::Model;
 use machine_support::{Store, batch};
 use proptest::prelude::*;
+use quorate_store::document::path::Field;
+use quorate_store::document::{self, Criteria, Json, Operand, Operator, Patch, Predicate, Term};
 use quorate_store::keyspace::family;
 use quorate_store::machine::{self, Vars};
 use quorate_store::types::{
@@ -31,11 +33,20 @@ fn changes() -> impl Strategy<Value = Change> {
         2 => values().prop_map(Change::Insert),
         3 => values().prop_map(Change::Upsert),
         2 => values().prop_map(Change::Replace),
-        2 => prop_oneof!["\\{\"[abc]\":([0-9]|null|\\{\"[ab]\":(null|1)\\})\\}", "[0-9]"]
-            .prop_map(|patch| Change::Merge(patch.into())),
+        2 => "\\{\"[abc]\":([0-9]|null|\\{\"[ab]\":(null|1)\\})\\}".prop_map(|patch| Change::Patch(merge_patch(&patch))),
         2 => Just(Change::Remove),
         1 => Just(Change::Touch),
     ]
+}
+
+fn merge_patch(text: &str) -> Patch {
+    Patch::read_merge(&Json::parse(text.as_bytes()).unwrap(), "").unwrap()
+}
+
+fn predicate(field: &str, operator: &str, value: &str) -> Term {
+    let value = document::Value::Json(Json::parse(value.as_bytes()).unwrap().into_owned());
+    let operator = Operator::parse(operator).unwrap();
+    Term::Predicate(Predicate::new(Field::parse(field).unwrap(), operator, Operand::One(value)).unwrap())
 }
 
 fn writes() -> impl Strategy<Value = WriteOp> {
@@ -51,9 +62,17 @@ fn writes() -> impl Strategy<Value = WriteOp> {
         3 => prop_oneof![0..20u64, Just(limits::REQUEST_BUCKET_MS), Just(limits::TTL_MS_MAX + 1)]
             .prop_map(Expiry::After),
     ];
-    (0..KEYS.len(), expect, changes(), expiry, any::<bool>()).prop_map(|(key, expect, change, expiry, previous)| {
-        WriteOp { key: Key::new(KEYS[key]).unwrap(), expect, change, expiry, return_previous: previous }
-    })
+    let condition = prop_oneof![
+        5 => Just(Vec::new()),
+        1 => (1..6u64).prop_map(|version| vec![predicate("$version", "lte", &version.to_string())]),
+        1 => "[0-9]".prop_map(|value| vec![predicate("a", "eq", &value)]),
+    ];
+    (0..KEYS.len(), expect, condition, changes(), expiry, any::<bool>()).prop_map(
+        |(key, expect, condition, change, expiry, return_previous)| {
+            let (key, condition) = (Key::new(KEYS[key]).unwrap(), Criteria::new(condition).unwrap());
+            WriteOp { key, expect, condition, change, expiry, return_previous }
+        },
+    )
 }
 
 fn commands() -> impl Strategy<Value = Command> {
@@ -342,7 +361,8 @@ fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
 
 fn write(key: &[u8], change: Change) -> Command {
     let key = Key::new(key).unwrap();
-    let op = WriteOp { key, expect: Expect::Any, change, expiry: Expiry::Never, return_previous: false };
+    let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
+    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
     Command { request_id: None, principal: String::new(), action: Action::Write(op) }
 }
 

@@ -145,6 +145,25 @@ pub struct InputFault {
     pub detail: String,
 }
 
+/// A predicate that does not hold, or an operation of a patch that does not fit the document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Failed {
+    /// JSON pointer into the request, such as `/if/0` or `/patch/2`.
+    pub pointer: String,
+    /// For a patch: JSON pointer into the document, to where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What is wrong.
+    pub detail: String,
+    /// The value found there; absent where there is none.
+    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub actual: Option<super::JsonText>,
+    /// The start of a value that is too long to be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual_start: Option<String>,
+}
+
 /// An RFC 9457 problem document (`application/problem+json`): the body of every error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
@@ -168,6 +187,9 @@ pub struct Problem {
     /// Each fault of a malformed request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<InputFault>,
+    /// For a condition or a patch that failed: which part of it, and what is there instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Failed>,
     /// For a failed condition: the entry as it was then; absent when there was none, and in a retry long after, when that
     /// version is no longer kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,6 +221,7 @@ impl Problem {
             retry: code.retry(),
             request_id: String::new(),
             errors: Vec::new(),
+            failed: Vec::new(),
             current: None,
             revision: None,
             index: None,

@@ -53,7 +53,7 @@ pub struct EntryView {
 pub struct JsonText(pub Box<RawValue>);
 
 /// A `null` that is there is a value, not a missing one.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
+pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
     JsonText::deserialize(deserializer).map(Some)
 }
 
@@ -107,7 +107,7 @@ pub enum OpKind {
     Upsert,
     /// Overwrite; fails with `not_found`.
     Replace,
-    /// Merge patch (RFC 7396) of an existing document.
+    /// Change parts of an existing document.
     Update,
     /// Delete; fails with `not_found`.
     Remove,
@@ -130,13 +130,19 @@ pub struct Op {
     /// New value as bytes in base64 (insert, upsert, replace).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_base64: Option<String>,
-    /// Merge patch (update).
+    /// What to change (update): a merge patch (an object), a JSON Patch or a list of update operators: `{"op":"inc","path":
+    /// "stock","value":-1}`, likewise `set`, `unset`, `append`, `max`, `min`, `now`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     pub patch: Option<JsonText>,
     /// Apply only while the entry has this token (all but get and insert).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
+    /// Apply only while all of these hold (all but get and insert): a list of `{"field","op","value"}`, of `{"any":[…]}`,
+    /// `{"all":[…]}` and `{"not":…}`. Fields are dotted paths or JSON pointers, or metadata such as `$version`.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub condition: Option<JsonText>,
     /// Milliseconds to live from the moment the write applies; 0 for never. Without it insert, upsert and replace
     /// make an entry that never expires, and update leaves the expiry as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,6 +22,7 @@ mod restart;
 
 // Disks that cannot be trusted.
 mod damage;
+mod documents;
 mod identity;
 mod old_state;
 mod space;

@@ -10,7 +10,7 @@ use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{Rejection, Reply, Revision, Shown};
 
-use super::{Answer, Body, convert, headers, is_http1};
+use super::{Answer, Body, convert, failed, headers, is_http1};
 use crate::app::AppError;
 use crate::limits;
 
@@ -164,6 +164,13 @@ impl Failure {
             Rejection::CasMismatch { expected, current: None } => {
                 (format!("{shown} does not exist, so it has no cas {expected}"), None)
             }
+            Rejection::ConditionNotMet { unmet, current } => {
+                let pointers: Vec<_> = unmet.iter().map(|unmet| unmet.pointer.as_str()).collect();
+                (format!("{shown} does not meet the condition: {}", pointers.join(", ")), current.as_ref())
+            }
+            Rejection::PatchFailed { refusal, current } => {
+                (format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault)), Some(current))
+            }
             Rejection::NotADocument { current } => {
                 (format!("{shown} holds no JSON object, so it cannot be patched"), Some(current))
             }
@@ -178,6 +185,7 @@ impl Failure {
         let mut failure =
             Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
         // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
+        failure.problem.failed = failed::of(rejection);
         let current = current.and_then(Shown::entry);
         failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
@@ -242,7 +250,9 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         // Also where the entry is gone: the caller named a token, and the token is what does not hold.
         Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
-        Rejection::NotADocument { .. } => ErrorCode::ConditionNotMet,
+        Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
+            ErrorCode::ConditionNotMet
+        }
         Rejection::TooLarge { .. } => ErrorCode::TooLarge,
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.

@@ -190,6 +190,8 @@ pub enum BodyKind {
     Json,
     /// `application/merge-patch+json`
     MergePatch,
+    /// `application/json-patch+json`
+    JsonPatch,
     /// `application/octet-stream`
     Bytes,
     /// `application/x-www-form-urlencoded`: what `curl -d` says where nothing else is said. Taken as JSON if it is JSON.
@@ -205,6 +207,7 @@ pub fn body_kind(head: &Parts, expected: &'static str) -> Result<BodyKind, Failu
     let kind = match media_type(essence) {
         "application/json" => BodyKind::Json,
         "application/merge-patch+json" => BodyKind::MergePatch,
+        "application/json-patch+json" => BodyKind::JsonPatch,
         "application/octet-stream" => BodyKind::Bytes,
         "application/x-www-form-urlencoded" => BodyKind::Form,
         _ => return Err(unsupported(format!("`{}` is not taken here; send `Content-Type: {expected}`", shown(text)))),
@@ -231,11 +234,12 @@ fn is_bare_or_utf8(parameters: &str) -> bool {
 /// The media type without parameters, as the constants are written. Types are compared without regard to case; anything
 /// but lower case is rare enough to name only the common mixed spelling.
 fn media_type(text: &str) -> &str {
-    const KNOWN: [&str; 5] = [
+    const KNOWN: [&str; 6] = [
         STREAM_CONTENT_TYPE,
         "application/json",
         "application/octet-stream",
         "application/merge-patch+json",
+        "application/json-patch+json",
         "application/x-www-form-urlencoded",
     ];
     let essence = text.split(';').next().unwrap_or("").trim();

@@ -27,11 +27,6 @@ pub fn trim(text: &[u8]) -> &[u8] {
     &text[start..end]
 }
 
-/// Whether a checked and trimmed text is an object.
-pub fn is_object(text: &[u8]) -> bool {
-    text.first() == Some(&b'{')
-}
-
 /// Checks a whole text.
 pub fn check(text: &[u8]) -> Result<(), JsonFault> {
     let mut walk = Walk { keys: Vec::new(), trail: Vec::new() };

@@ -6,18 +6,19 @@
 use bytes::Bytes;
 use hyper::body::Incoming;
 use quorate_client::api::{EntryView, Problem, WriteAnswer};
+use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 
 use super::ask::Ask;
 use super::conditions::{self, Condition};
 use super::error::Failure;
-use super::extract::Query;
+use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
-use super::{Backend, Outcome, body, headers, json, read, write};
+use super::{Backend, Outcome, body, criteria, headers, json, read, write};
 
 /// Reads one entry.
 ///
@@ -74,8 +75,8 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
     let wish = WriteWish::of(ask, true)?;
     let condition = conditions::condition(ask.head)?;
     let kind = body_kind(ask.head, "application/json")?;
-    if kind == BodyKind::MergePatch {
-        return Err(headers::unsupported("a merge patch is sent with PATCH; PUT takes the whole value"));
+    if matches!(kind, BodyKind::MergePatch | BodyKind::JsonPatch) {
+        return Err(headers::unsupported("a patch is sent with PATCH; PUT takes the whole value"));
     }
     let value = value_of(kind, body::collect(ask, body, VALUE_BYTES_MAX).await?)?;
     let (change, expect) = match condition {
@@ -87,9 +88,10 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
     submit(ask, key, change, expect, Expiry::Never, wish).await
 }
 
-/// Changes parts of one document by a JSON merge patch (RFC 7396).
+/// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).
 ///
-/// The entry must exist and hold a JSON object. Without `ttl_ms` it lives as long as before.
+/// The content type says which; `application/json` is taken as a merge patch. The entry must exist and hold a JSON object.
+/// `POST /v1/ops` also takes update operators as `patch`, and conditions on fields as `if`. Without `ttl_ms` it lives as long as before.
 #[utoipa::path(patch, path = "/v1/kv/{key}", tag = "entries", operation_id = "patch",
     params(
         ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
@@ -100,7 +102,11 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
-    request_body(content((Object = "application/merge-patch+json", example = json!({"status": "paid"})), (Object = "application/json"))),
+    request_body(content(
+        (Object = "application/merge-patch+json", example = json!({"status": "paid"})),
+        (Vec<Object> = "application/json-patch+json", example = json!([{"op": "test", "path": "/status", "value": "new"}, {"op": "replace", "path": "/status", "value": "paid"}])),
+        (Object = "application/json"),
+    )),
     responses(
         (status = 200, description = "Written, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
@@ -115,8 +121,15 @@ pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         return Err(headers::unsupported("a patch is JSON; send `Content-Type: application/merge-patch+json`"));
     }
     let text = body::collect(ask, body, VALUE_BYTES_MAX).await?;
-    let patch = checked_patch(json_of(kind, &text)?, "")?;
-    submit(ask, key, Change::Merge(patch.to_vec()), expect, Expiry::Keep, wish).await
+    let text = json_of(kind, &text)?;
+    let mut faults = Faults::default();
+    let patch = match kind {
+        BodyKind::JsonPatch => criteria::json_patch(text, "", &mut faults),
+        _ => criteria::merge_patch(text, "", &mut faults),
+    };
+    faults.check()?;
+    let patch = patch.ok_or_else(|| Failure::invalid("", "not a patch"))?;
+    submit(ask, key, Change::Patch(patch), expect, Expiry::Keep, wish).await
 }
 
 /// Removes one entry.
@@ -150,7 +163,8 @@ async fn submit<B: Backend>(
     wish: WriteWish,
 ) -> Outcome {
     let expiry = wish.ttl_ms.map_or(default_expiry, expiry_of);
-    let op = WriteOp { key: key.key, expect, change, expiry, return_previous: wish.prev };
+    let (condition, return_previous) = (Criteria::default(), wish.prev);
+    let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous };
     write::submit(ask, &key.text, op, wish.dry_run).await
 }
 
@@ -211,12 +225,4 @@ pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
         )),
         Err(JsonFault { pointer, detail }) => Err(Failure::invalid(pointer, detail)),
     }
-}
-
-/// A merge patch must be an object: any other one would mean to overwrite the whole value.
-pub fn checked_patch<'a>(text: &'a [u8], pointer: &str) -> Result<&'a [u8], Failure> {
-    if json::is_object(text) {
-        return Ok(text);
-    }
-    Err(Failure::invalid(pointer, "a merge patch is a JSON object; PUT overwrites the whole value"))
 }

@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
 use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem, WriteAnswer};
+use quorate_store::document::Criteria;
 use quorate_store::limits::{KEY_BYTES_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 use serde_json::value::RawValue;
@@ -22,7 +23,7 @@ use super::headers::{BodyKind, body_kind, decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
-use super::{Backend, Outcome, body, headers, json, kv, read, stream, write};
+use super::{Backend, Outcome, body, criteria, headers, json, kv, read, stream, write};
 
 /// Executes one operation, or a stream of them.
 ///
@@ -56,7 +57,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
         return stream::open(ask, body).await;
     }
     let kind = body_kind(ask.head, "application/json")?;
-    if matches!(kind, BodyKind::Bytes | BodyKind::MergePatch) {
+    if matches!(kind, BodyKind::Bytes | BodyKind::MergePatch | BodyKind::JsonPatch) {
         return Err(headers::unsupported("an operation is JSON; send `Content-Type: application/json`"));
     }
     let body = body::collect(ask, body, usize::MAX).await?;
@@ -75,8 +76,8 @@ pub async fn perform<B: Backend>(
     let OpWish { key, action, prev, dry_run, .. } = wish;
     match action {
         OpAction::Get => read::perform(backend, &key, deadline).await,
-        OpAction::Write { expect, change, expiry } => {
-            let op = WriteOp { key: key.key, expect, change, expiry, return_previous: prev };
+        OpAction::Write { expect, condition, change, expiry } => {
+            let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous: prev };
             write::perform(backend, &key.text, op, dry_run, request_id, deadline).await
         }
     }
@@ -104,7 +105,7 @@ pub struct OpWish<'a> {
 
 enum OpAction {
     Get,
-    Write { expect: Expect, change: Change, expiry: Expiry },
+    Write { expect: Expect, condition: Criteria, change: Change, expiry: Expiry },
 }
 
 /// The fields as they stand in the body, each of the right type, not yet held against the kind.
@@ -116,13 +117,14 @@ struct Fields<'a> {
     value_base64: Option<Cow<'a, str>>,
     patch: Option<&'a RawValue>,
     cas: Option<u64>,
+    condition: Option<&'a RawValue>,
     ttl_ms: Option<u64>,
     prev: Option<bool>,
     dry_run: Option<bool>,
     request_id: Option<Cow<'a, str>>,
 }
 
-const FIELDS: &str = "op, key, value, value_base64, patch, cas, ttl_ms, prev, dry_run, request_id";
+const FIELDS: &str = "op, key, value, value_base64, patch, cas, if, ttl_ms, prev, dry_run, request_id";
 
 impl<'a> OpWish<'a> {
     /// Whether it may change something, and so needs a request id.
@@ -175,6 +177,7 @@ impl<'a> Fields<'a> {
             "value_base64" => self.value_base64 = text(raw, "/value_base64", faults),
             "patch" => self.patch = Some(raw),
             "cas" => self.cas = cas(raw, faults),
+            "if" => self.condition = Some(raw),
             "ttl_ms" => self.ttl_ms = ttl(raw, faults),
             "prev" => self.prev = typed(raw, "/prev", "true or false", faults),
             "dry_run" => self.dry_run = typed(raw, "/dry_run", "true or false", faults),
@@ -206,7 +209,7 @@ impl<'a> Fields<'a> {
             OpKind::Insert => (self.value(faults)?.map(Change::Insert), Expiry::Never),
             OpKind::Upsert => (self.value(faults)?.map(Change::Upsert), Expiry::Never),
             OpKind::Replace => (self.value(faults)?.map(Change::Replace), Expiry::Never),
-            OpKind::Update => (self.merge(faults)?, Expiry::Keep),
+            OpKind::Update => (self.patch(faults)?, Expiry::Keep),
             OpKind::Remove => (Some(Change::Remove), Expiry::Keep),
             OpKind::Touch => (Some(Change::Touch), Expiry::Keep),
         };
@@ -214,7 +217,11 @@ impl<'a> Fields<'a> {
             faults.add("/ttl_ms", "missing; touch changes nothing else (0 for never)");
         }
         let expiry = self.ttl_ms.map_or(usual, kv::expiry_of);
-        Ok(change.map(|change| OpAction::Write { expect, change, expiry }))
+        let condition = match self.condition {
+            Some(list) => criteria::criteria(list.get().as_bytes(), "/if", faults),
+            None => Some(Criteria::default()),
+        };
+        Ok(change.zip(condition).map(|(change, condition)| OpAction::Write { expect, condition, change, expiry }))
     }
 
     fn refuse_strangers(&self, kind: OpKind, faults: &mut Faults) {
@@ -233,6 +240,12 @@ impl<'a> Fields<'a> {
         refuse(self.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get and remove take no ttl_ms");
         let takes_cas = !is_get && kind != OpKind::Insert;
         refuse(self.cas.is_some(), takes_cas, "/cas", "an entry that does not exist has no cas; get needs none");
+        refuse(
+            self.condition.is_some(),
+            takes_cas,
+            "/if",
+            "insert has one condition, that there is no entry; get needs none",
+        );
         refuse(self.prev == Some(true), !is_get, "/prev", "get changes nothing, so there is no `before`");
         refuse(self.dry_run == Some(true), !is_get, "/dry_run", "get changes nothing, so there is nothing to try");
         refuse(self.request_id.is_some(), !is_get, "/request_id", "get changes nothing, so it needs no request id");
@@ -262,18 +275,14 @@ impl<'a> Fields<'a> {
         Ok(Some(value))
     }
 
-    fn merge(&self, faults: &mut Faults) -> Result<Option<Change>, Failure> {
+    fn patch(&self, faults: &mut Faults) -> Result<Option<Change>, Failure> {
         let Some(patch) = self.patch else {
-            faults.add("/patch", "missing; a JSON merge patch");
+            faults.add("/patch", "missing; a merge patch, a JSON Patch or a list of update operators");
             return Ok(None);
         };
         let text = patch.get().as_bytes();
-        if !json::is_object(text) {
-            faults.add("/patch", "a merge patch is a JSON object; upsert overwrites the whole value");
-            return Ok(None);
-        }
         check_length(text.len(), "/patch")?;
-        Ok(Some(Change::Merge(text.to_vec())))
+        Ok(criteria::patch(text, "/patch", faults).map(Change::Patch))
     }
 }
 
@@ -352,6 +361,7 @@ mod tests {
             value_base64: Some(String::new()),
             patch: raw(),
             cas: Some("1".into()),
+            condition: raw(),
             ttl_ms: Some(1),
             prev: true,
             dry_run: true,

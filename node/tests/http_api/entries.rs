@@ -4,9 +4,15 @@ use std::time::{Duration, Instant};
 
 use quorate_client::api::{EntryView, RequestAnswer, RequestState, WriteAnswer};
 use quorate_node::app::{AppError, Consistency};
+use quorate_store::document::{Json, Patch};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value};
 
 use crate::raw::Server;
+
+fn patch(text: &str) -> Change {
+    let json = Json::parse(text.as_bytes()).expect("JSON");
+    Change::Patch(Patch::read(&json, "").expect("a patch"))
+}
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -107,15 +113,8 @@ async fn headers_and_parameters_become_the_right_command() {
         ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Insert(value()), Expect::Any, never),
         ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Any, never),
         ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), never),
-        ("PATCH", "/v1/kv/k", None, Change::Merge(b"{\"a\":1}".to_vec()), Expect::Any, Expiry::Keep),
-        (
-            "PATCH",
-            "/v1/kv/k?ttl_ms=0",
-            Some(("If-Match", "*")),
-            Change::Merge(b"{\"a\":1}".to_vec()),
-            Expect::Present,
-            never,
-        ),
+        ("PATCH", "/v1/kv/k", None, patch("{\"a\":1}"), Expect::Any, Expiry::Keep),
+        ("PATCH", "/v1/kv/k?ttl_ms=0", Some(("If-Match", "*")), patch("{\"a\":1}"), Expect::Present, never),
         ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::Any, Expiry::Keep),
         ("DELETE", "/v1/kv/k?prev", Some(("If-Match", "\"7\"")), Change::Remove, Expect::Cas(7), Expiry::Keep),
     ];
@@ -150,12 +149,7 @@ async fn ops_become_the_right_command() {
             Expect::Cas(7),
             Expiry::After(5),
         ),
-        (
-            r#"{"op":"update","key":"k","patch":{"a":2}}"#,
-            Change::Merge(br#"{"a":2}"#.to_vec()),
-            Expect::Any,
-            Expiry::Keep,
-        ),
+        (r#"{"op":"update","key":"k","patch":{"a":2}}"#, patch(r#"{"a":2}"#), Expect::Any, Expiry::Keep),
         (r#"{"op":"touch","key":"k","ttl_ms":0}"#, Change::Touch, Expect::Any, Expiry::Never),
         (r#"{"op":"remove","key":"k","cas":"7"}"#, Change::Remove, Expect::Cas(7), Expiry::Keep),
     ];

@@ -56,6 +56,7 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::NotFound, ErrorCode::NotFound, false),
         (Rejection::CasMismatch { expected: 2, current: Some(current()) }, ErrorCode::CasMismatch, true),
         (Rejection::CasMismatch { expected: 2, current: None }, ErrorCode::CasMismatch, false),
+        (Rejection::ConditionNotMet { unmet: Vec::new(), current: None }, ErrorCode::ConditionNotMet, false),
         (Rejection::NotADocument { current: current() }, ErrorCode::ConditionNotMet, true),
         (Rejection::TooLarge { limit: 1, actual: 2 }, ErrorCode::TooLarge, false),
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
+use quorate_store::document::Criteria;
 use quorate_store::state::{KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
 use quorate_store::types::{
     Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Shown, Value,
@@ -121,6 +122,7 @@ impl Fake {
             state.apply(&WriteOp {
                 key,
                 expect: Expect::Any,
+                condition: Criteria::default(),
                 change: Change::Upsert(value),
                 expiry: Expiry::Never,
                 return_previous: false,
@@ -177,7 +179,7 @@ impl State {
         self.revision += 1;
         let value = match &op.change {
             Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => Some(value.clone()),
-            Change::Merge(_) | Change::Touch => previous.as_ref().map(|entry| entry.value.clone()),
+            Change::Patch(_) | Change::Touch => previous.as_ref().map(|entry| entry.value.clone()),
             Change::Remove => None,
         };
         let before = previous.as_ref().map(|entry| entry.meta);

@@ -85,6 +85,7 @@ fn upsert(n: u64, key: &str) -> String {
         value_base64: Some("AAH/".into()),
         patch: None,
         cas: None,
+        condition: None,
         ttl_ms: None,
         prev: false,
         dry_run: false,

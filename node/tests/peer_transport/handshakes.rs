@@ -157,7 +157,9 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
     // Format, lane, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
-    hello.tail().put_slice(b"QRTp\x01\x00\x01\x01\x02\x00\x01\x01\xfd");
+    hello.tail().put_slice(b"QRTp\x01\x00");
+    hello.tail().put_u8(quorate_store::codec::FORMAT_VERSION);
+    hello.tail().put_slice(b"\x01\x02\x00\x01\x01\xfd");
     hello.tail().put_u64_le(1 << 50);
     stream.write_all(&hello.finish().into_bytes()).await.unwrap();
     let bytes = read_to_the_end(&mut stream).await;

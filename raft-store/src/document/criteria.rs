@@ -133,15 +133,26 @@ impl Criteria {
         if terms.iter().any(|term| !term.fits(CRITERIA_DEPTH_MAX)) {
             return Err(CriteriaError::TooDeep);
         }
-        match terms.iter().map(Term::count).sum() {
+        let criteria = Self { terms };
+        match criteria.len() {
             count if count > CRITERIA_TERMS_MAX => Err(CriteriaError::TooMany(count)),
-            _ => Ok(Self { terms }),
+            _ => Ok(criteria),
         }
     }
 
     /// The terms.
     pub fn terms(&self) -> &[Term] {
         &self.terms
+    }
+
+    /// Whether there are no terms.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Predicates and groups in all.
+    pub fn len(&self) -> usize {
+        self.terms.iter().map(Term::count).sum()
     }
 
     /// Whether any term looks into the document, so that it must be parsed before they are evaluated.

@@ -222,15 +222,22 @@ impl Patch {
         Ok(Self::Update(operations))
     }
 
+    /// How many operations it has; a merge patch is one.
+    pub fn operations(&self) -> usize {
+        match self {
+            Self::Merge(_) => 1,
+            Self::Json(operations) => operations.len(),
+            Self::Update(operations) => operations.len(),
+        }
+    }
+
     /// The text of the document after the patch. `root` is the pointer to the patch for refusals, such as `/patch`.
-    pub fn apply_to_text(&self, source: &[u8], wall: WallMillis, root: &str) -> Result<Vec<u8>, PatchRefusal> {
-        let refuse = |fault| PatchRefusal { pointer: root.to_owned(), path: String::new(), fault };
-        let document = Json::parse(source).map_err(|_| refuse(PatchFault::NotADocument))?;
-        let patched = self.apply(document, wall, root)?;
-        let mut text = Vec::with_capacity(source.len() + 64);
-        patched.write(&mut text);
+    pub fn apply_to_text(&self, document: Json<'_>, wall: WallMillis, root: &str) -> Result<Vec<u8>, PatchRefusal> {
+        let mut text = Vec::with_capacity(256);
+        self.apply(document, wall, root)?.write(&mut text);
         if text.len() > limits::VALUE_BYTES_MAX {
-            return Err(refuse(too_large(limits::VALUE_BYTES_MAX, text.len())));
+            let fault = too_large(limits::VALUE_BYTES_MAX, text.len());
+            return Err(PatchRefusal { pointer: root.to_owned(), path: String::new(), fault });
         }
         Ok(text)
     }

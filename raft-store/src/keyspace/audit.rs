@@ -62,8 +62,8 @@ pub enum AuditOp {
     Upsert,
     /// See [`crate::types::Change::Replace`].
     Replace,
-    /// See [`crate::types::Change::Merge`].
-    Merge,
+    /// See [`crate::types::Change::Patch`].
+    Update,
     /// See [`crate::types::Change::Remove`].
     Remove,
     /// See [`crate::types::Change::Touch`].
@@ -106,8 +106,12 @@ pub enum Refusal {
     NotFound,
     /// See [`crate::types::Rejection::CasMismatch`].
     CasMismatch,
+    /// See [`crate::types::Rejection::ConditionNotMet`].
+    ConditionNotMet,
     /// See [`crate::types::Rejection::NotADocument`].
     NotADocument,
+    /// See [`crate::types::Rejection::PatchFailed`].
+    PatchFailed,
     /// See [`crate::types::Rejection::TooLarge`].
     TooLarge,
     /// See [`crate::types::Rejection::RequestIdReused`].

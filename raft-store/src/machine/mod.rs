@@ -7,7 +7,6 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod maintain;
-mod merge;
 mod overlay;
 mod requests;
 mod vars;
@@ -229,7 +228,9 @@ impl From<&Rejection> for Refusal {
             Rejection::AlreadyExists { .. } => Self::AlreadyExists,
             Rejection::NotFound => Self::NotFound,
             Rejection::CasMismatch { .. } => Self::CasMismatch,
+            Rejection::ConditionNotMet { .. } => Self::ConditionNotMet,
             Rejection::NotADocument { .. } => Self::NotADocument,
+            Rejection::PatchFailed { .. } => Self::PatchFailed,
             Rejection::TooLarge { .. } => Self::TooLarge,
             Rejection::RequestIdReused => Self::RequestIdReused,
             Rejection::Unsupported(_) => Self::Unsupported,

@@ -3,16 +3,18 @@
 //! Owns the table of conditions and changes, and what a change does to rows. Deciding is a function of the command,
 //! the current entry and the clock; only a decided change touches rows.
 
-use super::merge::{MergeError, merge_patch};
+use std::borrow::Cow;
+
 use super::view::{Fault, View};
 use super::{Applier, Asker};
+use crate::document::{Json, Patch, PatchFault, Subject};
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::{deadline, entry, history};
 use crate::limits;
 use crate::types::{
-    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, Shown, WriteOp,
-    Written,
+    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, Shown,
+    WallMillis, WriteOp, Written,
 };
 
 /// A write that will take effect.
@@ -39,8 +41,8 @@ impl<V: View> Applier<'_, V> {
         // An expired entry that is written over is buried first, in a revision of its own.
         let revision = successor(revision)?;
         let revision = if expired.is_some() { successor(revision)? } else { revision };
-        let planned = plan(&op, current.as_ref(), revision, clock)?;
-        self.take_bytes(read);
+        let planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall)?;
+        self.take_bytes(read.saturating_mul(passes(&op)));
         let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
@@ -135,14 +137,28 @@ fn successor(number: u64) -> Result<u64, Fault> {
     number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
 }
 
+/// How many times about the work of reading it a write does on the bytes of its entry: what it takes of the batch's bound.
+fn passes(op: &WriteOp) -> usize {
+    let operations = match &op.change {
+        Change::Patch(patch) => patch.operations(),
+        _ => 0,
+    };
+    1 + op.condition.len() + operations
+}
+
 /// What the write comes to at `revision`, given the entry as it is for it.
 fn plan(
     op: &WriteOp,
     current: Option<&EntryRow>,
     revision: Revision,
     clock: ClusterMillis,
+    wall: WallMillis,
 ) -> Result<Result<Planned, Rejection>, Fault> {
-    let checked = check_command(op).and_then(|()| check_condition(op, current)).and_then(|()| new_value(op, current));
+    let checked = check_command(op).and_then(|()| check_expect(op, current)).and_then(|()| {
+        let document = document(op, current);
+        check_condition(op, current, document.as_ref(), wall)?;
+        new_value(op, current, document, wall)
+    });
     let value = match checked {
         Ok(value) => value,
         Err(rejection) => return Ok(Err(rejection)),
@@ -175,7 +191,7 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     }
     match &op.change {
         Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
-        Change::Merge(_) | Change::Remove | Change::Touch => Ok(()),
+        Change::Patch(_) | Change::Remove | Change::Touch => Ok(()),
     }
 }
 
@@ -187,7 +203,7 @@ fn check_size(data: &[u8]) -> Result<(), Rejection> {
 }
 
 /// Whether the current entry is what the command expects and its change needs.
-fn check_condition(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejection> {
+fn check_expect(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejection> {
     let creates = matches!(op.change, Change::Insert(_) | Change::Upsert(_));
     let Some(row) = current else {
         return match op.expect {
@@ -208,31 +224,68 @@ fn check_condition(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejec
     }
 }
 
-type NewValue<'a> = Option<(ContentKind, std::borrow::Cow<'a, [u8]>)>;
+/// The value as JSON, where the command looks into it and it is JSON. Parsed once for conditions and patch.
+fn document<'a>(op: &WriteOp, current: Option<&EntryRow<'a>>) -> Option<Json<'a>> {
+    let is_needed = op.condition.needs_document() || matches!(op.change, Change::Patch(_));
+    let row = current.filter(|row| is_needed && row.kind == ContentKind::Json)?;
+    Json::parse(row.data).ok()
+}
+
+/// Whether the criteria of the command hold.
+fn check_condition(
+    op: &WriteOp,
+    current: Option<&EntryRow>,
+    document: Option<&Json<'_>>,
+    wall: WallMillis,
+) -> Result<(), Rejection> {
+    if op.condition.is_empty() {
+        return Ok(());
+    }
+    let meta = current.map(|row| &row.meta);
+    let subject = Subject { key: &op.key, meta, is_locked: false, document, wall };
+    if op.condition.hold(&subject) {
+        return Ok(());
+    }
+    let unmet = op.condition.unmet(&subject, "/if");
+    Err(Rejection::ConditionNotMet { unmet, current: current.map(EntryRow::to_shown) })
+}
+
+type NewValue<'a> = Option<(ContentKind, Cow<'a, [u8]>)>;
 
 /// The value after the write; `None` removes the key. The condition was checked: a change that needs an entry has one.
-fn new_value<'a>(op: &'a WriteOp, current: Option<&EntryRow<'a>>) -> Result<NewValue<'a>, Rejection> {
+fn new_value<'a>(
+    op: &'a WriteOp,
+    current: Option<&EntryRow<'a>>,
+    document: Option<Json<'a>>,
+    wall: WallMillis,
+) -> Result<NewValue<'a>, Rejection> {
     match (&op.change, current) {
         (Change::Insert(value) | Change::Upsert(value) | Change::Replace(value), _) => {
             Ok(Some((value.kind, value.data.as_slice().into())))
         }
         (Change::Remove, _) => Ok(None),
         (Change::Touch, Some(row)) => Ok(Some((row.kind, row.data.into()))),
-        (Change::Merge(patch), Some(row)) => merged(patch, row).map(|data| Some((ContentKind::Json, data.into()))),
-        (Change::Merge(_) | Change::Touch, None) => Err(Rejection::NotFound),
+        (Change::Patch(patch), Some(row)) => {
+            patched(patch, row, document, wall).map(|data| Some((ContentKind::Json, data.into())))
+        }
+        (Change::Patch(_) | Change::Touch, None) => Err(Rejection::NotFound),
     }
 }
 
-fn merged(patch: &[u8], row: &EntryRow) -> Result<Vec<u8>, Rejection> {
-    if row.kind != ContentKind::Json {
+fn patched(
+    patch: &Patch,
+    row: &EntryRow<'_>,
+    document: Option<Json<'_>>,
+    wall: WallMillis,
+) -> Result<Vec<u8>, Rejection> {
+    let Some(document) = document else {
         return Err(Rejection::NotADocument { current: row.to_shown() });
-    }
-    let data = merge_patch(row.data, patch).map_err(|error| match error {
-        MergeError::NotADocument => Rejection::NotADocument { current: row.to_shown() },
-        MergeError::BadPatch => Rejection::Unsupported("the merge patch is not a JSON object, or too deep".into()),
-    })?;
-    check_size(&data)?;
-    Ok(data)
+    };
+    patch.apply_to_text(document, wall, "/patch").map_err(|refusal| match refusal.fault {
+        PatchFault::NotADocument => Rejection::NotADocument { current: row.to_shown() },
+        PatchFault::TooLarge { limit, actual } => Rejection::TooLarge { limit, actual },
+        _ => Rejection::PatchFailed { refusal, current: row.to_shown() },
+    })
 }
 
 fn op_kind(change: &Change) -> AuditOp {
@@ -240,7 +293,7 @@ fn op_kind(change: &Change) -> AuditOp {
         Change::Insert(_) => AuditOp::Insert,
         Change::Upsert(_) => AuditOp::Upsert,
         Change::Replace(_) => AuditOp::Replace,
-        Change::Merge(_) => AuditOp::Merge,
+        Change::Patch(_) => AuditOp::Update,
         Change::Remove => AuditOp::Remove,
         Change::Touch => AuditOp::Touch,
     }

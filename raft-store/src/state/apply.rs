@@ -113,12 +113,14 @@ fn apply_entry(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Criteria;
     use crate::state::{StateOptions, StateStore};
     use crate::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 
     fn entry(index: u64, change: Change) -> LogEntry {
         let key = Key::new("document").unwrap();
-        let op = WriteOp { key, expect: Expect::Any, change, expiry: Expiry::Keep, return_previous: false };
+        let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
+        let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
         let command = Command { request_id: None, principal: String::new(), action: Action::Write(op) };
         let batch = Batch { clock: index, wall: index, commands: vec![codec::encode_command(&command)] };
         let payload = EntryPayload::Normal(EncodedBatch(codec::encode_batch(&batch)));

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use quorate_store::document::Json;
+use quorate_store::document::path::Field;
+use quorate_store::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
 use quorate_store::limits;
 use quorate_store::types::*;
 
@@ -121,7 +122,14 @@ impl Model {
         let stored = self.read_at(op.key.as_bytes(), self.revision);
         let expired = stored.as_ref().is_some_and(|entry| entry.is_expired_at(self.clock));
         let current = stored.filter(|_| !expired);
-        let value = changed_value(op, current.as_ref())?;
+        let value = changed_value(op, current.as_ref());
+        // A condition is looked at once it is known that there is something to look at.
+        let reachable = !matches!(&value, Err(why) if !matches!(why, Rejection::NotADocument { .. }));
+        if let Some(unmet) = unmet(op, current.as_ref()).filter(|_| reachable) {
+            let current = current.map(Shown::Whole);
+            return Err(Rejection::ConditionNotMet { unmet: vec![unmet], current });
+        }
+        let value = value?;
         if expired {
             self.push(&op.key, |_| None);
         }
@@ -174,6 +182,33 @@ impl Model {
     }
 }
 
+/// The first predicate of the condition that does not hold. Knows the two forms that are tried: an upper bound of the
+/// version, and equality of a member with a digit.
+fn unmet(op: &WriteOp, current: Option<&Entry>) -> Option<Unmet> {
+    op.condition.terms().iter().enumerate().find_map(|(at, term)| {
+        let Term::Predicate(predicate) = term else { panic!("the model knows no groups") };
+        let (actual, holds) = judge(predicate, current);
+        let actual = actual.map(|text| Excerpt { text, is_whole: true });
+        (!holds).then(|| Unmet { pointer: format!("/if/{at}"), actual })
+    })
+}
+
+fn judge(predicate: &Predicate, current: Option<&Entry>) -> (Option<String>, bool) {
+    let Operand::One(document::Value::Json(wanted)) = predicate.operand() else { panic!("a list in {predicate:?}") };
+    let wanted = wanted.to_text();
+    let Some(entry) = current else { return (None, false) };
+    match predicate.field() {
+        Field::Meta(_) => (Some(entry.meta.version.to_string()), entry.meta.version <= wanted.parse::<u64>().unwrap()),
+        Field::Document(path) => {
+            let document = Json::parse(&entry.value.data).ok().filter(|_| entry.value.kind == ContentKind::Json);
+            let Some(Json::Object(document)) = document else { return (None, false) };
+            let found = document.get(&path.names()[0]).map(Json::to_text);
+            let holds = found.as_ref() == Some(&wanted);
+            (found, holds)
+        }
+    }
+}
+
 /// The value after the write; `None` for a removal.
 fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Rejection> {
     use Change::*;
@@ -189,16 +224,13 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
         (Some(entry), _, Touch) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
-        (Some(entry), _, Merge(patch)) => {
+        (Some(entry), _, Patch(patch)) => {
             let document = Json::parse(&entry.value.data).ok().filter(|_| entry.value.kind == ContentKind::Json);
             let Some(Json::Object(document)) = document else {
                 return Err(Rejection::NotADocument { current: Shown::Whole(entry.clone()) });
             };
-            let Ok(patch @ Json::Object(_)) = Json::parse(patch) else {
-                let reason = "the merge patch is not a JSON object, or too deep";
-                return Err(Rejection::Unsupported(reason.into()));
-            };
-            let data = text(&merge(plain(&Json::Object(document)), plain(&patch)));
+            let document::Patch::Merge(patch) = patch else { panic!("the model knows merge patches only") };
+            let data = text(&merge(plain(&Json::Object(document)), plain(patch)));
             Ok(Some(Value { kind: ContentKind::Json, data: data.into() }))
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use quorate_store::codec;
+use quorate_store::document::Excerpt;
 use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
@@ -40,11 +41,23 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::CasMismatch { expected, current } => {
             format!("cas {expected} expected, is {}", current.as_ref().map_or("missing".into(), at))
         }
+        Rejection::ConditionNotMet { unmet, current } => {
+            let unmet: Vec<_> =
+                unmet.iter().map(|unmet| format!("{} {}", unmet.pointer, excerpt(&unmet.actual))).collect();
+            format!("unmet {}, is {}", unmet.join(", "), current.as_ref().map_or("missing".into(), at))
+        }
+        Rejection::PatchFailed { refusal, current } => {
+            format!("patch failed at {} {:?}: {:?}, is {}", refusal.pointer, refusal.path, refusal.fault, at(current))
+        }
         Rejection::NotADocument { current } => format!("not a document, is {}", at(current)),
         Rejection::TooLarge { limit, actual } => format!("too large, {actual} of {limit}"),
         Rejection::RequestIdReused => "request id reused".into(),
         Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
     }
+}
+
+fn excerpt(actual: &Option<Excerpt>) -> String {
+    actual.as_ref().map_or("missing".into(), |actual| format!("found {}", actual.text))
 }
 
 fn meta(meta: &EntryMeta) -> String {

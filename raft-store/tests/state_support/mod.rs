@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::stream;
 use openraft::storage::RaftStateMachine;
 use quorate_store::codec;
+use quorate_store::document::Criteria;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::LogIdRecord;
 use quorate_store::raft::{EncodedBatch, LogEntry};
@@ -40,7 +41,8 @@ pub fn value(data: impl Into<Vec<u8>>) -> Value {
 }
 
 pub fn write(key: Key, change: Change) -> Command {
-    let op = WriteOp { key, expect: Expect::Any, change, expiry: Expiry::Never, return_previous: false };
+    let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
+    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
     Command { request_id: None, principal: String::new(), action: Action::Write(op) }
 }
 
