@@ -154,6 +154,29 @@ impl Client {
         Write::new(self, Verb::Remove, key.into(), None)
     }
 
+    /// Locks an entry: for `time`, at most 30 s (15 s for zero or more), only writes with the `cas` of the answer are applied,
+    /// and the first of them ends the lock. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody
+    /// else holds it, and with `not_found`.
+    pub fn lock(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
+        Write::new(self, Verb::Lock, key.into(), None).lock_time(time)
+    }
+
+    /// Lets a lock hold for `time` from now; `cas` is what [`Client::lock`] answered. Fails with `locked` if that is not the
+    /// key, and with `not_lock_holder` if the lock has ended.
+    pub fn extend(&self, key: impl Into<String>, cas: impl Into<String>, time: Duration) -> Write<'_> {
+        Write::new(self, Verb::Extend, key.into(), None).cas(cas).lock_time(time)
+    }
+
+    /// Ends a lock without writing; fails as [`Client::extend`] does.
+    pub fn unlock(&self, key: impl Into<String>, cas: impl Into<String>) -> Write<'_> {
+        Write::new(self, Verb::Unlock, key.into(), None).cas(cas)
+    }
+
+    /// Reads an entry and sets its time to live in one step: `prev` of the answer is the entry. Fails with `not_found`.
+    pub fn get_and_touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_> {
+        self.touch(key, ttl).prev()
+    }
+
     /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
     pub fn touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_> {
         Write::new(self, Verb::Touch, key.into(), None).ttl(ttl)
@@ -260,6 +283,9 @@ enum Verb {
     Patch,
     Remove,
     Touch,
+    Lock,
+    Extend,
+    Unlock,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,6 +307,7 @@ pub struct Write<'a> {
     condition: Condition,
     predicates: Vec<Predicate>,
     ttl: Option<Duration>,
+    lock_time: Option<Duration>,
     prev: bool,
     dry_run: bool,
     request_id: RequestId,
@@ -297,6 +324,7 @@ impl<'a> Write<'a> {
             condition: Condition::None,
             predicates: Vec::new(),
             ttl: None,
+            lock_time: None,
             prev: false,
             dry_run: false,
             request_id: RequestId::random(),
@@ -332,6 +360,11 @@ impl<'a> Write<'a> {
     /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
+        self
+    }
+
+    fn lock_time(mut self, time: Duration) -> Self {
+        self.lock_time = Some(time);
         self
     }
 
@@ -381,7 +414,8 @@ impl<'a> Write<'a> {
             check_cas(cas)?;
             op.cas = Some(cas);
         }
-        op.ttl_ms = self.ttl.map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        op.ttl_ms = self.ttl.map(milliseconds);
+        op.lock_ms = self.lock_time.map(milliseconds);
         (op.prev, op.dry_run, op.request_id) = (self.prev, self.dry_run, Some(self.request_id.as_str()));
         let length = op.value_base64.as_ref().map_or(0, String::len);
         op.write(length.max(self.value.as_ref().map_or(0, |value| value.data.len())))
@@ -408,8 +442,15 @@ impl<'a> Write<'a> {
             (Verb::Patch, _) => OpKind::Update,
             (Verb::Remove, _) => OpKind::Remove,
             (Verb::Touch, _) => OpKind::Touch,
+            (Verb::Lock, _) => OpKind::Lock,
+            (Verb::Extend, _) => OpKind::Extend,
+            (Verb::Unlock, _) => OpKind::Unlock,
         })
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl<'a> IntoFuture for Write<'a> {
@@ -457,6 +498,11 @@ mod tests {
                 client.remove("k").only_if(field("n").eq(1)).only_if(field("m").exists()),
                 r#"{"op":"remove","key":"k","if":[{"field":"n","op":"eq","value":1},{"field":"m","op":"exists"}],"request_id":"id"}"#,
             ),
+            (
+                client.lock("k", Duration::from_secs(2)).prev(),
+                r#"{"op":"lock","key":"k","lock_ms":2000,"prev":true,"request_id":"id"}"#,
+            ),
+            (client.unlock("k", "7"), r#"{"op":"unlock","key":"k","cas":"7","request_id":"id"}"#),
             (client.remove("k").if_present(), r#"{"op":"remove","key":"k","request_id":"id"}"#),
             (client.touch("k", Duration::ZERO), r#"{"op":"touch","key":"k","ttl_ms":0,"request_id":"id"}"#),
         ] {

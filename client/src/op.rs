@@ -26,6 +26,8 @@ pub(crate) struct OpText<'a> {
     pub condition: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_ms: Option<u64>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prev: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -49,6 +51,7 @@ impl<'a> OpText<'a> {
             cas: None,
             condition: None,
             ttl_ms: None,
+            lock_ms: None,
             prev: false,
             dry_run: false,
             request_id: None,
@@ -84,6 +87,7 @@ mod tests {
         op.value = Some(checked_json(br#" {"n": 1.50} "#).expect("JSON"));
         op.value_base64 = Some("AP8=".into());
         op.patch = Some(checked_json(b"{}").expect("JSON"));
+        op.lock_ms = Some(9);
         op.condition = Some(checked_json(b"[1]").expect("JSON"));
         (op.cas, op.ttl_ms, op.prev, op.dry_run, op.request_id) = (Some("7"), Some(5), true, true, Some("id"));
         let read: Op =
@@ -94,6 +98,7 @@ mod tests {
             (read.value_base64, read.patch.map(|patch| patch.0.to_string())),
             (op.value_base64, Some("{}".into()))
         );
+        assert_eq!(read.lock_ms, Some(9));
         assert_eq!(read.condition.expect("is there").0.get(), "[1]");
         assert_eq!((read.cas.as_deref(), read.ttl_ms, read.request_id.as_deref()), (op.cas, op.ttl_ms, op.request_id));
         assert!(read.prev && read.dry_run);

@@ -35,6 +35,12 @@ pub const REQUEST_BUCKET_MS: u64 = 15 * 60 * 1000;
 /// Longest TTL: 100 years. Longer is a mistake in units, and sums with a clock can never overflow.
 pub const TTL_MS_MAX: u64 = 100 * 365 * 24 * 3600 * 1000;
 
+/// Longest time that a document lock holds before it must be extended: who died with a lock blocks others no longer.
+pub const LOCK_MS_MAX: u64 = 30_000;
+
+/// How long a document lock holds where nothing else is asked for.
+pub const LOCK_MS_DEFAULT: u64 = 15_000;
+
 /// Most rows that one maintenance command removes, whatever it asks for: bounds the time and memory of one apply.
 pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
 

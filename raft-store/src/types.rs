@@ -122,6 +122,21 @@ pub struct EntryMeta {
     pub cas: u64,
     /// Cluster clock at which the entry expires, if ever: expired once `clock >= expires_at`.
     pub expires_at: Option<ClusterMillis>,
+    /// Cluster clock at which the lock on it ends by itself: locked while `clock < locked_until`. Then `cas` is the key to
+    /// it, and is shown to nobody but who locked it.
+    pub locked_until: Option<ClusterMillis>,
+}
+
+impl EntryMeta {
+    /// Whether somebody holds a lock on it.
+    pub fn is_locked_at(&self, clock: ClusterMillis) -> bool {
+        self.locked_until.is_some_and(|until| clock < until)
+    }
+
+    /// The token, where it may be shown.
+    pub fn cas_shown_at(&self, clock: ClusterMillis) -> Option<u64> {
+        (!self.is_locked_at(clock)).then_some(self.cas)
+    }
 }
 
 /// A stored entry.
@@ -214,14 +229,26 @@ pub enum Change {
     Remove,
     /// Changes only the expiry.
     Touch,
+    /// Locks for so many milliseconds of cluster clock; the token it gets is the key. Rejected with [`Rejection::Locked`]
+    /// while another lock holds. Any write with the key ends the lock.
+    Lock(u64),
+    /// Lets a lock hold for so many milliseconds from now; takes the key.
+    Extend(u64),
+    /// Ends a lock; takes the key. The token stays what it is.
+    Unlock,
 }
 
 impl Change {
+    /// Whether it is about a lock, and leaves the entry as it is.
+    pub fn is_of_lock(&self) -> bool {
+        matches!(self, Self::Lock(_) | Self::Extend(_) | Self::Unlock)
+    }
+
     /// The bytes of the value that it brings.
     pub fn data(&self) -> &[u8] {
         match self {
             Self::Insert(value) | Self::Upsert(value) | Self::Replace(value) => &value.data,
-            Self::Patch(_) | Self::Remove | Self::Touch => &[],
+            Self::Patch(_) | Self::Remove | Self::Touch | Self::Lock(_) | Self::Extend(_) | Self::Unlock => &[],
         }
     }
 }
@@ -329,10 +356,20 @@ pub enum Rejection {
     NotFound,
     /// The token given is not the current one.
     CasMismatch {
-        /// The token that the command expected.
-        expected: u64,
+        /// The token that the command expected; `None` where it named none and the entry is locked.
+        expected: Option<u64>,
         /// The entry as it is, if any.
         current: Option<Shown>,
+    },
+    /// Somebody else holds the lock: a lock, or an unlock or extension without the key.
+    Locked {
+        /// The entry as it is.
+        current: Shown,
+    },
+    /// An unlock or extension of an entry that is not locked, or not any more.
+    NotLocked {
+        /// The entry as it is.
+        current: Shown,
     },
     /// [`WriteOp::condition`] does not hold.
     ConditionNotMet {
@@ -371,9 +408,11 @@ impl Rejection {
     pub fn current(&self) -> Option<&Shown> {
         match self {
             Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => current.as_ref(),
-            Self::AlreadyExists { current } | Self::NotADocument { current } | Self::PatchFailed { current, .. } => {
-                Some(current)
-            }
+            Self::AlreadyExists { current }
+            | Self::Locked { current }
+            | Self::NotLocked { current }
+            | Self::NotADocument { current }
+            | Self::PatchFailed { current, .. } => Some(current),
             Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => None,
         }
     }
@@ -383,9 +422,11 @@ impl Rejection {
         let mut rejection = self.clone();
         match &mut rejection {
             Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => *current = Some(shown),
-            Self::AlreadyExists { current } | Self::NotADocument { current } | Self::PatchFailed { current, .. } => {
-                *current = shown;
-            }
+            Self::AlreadyExists { current }
+            | Self::Locked { current }
+            | Self::NotLocked { current }
+            | Self::NotADocument { current }
+            | Self::PatchFailed { current, .. } => *current = shown,
             Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => {
                 panic!("{self:?} shows no entry")
             }

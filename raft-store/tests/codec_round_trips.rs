@@ -35,10 +35,11 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 fn metas() -> impl Strategy<Value = EntryMeta> {
-    (any::<[u64; 3]>(), 1..=u64::MAX, option::of(any::<u64>())).prop_map(|(mut revisions, version, expires_at)| {
+    let times = any::<[Option<u64>; 2]>();
+    (any::<[u64; 3]>(), 1..=u64::MAX, times).prop_map(|(mut revisions, version, [expires_at, locked_until])| {
         revisions.sort_unstable();
         let [create_revision, mod_revision, cas] = revisions;
-        EntryMeta { create_revision, mod_revision, version, cas, expires_at }
+        EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until }
     })
 }
 
@@ -107,6 +108,9 @@ fn commands() -> impl Strategy<Value = Command> {
         patches().prop_map(Change::Patch),
         Just(Change::Remove),
         Just(Change::Touch),
+        any::<u64>().prop_map(Change::Lock),
+        any::<u64>().prop_map(Change::Extend),
+        Just(Change::Unlock),
     ];
     let expiry = prop_oneof![Just(Expiry::Keep), Just(Expiry::Never), any::<u64>().prop_map(Expiry::After)];
     let write = (keys(), expect, conditions(), change, expiry, any::<bool>()).prop_map(
@@ -125,7 +129,9 @@ fn replies() -> impl Strategy<Value = Reply> {
     let rejection = prop_oneof![
         shown().prop_map(|current| Rejection::AlreadyExists { current }),
         Just(Rejection::NotFound),
-        (any::<u64>(), option::of(shown()))
+        shown().prop_map(|current| Rejection::Locked { current }),
+        shown().prop_map(|current| Rejection::NotLocked { current }),
+        (any::<Option<u64>>(), option::of(shown()))
             .prop_map(|(expected, current)| Rejection::CasMismatch { expected, current }),
         (vec(unmet(), 0..3), option::of(shown()))
             .prop_map(|(unmet, current)| Rejection::ConditionNotMet { unmet, current }),
@@ -153,11 +159,15 @@ fn replies() -> impl Strategy<Value = Reply> {
 
 fn groups() -> impl Strategy<Value = AuditGroup> {
     use AuditOp::*;
-    let op = prop::sample::select(vec![Insert, Upsert, Replace, Update, Remove, Touch, Expire, Unknown]);
+    let op = prop::sample::select(vec![
+        Insert, Upsert, Replace, Update, Remove, Touch, Lock, Extend, Unlock, Expire, Unknown,
+    ]);
     let refusal = prop::sample::select(vec![
         Refusal::AlreadyExists,
         Refusal::NotFound,
         Refusal::CasMismatch,
+        Refusal::Locked,
+        Refusal::NotLocked,
         Refusal::ConditionNotMet,
         Refusal::NotADocument,
         Refusal::PatchFailed,
@@ -168,6 +178,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
     let superseded = any::<(u64, u128)>().prop_map(|(revision, row_hash)| Superseded { revision, row_hash });
     let effect = prop_oneof![
         refusal.prop_map(AuditEffect::Refused),
+        Just(AuditEffect::Relocked),
         (option::of(superseded), any::<bool>())
             .prop_map(|(previous, removed)| AuditEffect::Changed { previous, removed }),
     ];
@@ -258,7 +269,9 @@ proptest! {
         let row = entry::encode(&meta, value.kind, &value.data);
         let entry = Entry { meta, value };
         prop_assert_eq!(entry::decode(&row).unwrap().to_entry(), entry.clone());
-        prop_assert_eq!(history::decode(&row).unwrap(), Version::Entry(entry::decode(&row).unwrap()));
+        let mut superseded = entry::decode(&row).unwrap();
+        superseded.meta.locked_until = None;
+        prop_assert_eq!(history::decode(&row).unwrap(), Version::Entry(superseded));
         for length in 0..row.len().min(34) {
             prop_assert!(entry::decode(&row[..length]).is_err(), "cut to {} bytes", length);
         }
@@ -340,7 +353,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_a_decoder_panic(bytes in vec(any::<u8>(), 0..80), family in prop::sample::select(vec![
-        family::META, family::ENTRY, family::HISTORY, family::AUDIT, family::REFUSALS, family::REQUEST, family::DEADLINE,
+        family::META, family::ENTRY, family::HISTORY, family::AUDIT, family::REFUSALS, family::REQUEST, family::DEADLINE, family::LOCK,
     ])) {
         decode_everything(&bytes);
         decode_everything(&[&[codec::FORMAT_VERSION], bytes.as_slice()].concat());

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! @CLOCK                    moves the cluster clock
-//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch; a value `b:…` is bytes, `size:N` N bytes
+//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows lock and extend; a value `b:…` is bytes, `size:N` N bytes
 //!                           OPTION: if=absent|present|CAS  where=CRITERIA  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
@@ -149,9 +149,12 @@ fn command(line: &str) -> Command {
         "patch" => Change::Patch(Patch::read(&json(words.next().unwrap()), "/patch").unwrap()),
         "remove" => Change::Remove,
         "touch" => Change::Touch,
+        "lock" => Change::Lock(number(words.next())),
+        "extend" => Change::Extend(number(words.next())),
+        "unlock" => Change::Unlock,
         other => panic!("{other} in {line}"),
     };
-    let keeps = matches!(change, Change::Patch(_) | Change::Touch);
+    let keeps = matches!(change, Change::Patch(_) | Change::Touch) || change.is_of_lock();
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
     let (expect, condition) = (Expect::Any, Criteria::default());
     let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false };

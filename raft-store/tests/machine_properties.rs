@@ -36,6 +36,9 @@ fn changes() -> impl Strategy<Value = Change> {
         2 => "\\{\"[abc]\":([0-9]|null|\\{\"[ab]\":(null|1)\\})\\}".prop_map(|patch| Change::Patch(merge_patch(&patch))),
         2 => Just(Change::Remove),
         1 => Just(Change::Touch),
+        2 => prop_oneof![1..20u64, Just(limits::LOCK_MS_MAX + 1)].prop_map(Change::Lock),
+        1 => (1..20u64).prop_map(Change::Extend),
+        1 => Just(Change::Unlock),
     ]
 }
 

@@ -43,12 +43,16 @@ pub enum ErrorCode {
     Internal,
     /// 400: the request is not well formed; `errors` points at each fault.
     InvalidArgument,
+    /// 423: somebody holds a lock on the entry.
+    Locked,
     /// 405: the path exists, the method does not; `Allow` lists those that do.
     MethodNotAllowed,
     /// 503: no leader is known at the moment.
     NoLeader,
     /// 404: no such key, or no such path.
     NotFound,
+    /// 409: the entry is not locked, or not any more.
+    NotLockHolder,
     /// 503: the node is starting, stopping or not yet caught up.
     NotReady,
     /// 503: the node does not trust its own state and serves nothing; `detail` says why.
@@ -76,11 +80,12 @@ impl ErrorCode {
             Self::InvalidArgument | Self::UnknownField => 400,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::AlreadyExists | Self::RequestIdReused => 409,
+            Self::AlreadyExists | Self::NotLockHolder | Self::RequestIdReused => 409,
             Self::Compacted => 410,
             Self::CasMismatch | Self::ConditionNotMet => 412,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
+            Self::Locked => 423,
             Self::TooManyRequests => 429,
             Self::Internal => 500,
             Self::NoLeader | Self::NotReady | Self::Quarantined => 503,
@@ -92,9 +97,13 @@ impl ErrorCode {
     /// What the caller may do about it.
     pub fn retry(self) -> Retry {
         match self {
-            Self::AlreadyExists | Self::CasMismatch | Self::ConditionNotMet | Self::Compacted | Self::NotFound => {
-                Retry::AfterReading
-            }
+            Self::AlreadyExists
+            | Self::CasMismatch
+            | Self::ConditionNotMet
+            | Self::Compacted
+            | Self::Locked
+            | Self::NotFound
+            | Self::NotLockHolder => Retry::AfterReading,
             Self::NoLeader
             | Self::NotReady
             | Self::Quarantined
@@ -120,6 +129,8 @@ impl ErrorCode {
             Self::ConditionNotMet => "A condition does not hold",
             Self::Internal => "Internal error",
             Self::InvalidArgument => "The request is not well formed",
+            Self::Locked => "The entry is locked",
+            Self::NotLockHolder => "The entry is not locked by the caller",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::NoLeader => "No leader is known",
             Self::NotFound => "Not found",

@@ -28,7 +28,7 @@ pub struct EntryView {
     pub value_base64: Option<String>,
     /// How the value is stored.
     pub content_type: ContentType,
-    /// The compare-and-swap token: an opaque decimal string.
+    /// The compare-and-swap token: an opaque decimal string. Null while the entry is locked.
     pub cas: Option<String>,
     /// Revision that created the entry.
     pub create_revision: u64,
@@ -39,6 +39,12 @@ pub struct EntryView {
     /// Milliseconds left to live, for an entry that expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// Whether somebody holds a lock on the entry.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub locked: bool,
+    /// Milliseconds left until the lock ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_ms: Option<u64>,
     /// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
@@ -72,7 +78,7 @@ pub struct WriteAnswer {
     pub revision: u64,
     /// Log index at which the write took effect; for a dry run, at which it was evaluated.
     pub index: u64,
-    /// The new token; absent once the entry is removed.
+    /// The new token, after `lock` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Revision that created the entry; absent once it is removed.
@@ -84,6 +90,9 @@ pub struct WriteAnswer {
     /// Milliseconds to live, for an entry that expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// Milliseconds until the lock ends by itself, after `lock` and `extend`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_ms: Option<u64>,
     /// The entry before the write, where `prev` was asked for and there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prev: Option<EntryView>,
@@ -113,6 +122,14 @@ pub enum OpKind {
     Remove,
     /// Change only the time to live: `ttl_ms`, 0 for never.
     Touch,
+    /// `touch` with `prev`: read the entry and change its time to live.
+    GetAndTouch,
+    /// Lock for `lock_ms`; the `cas` of the answer is the key. Fails with `locked`. Any write with the key ends the lock.
+    Lock,
+    /// Let a lock hold for `lock_ms` from now; takes the key as `cas`.
+    Extend,
+    /// End a lock; takes the key as `cas`.
+    Unlock,
 }
 
 /// A single operation: the body of `POST /v1/ops`.
@@ -147,6 +164,9 @@ pub struct Op {
     /// make an entry that never expires, and update leaves the expiry as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// How long the lock holds (lock, extend): at most 30000. 15000 without it, with 0 and with more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_ms: Option<u64>,
     /// Answer with the entry as it was before the write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prev: bool,

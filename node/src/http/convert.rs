@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_client::api::{ContentType, EntryView, JsonText};
-use quorate_store::types::{ClusterMillis, ContentKind, Entry};
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta};
 use serde_json::value::RawValue;
 
 /// An entry as answers show it, evaluated at `clock`.
@@ -20,11 +20,13 @@ pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
         value_base64: json.is_none().then(|| STANDARD.encode(&entry.value.data)),
         content_type: content_type(entry.value.kind),
         value: json,
-        cas: Some(meta.cas.to_string()),
+        cas: meta.cas_shown_at(clock).map(|cas| cas.to_string()),
         create_revision: meta.create_revision,
         mod_revision: meta.mod_revision,
         version: meta.version,
         ttl_ms: ttl_ms(meta.expires_at, clock),
+        locked: meta.is_locked_at(clock),
+        lock_ms: lock_ms(meta, clock),
         revision: None,
         index: None,
     }
@@ -33,6 +35,11 @@ pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
 /// Milliseconds left at `clock`.
 pub fn ttl_ms(expires_at: Option<ClusterMillis>, clock: ClusterMillis) -> Option<u64> {
     expires_at.map(|deadline| deadline.saturating_sub(clock))
+}
+
+/// Milliseconds until its lock ends by itself, where it is locked.
+pub fn lock_ms(meta: &EntryMeta, clock: ClusterMillis) -> Option<u64> {
+    meta.locked_until.and_then(|until| until.checked_sub(clock)).filter(|left| *left > 0)
 }
 
 fn content_type(kind: ContentKind) -> ContentType {

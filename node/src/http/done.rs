@@ -21,7 +21,7 @@ pub struct Done {
 impl Done {
     /// An entry was found.
     pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Self {
-        Self { json: render::read(key, entry, at), revision: at.revision, cas: Some(entry.meta.cas) }
+        Self { json: render::read(key, entry, at), revision: at.revision, cas: entry.meta.cas_shown_at(at.clock) }
     }
 
     /// A write took effect, or would have.

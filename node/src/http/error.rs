@@ -159,11 +159,15 @@ impl Failure {
             Rejection::AlreadyExists { current } => (format!("{shown} already exists"), Some(current)),
             Rejection::NotFound => (format!("there is no entry with the key {shown}"), None),
             Rejection::CasMismatch { expected, current: Some(current) } => {
-                (format!("{shown} has cas {}, not {expected}", current.meta().cas), Some(current))
+                let has = match (current.meta().cas_shown_at(reply.clock), expected) {
+                    (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
+                    _ => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
+                };
+                (has, Some(current))
             }
-            Rejection::CasMismatch { expected, current: None } => {
-                (format!("{shown} does not exist, so it has no cas {expected}"), None)
-            }
+            Rejection::CasMismatch { current: None, .. } => (format!("{shown} does not exist, so it has no cas"), None),
+            Rejection::Locked { current } => (format!("{shown} is locked"), Some(current)),
+            Rejection::NotLocked { current } => (format!("{shown} is not locked, or not any more"), Some(current)),
             Rejection::ConditionNotMet { unmet, current } => {
                 let pointers: Vec<_> = unmet.iter().map(|unmet| unmet.pointer.as_str()).collect();
                 (format!("{shown} does not meet the condition: {}", pointers.join(", ")), current.as_ref())
@@ -249,6 +253,8 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::NotFound => ErrorCode::NotFound,
         // Also where the entry is gone: the caller named a token, and the token is what does not hold.
         Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
+        Rejection::Locked { .. } => ErrorCode::Locked,
+        Rejection::NotLocked { .. } => ErrorCode::NotLockHolder,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
         Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
             ErrorCode::ConditionNotMet

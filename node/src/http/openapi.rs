@@ -74,9 +74,10 @@ pub struct Conditional;
 impl IntoResponses for Conditional {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
-            ("409", "`already_exists` (with `current`), `request_id_reused`."),
+            ("409", "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`."),
             ("412", "`cas_mismatch`, `condition_not_met`: `current` is the entry as it is."),
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("423", "`locked`: somebody holds a lock on the entry."),
             ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
         ])
     }

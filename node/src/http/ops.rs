@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
 use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem, WriteAnswer};
 use quorate_store::document::Criteria;
-use quorate_store::limits::{KEY_BYTES_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
+use quorate_store::limits::{KEY_BYTES_MAX, LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 use serde_json::value::RawValue;
 
@@ -119,12 +119,13 @@ struct Fields<'a> {
     cas: Option<u64>,
     condition: Option<&'a RawValue>,
     ttl_ms: Option<u64>,
+    lock_ms: Option<u64>,
     prev: Option<bool>,
     dry_run: Option<bool>,
     request_id: Option<Cow<'a, str>>,
 }
 
-const FIELDS: &str = "op, key, value, value_base64, patch, cas, if, ttl_ms, prev, dry_run, request_id";
+const FIELDS: &str = "op, key, value, value_base64, patch, cas, if, ttl_ms, lock_ms, prev, dry_run, request_id";
 
 impl<'a> OpWish<'a> {
     /// Whether it may change something, and so needs a request id.
@@ -146,11 +147,12 @@ impl<'a> OpWish<'a> {
         let fields = Fields::read(fields, &mut faults);
         let kind = fields.op;
         if kind.is_none() && !faults.has("/op") {
-            faults.add("/op", "missing; one of get, insert, upsert, replace, update, remove, touch");
+            faults.add("/op", "missing; one of get, insert, upsert, replace, update, remove, touch, get_and_touch, lock, extend, unlock");
         }
         let key = fields.named_key(&mut faults)?;
         let action = kind.map(|kind| fields.action(kind, &mut faults)).transpose()?;
-        let (prev, dry_run) = (fields.prev.unwrap_or(false), fields.dry_run.unwrap_or(false));
+        let is_read = kind == Some(OpKind::GetAndTouch);
+        let (prev, dry_run) = (is_read || fields.prev.unwrap_or(false), fields.dry_run.unwrap_or(false));
         let request_id = fields.request_id.map(Cow::into_owned);
         faults.check()?;
         match (key, action.flatten()) {
@@ -171,7 +173,14 @@ impl<'a> Fields<'a> {
 
     fn set(&mut self, name: &str, raw: &'a RawValue, faults: &mut Faults) {
         match name {
-            "op" => self.op = typed(raw, "/op", "one of get, insert, upsert, replace, update, remove, touch", faults),
+            "op" => {
+                self.op = typed(
+                    raw,
+                    "/op",
+                    "one of get, insert, upsert, replace, update, remove, touch, get_and_touch, lock, extend, unlock",
+                    faults,
+                )
+            }
             "key" => self.key = text(raw, "/key", faults),
             "value" => self.value = Some(raw),
             "value_base64" => self.value_base64 = text(raw, "/value_base64", faults),
@@ -179,6 +188,7 @@ impl<'a> Fields<'a> {
             "cas" => self.cas = cas(raw, faults),
             "if" => self.condition = Some(raw),
             "ttl_ms" => self.ttl_ms = ttl(raw, faults),
+            "lock_ms" => self.lock_ms = typed(raw, "/lock_ms", "a whole number of milliseconds", faults),
             "prev" => self.prev = typed(raw, "/prev", "true or false", faults),
             "dry_run" => self.dry_run = typed(raw, "/dry_run", "true or false", faults),
             "request_id" => self.request_id = request_id(raw, faults),
@@ -211,9 +221,16 @@ impl<'a> Fields<'a> {
             OpKind::Replace => (self.value(faults)?.map(Change::Replace), Expiry::Never),
             OpKind::Update => (self.patch(faults)?, Expiry::Keep),
             OpKind::Remove => (Some(Change::Remove), Expiry::Keep),
-            OpKind::Touch => (Some(Change::Touch), Expiry::Keep),
+            OpKind::Touch | OpKind::GetAndTouch => (Some(Change::Touch), Expiry::Keep),
+            OpKind::Lock => (Some(Change::Lock(self.lock_time())), Expiry::Keep),
+            OpKind::Extend => (Some(Change::Extend(self.lock_time())), Expiry::Keep),
+            OpKind::Unlock => (Some(Change::Unlock), Expiry::Keep),
         };
-        if kind == OpKind::Touch && self.ttl_ms.is_none() && !faults.has("/ttl_ms") {
+        let takes_key = matches!(kind, OpKind::Extend | OpKind::Unlock);
+        if takes_key && self.cas.is_none() && !faults.has("/cas") {
+            faults.add("/cas", "missing; the cas that lock answered with");
+        }
+        if matches!(kind, OpKind::Touch | OpKind::GetAndTouch) && self.ttl_ms.is_none() && !faults.has("/ttl_ms") {
             faults.add("/ttl_ms", "missing; touch changes nothing else (0 for never)");
         }
         let expiry = self.ttl_ms.map_or(usual, kv::expiry_of);
@@ -236,8 +253,11 @@ impl<'a> Fields<'a> {
         let base64 = self.value_base64.is_some();
         refuse(base64, writes_value, "/value_base64", "only insert, upsert and replace take a value");
         refuse(self.patch.is_some(), kind == OpKind::Update, "/patch", "only update takes a patch");
-        let takes_ttl = !is_get && kind != OpKind::Remove;
-        refuse(self.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get and remove take no ttl_ms");
+        let is_of_lock = matches!(kind, OpKind::Lock | OpKind::Extend | OpKind::Unlock);
+        let takes_ttl = !is_get && kind != OpKind::Remove && !is_of_lock;
+        refuse(self.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get, remove and locks take no ttl_ms");
+        let takes_time = matches!(kind, OpKind::Lock | OpKind::Extend);
+        refuse(self.lock_ms.is_some(), takes_time, "/lock_ms", "only lock and extend take it");
         let takes_cas = !is_get && kind != OpKind::Insert;
         refuse(self.cas.is_some(), takes_cas, "/cas", "an entry that does not exist has no cas; get needs none");
         refuse(
@@ -249,6 +269,11 @@ impl<'a> Fields<'a> {
         refuse(self.prev == Some(true), !is_get, "/prev", "get changes nothing, so there is no `before`");
         refuse(self.dry_run == Some(true), !is_get, "/dry_run", "get changes nothing, so there is nothing to try");
         refuse(self.request_id.is_some(), !is_get, "/request_id", "get changes nothing, so it needs no request id");
+    }
+
+    /// 0 and more than the longest stand for the usual time.
+    fn lock_time(&self) -> u64 {
+        self.lock_ms.filter(|ms| (1..=LOCK_MS_MAX).contains(ms)).unwrap_or(LOCK_MS_DEFAULT)
     }
 
     fn value(&self, faults: &mut Faults) -> Result<Option<Value>, Failure> {
@@ -363,6 +388,7 @@ mod tests {
             cas: Some("1".into()),
             condition: raw(),
             ttl_ms: Some(1),
+            lock_ms: Some(1),
             prev: true,
             dry_run: true,
             request_id: Some("r".into()),

@@ -131,7 +131,7 @@ async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = wish.wait else { return Ok(read) };
     let until = Instant::now() + wait;
-    while is_known(wish.known, read.entry.as_ref()) {
+    while is_known(wish.known, read.entry.as_ref(), read.at.clock) {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
@@ -144,10 +144,10 @@ async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result
 }
 
 /// Whether the caller knows this state already.
-fn is_known(known: Option<Known>, entry: Option<&Entry>) -> bool {
+fn is_known(known: Option<Known>, entry: Option<&Entry>, clock: u64) -> bool {
     match (known, entry) {
         (Some(Known::Any), Some(_)) | (Some(Known::Cas(0)), None) => true,
-        (Some(Known::Cas(cas)), Some(entry)) => entry.meta.cas == cas,
+        (Some(Known::Cas(cas)), Some(entry)) => entry.meta.cas_shown_at(clock) == Some(cas),
         _ => false,
     }
 }
@@ -155,12 +155,12 @@ fn is_known(known: Option<Known>, entry: Option<&Entry>) -> bool {
 fn answer_read<B: Backend>(ask: &Ask<'_, B>, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
     let KeyRead { at, entry } = read;
     let mut response = match entry {
-        _ if is_known(wish.known, entry.as_ref()) => {
+        _ if is_known(wish.known, entry.as_ref(), at.clock) => {
             let mut response = ok(headers::JSON, Bytes::new());
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response.headers_mut().remove(header::CONTENT_TYPE);
-            if let Some(entry) = entry {
-                response.headers_mut().insert(header::ETAG, headers::etag_value(entry.meta.cas));
+            if let Some(cas) = entry.and_then(|entry| entry.meta.cas_shown_at(at.clock)) {
+                response.headers_mut().insert(header::ETAG, headers::etag_value(cas));
             }
             response
         }
@@ -188,7 +188,9 @@ fn raw(entry: Entry, clock: u64) -> super::Answer {
     };
     let mut response = ok(content_type, entry.value.data);
     let fields = response.headers_mut();
-    fields.insert(header::ETAG, headers::etag_value(entry.meta.cas));
+    if let Some(cas) = entry.meta.cas_shown_at(clock) {
+        fields.insert(header::ETAG, headers::etag_value(cas));
+    }
     fields.insert(headers::CREATE_REVISION, entry.meta.create_revision.into());
     fields.insert(headers::MOD_REVISION, entry.meta.mod_revision.into());
     fields.insert(headers::VERSION, entry.meta.version.into());

@@ -77,12 +77,19 @@ fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis,
     out.extend_from_slice(b",\"content_type\":\"");
     out.extend_from_slice(kind.as_bytes());
     out.push(b'"');
-    cas(out, entry.meta.cas);
+    match entry.meta.cas_shown_at(clock) {
+        Some(token) => cas(out, token),
+        None => out.extend_from_slice(b",\"cas\":null"),
+    }
     field(out, "create_revision", entry.meta.create_revision);
     field(out, "mod_revision", entry.meta.mod_revision);
     field(out, "version", entry.meta.version);
     if let Some(left) = convert::ttl_ms(entry.meta.expires_at, clock) {
         field(out, "ttl_ms", left);
+    }
+    if let Some(left) = convert::lock_ms(&entry.meta, clock) {
+        out.extend_from_slice(b",\"locked\":true");
+        field(out, "lock_ms", left);
     }
 }
 
@@ -148,6 +155,9 @@ fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
     if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
     }
+    if let Some(left) = convert::lock_ms(meta, clock) {
+        field(out, "lock_ms", left);
+    }
 }
 
 /// A page: `ListAnswer`. `entries` come in the order of the page.
@@ -190,7 +200,14 @@ mod tests {
     const AT: ReadPosition = ReadPosition { index: 90, revision: 80, clock: 1_000, oldest_revision: 1 };
 
     fn entry(kind: ContentKind, data: &[u8], expires_at: Option<u64>) -> Entry {
-        let meta = EntryMeta { create_revision: 5, mod_revision: 7, version: 2, cas: u64::MAX, expires_at };
+        let meta = EntryMeta {
+            create_revision: 5,
+            mod_revision: 7,
+            version: 2,
+            cas: u64::MAX,
+            expires_at,
+            locked_until: None,
+        };
         Entry { meta, value: Value { kind, data: data.to_vec() } }
     }
 

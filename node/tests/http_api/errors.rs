@@ -7,7 +7,14 @@ use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Valu
 use crate::raw::Server;
 
 fn entry() -> Entry {
-    let meta = EntryMeta { create_revision: 2, mod_revision: 3, version: 2, cas: 3, expires_at: Some(1_250) };
+    let meta = EntryMeta {
+        create_revision: 2,
+        mod_revision: 3,
+        version: 2,
+        cas: 3,
+        expires_at: Some(1_250),
+        locked_until: None,
+    };
     Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } }
 }
 
@@ -52,10 +59,13 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::AlreadyExists { current: current() }, ErrorCode::AlreadyExists, true),
         // The kept answer to a retry, where the value was compacted since.
         (Rejection::AlreadyExists { current: bare() }, ErrorCode::AlreadyExists, false),
-        (Rejection::CasMismatch { expected: 2, current: Some(bare()) }, ErrorCode::CasMismatch, false),
+        (Rejection::CasMismatch { expected: Some(2), current: Some(bare()) }, ErrorCode::CasMismatch, false),
         (Rejection::NotFound, ErrorCode::NotFound, false),
-        (Rejection::CasMismatch { expected: 2, current: Some(current()) }, ErrorCode::CasMismatch, true),
-        (Rejection::CasMismatch { expected: 2, current: None }, ErrorCode::CasMismatch, false),
+        (Rejection::CasMismatch { expected: Some(2), current: Some(current()) }, ErrorCode::CasMismatch, true),
+        (Rejection::CasMismatch { expected: Some(2), current: None }, ErrorCode::CasMismatch, false),
+        (Rejection::CasMismatch { expected: None, current: Some(current()) }, ErrorCode::CasMismatch, true),
+        (Rejection::Locked { current: current() }, ErrorCode::Locked, true),
+        (Rejection::NotLocked { current: current() }, ErrorCode::NotLockHolder, true),
         (Rejection::ConditionNotMet { unmet: Vec::new(), current: None }, ErrorCode::ConditionNotMet, false),
         (Rejection::NotADocument { current: current() }, ErrorCode::ConditionNotMet, true),
         (Rejection::TooLarge { limit: 1, actual: 2 }, ErrorCode::TooLarge, false),

@@ -158,7 +158,7 @@ impl State {
         let current = self.entry_at(op.key.as_bytes(), u64::MAX);
         match (op.expect, &current) {
             (Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
-                return Err(Rejection::CasMismatch { expected, current: current.map(Shown::Whole) });
+                return Err(Rejection::CasMismatch { expected: Some(expected), current: current.map(Shown::Whole) });
             }
             (Expect::Present, None) => return Err(Rejection::NotFound),
             _ => {}
@@ -179,7 +179,9 @@ impl State {
         self.revision += 1;
         let value = match &op.change {
             Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => Some(value.clone()),
-            Change::Patch(_) | Change::Touch => previous.as_ref().map(|entry| entry.value.clone()),
+            Change::Patch(_) | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock => {
+                previous.as_ref().map(|entry| entry.value.clone())
+            }
             Change::Remove => None,
         };
         let before = previous.as_ref().map(|entry| entry.meta);
@@ -194,6 +196,7 @@ impl State {
             version: before.map_or(1, |meta| meta.version + 1),
             cas: self.revision,
             expires_at,
+            locked_until: None,
         };
         let entry = value.map(|value| Entry { meta, value });
         let meta = entry.as_ref().map(|entry| entry.meta);

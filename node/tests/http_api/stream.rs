@@ -86,6 +86,7 @@ fn upsert(n: u64, key: &str) -> String {
         patch: None,
         cas: None,
         condition: None,
+        lock_ms: None,
         ttl_ms: None,
         prev: false,
         dry_run: false,

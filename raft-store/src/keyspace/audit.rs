@@ -68,6 +68,12 @@ pub enum AuditOp {
     Remove,
     /// See [`crate::types::Change::Touch`].
     Touch,
+    /// See [`crate::types::Change::Lock`].
+    Lock,
+    /// See [`crate::types::Change::Extend`].
+    Extend,
+    /// See [`crate::types::Change::Unlock`].
+    Unlock,
     /// The entry was past its deadline and was removed for that reason, not by a client's wish.
     Expire,
     /// A command that this build cannot read.
@@ -84,6 +90,8 @@ pub enum AuditEffect {
         /// Whether the key is gone since.
         removed: bool,
     },
+    /// It took the line's revision and changed only the lock: no version was superseded.
+    Relocked,
     /// It had no effect.
     Refused(Refusal),
 }
@@ -106,6 +114,10 @@ pub enum Refusal {
     NotFound,
     /// See [`crate::types::Rejection::CasMismatch`].
     CasMismatch,
+    /// See [`crate::types::Rejection::Locked`].
+    Locked,
+    /// See [`crate::types::Rejection::NotLocked`].
+    NotLocked,
     /// See [`crate::types::Rejection::ConditionNotMet`].
     ConditionNotMet,
     /// See [`crate::types::Rejection::NotADocument`].

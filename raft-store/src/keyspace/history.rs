@@ -71,9 +71,14 @@ pub fn decode_key(row_key: &[u8]) -> Result<(Vec<u8>, Revision), CodecError> {
     }
 }
 
-/// Decodes the value of a row.
+/// Decodes the value of a row. What is superseded is locked no more.
 pub fn decode(row: &[u8]) -> Result<Version<'_>, CodecError> {
-    if row == TOMBSTONE { Ok(Version::Tombstone) } else { entry::decode(row).map(Version::Entry) }
+    if row == TOMBSTONE {
+        return Ok(Version::Tombstone);
+    }
+    let mut version = entry::decode(row)?;
+    version.meta.locked_until = None;
+    Ok(Version::Entry(version))
 }
 
 /// The entry of `key` as it was at `revision`, which the caller checked not to be compacted. `current` is the entry

@@ -12,6 +12,7 @@
 //! | `0x31` | [`refusals`] | bucket BE, log index BE | [`audit::AuditGroup`] | for each batch whose commands were all refused, until its bucket is dropped |
 //! | `0x40` | [`request`] | bucket BE, request id | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
+//! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | exactly while the entry of that key has that `locked_until` |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -24,11 +25,13 @@ pub mod bucket;
 pub mod deadline;
 pub mod entry;
 pub mod history;
+pub mod lock;
 pub mod meta;
 pub mod refusals;
 pub mod request;
 
 use crate::codec::CodecError;
+use crate::types::ClusterMillis;
 
 /// First bytes of row keys.
 pub mod family {
@@ -46,6 +49,8 @@ pub mod family {
     pub const REQUEST: u8 = 0x40;
     /// Pending expiries.
     pub const DEADLINE: u8 = 0x50;
+    /// Pending ends of document locks.
+    pub const LOCK: u8 = 0x51;
 }
 
 /// The bounds `[start, end)` of all rows of a family.
@@ -77,6 +82,29 @@ fn pair_key(family: u8, first: u64, second: u64) -> Vec<u8> {
     key.extend_from_slice(&first.to_be_bytes());
     key.extend_from_slice(&second.to_be_bytes());
     key
+}
+
+/// A row key of a time and a key behind the family byte.
+fn timed_key(family: u8, at: ClusterMillis, key: &[u8]) -> Vec<u8> {
+    let mut row_key = Vec::with_capacity(9 + key.len());
+    row_key.push(family);
+    row_key.extend_from_slice(&at.to_be_bytes());
+    row_key.extend_from_slice(key);
+    row_key
+}
+
+/// Reverses [`timed_key`].
+fn decode_timed_key(row_key: &[u8], family: u8) -> Result<(ClusterMillis, &[u8]), CodecError> {
+    split_u64(strip_family(row_key, family)?)
+}
+
+/// The bounds `[start, end)` of the timed keys of a family that are due at `clock`.
+fn timed_range(family: u8, clock: ClusterMillis) -> (Vec<u8>, Vec<u8>) {
+    let (start, family_end) = family_range(family);
+    match clock.checked_add(1) {
+        Some(after) => (start, timed_key(family, after, b"")),
+        None => (start, family_end),
+    }
 }
 
 /// Reverses [`pair_key`].

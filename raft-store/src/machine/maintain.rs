@@ -8,7 +8,7 @@ use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
-use crate::keyspace::{deadline, entry, history};
+use crate::keyspace::{deadline, entry, history, lock};
 use crate::limits;
 use crate::types::{Key, Maintenance, Outcome, Revision};
 
@@ -24,9 +24,35 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Buries what is due, in order of deadline, until the batch has taken all that it may.
+    /// Buries what is due, in order of deadline, until the batch has taken all that it may; then forgets the locks that
+    /// ended.
     fn expire_due(&mut self, limit: usize) -> Result<Outcome, Fault> {
         let limit = limit.min(limits::MAINTENANCE_ROWS_MAX);
+        let (buried, more) = self.bury_all_due(limit)?;
+        if more {
+            return Ok(maintained(buried, true));
+        }
+        let (forgotten, more) = self.forget_locks_due(limit - buried)?;
+        Ok(maintained(buried + forgotten, more))
+    }
+
+    /// How many of at most `limit`, and whether more are left.
+    fn forget_locks_due(&mut self, limit: usize) -> Result<(usize, bool), Fault> {
+        let (start, end) = lock::due_range(self.vars.clock);
+        let due = self.overlay.scan(&start, &end, limit + 1)?;
+        let mut forgotten = 0;
+        for (row_key, _) in due.iter().take(limit) {
+            if self.has_taken_all() {
+                break;
+            }
+            self.forget_lock(row_key)?;
+            forgotten += 1;
+        }
+        Ok((forgotten, due.len() > forgotten))
+    }
+
+    /// How many of at most `limit`, and whether more are left.
+    fn bury_all_due(&mut self, limit: usize) -> Result<(usize, bool), Fault> {
         let (start, end) = deadline::due_range(self.vars.clock);
         let due = self.overlay.scan(&start, &end, limit + 1)?;
         let mut buried = 0;
@@ -37,7 +63,7 @@ impl<V: View> Applier<'_, V> {
             self.bury_due(row_key)?;
             buried += 1;
         }
-        Ok(maintained(buried, due.len() > buried))
+        Ok((buried, due.len() > buried))
     }
 
     fn bury_due(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {

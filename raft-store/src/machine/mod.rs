@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod lock;
 mod maintain;
 mod overlay;
 mod requests;
@@ -190,7 +191,7 @@ impl<'v, V: View> Applier<'v, V> {
         };
         self.overlay.insert_new(row_key, audit::encode(&group))?;
         for line in group.lines {
-            if let (AuditEffect::Changed { .. }, Some(key)) = (line.effect, line.key) {
+            if let (AuditEffect::Changed { .. } | AuditEffect::Relocked, Some(key)) = (line.effect, line.key) {
                 self.changed.push((key, line.revision));
             }
         }
@@ -228,6 +229,8 @@ impl From<&Rejection> for Refusal {
             Rejection::AlreadyExists { .. } => Self::AlreadyExists,
             Rejection::NotFound => Self::NotFound,
             Rejection::CasMismatch { .. } => Self::CasMismatch,
+            Rejection::Locked { .. } => Self::Locked,
+            Rejection::NotLocked { .. } => Self::NotLocked,
             Rejection::ConditionNotMet { .. } => Self::ConditionNotMet,
             Rejection::NotADocument { .. } => Self::NotADocument,
             Rejection::PatchFailed { .. } => Self::PatchFailed,

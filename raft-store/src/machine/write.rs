@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::view::{Fault, View};
-use super::{Applier, Asker};
+use super::{Applier, Asker, lock};
 use crate::document::{Json, Patch, PatchFault, Subject};
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::entry::EntryRow;
@@ -53,10 +53,17 @@ impl<V: View> Applier<'_, V> {
         if let Some(meta) = expired {
             self.bury(op.key.clone(), &row_key, &meta)?;
         }
-        let removed = planned.meta.is_none();
-        let previous = self.supersede(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
+        let effect = if op.change.is_of_lock() {
+            self.vars.revision = successor(self.vars.revision)?;
+            self.relock(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
+            AuditEffect::Relocked
+        } else {
+            let removed = planned.meta.is_none();
+            let previous = self.supersede(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
+            AuditEffect::Changed { previous, removed }
+        };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
-        self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Changed { previous, removed });
+        self.record(op_kind(&op.change), Some(op.key), asker, effect);
         Ok(Outcome::Written(Written { meta: planned.meta, previous: planned.previous }))
     }
 
@@ -99,6 +106,7 @@ impl<V: View> Applier<'_, V> {
             self.overlay.insert_new(history::row_key(key, self.vars.revision), history::TOMBSTONE.to_vec())?;
         }
         self.move_deadline(key, before.and_then(|meta| meta.expires_at), after.and_then(|meta| meta.expires_at))?;
+        self.move_lock(key, before.and_then(|meta| meta.locked_until), after.and_then(|meta| meta.locked_until))?;
         Ok(superseded)
     }
 
@@ -154,9 +162,13 @@ fn plan(
     clock: ClusterMillis,
     wall: WallMillis,
 ) -> Result<Result<Planned, Rejection>, Fault> {
-    let checked = check_command(op).and_then(|()| check_expect(op, current)).and_then(|()| {
+    let checked = check_command(op).and_then(|()| {
+        current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
+        check_expect(op, current)?;
         let document = document(op, current);
-        check_condition(op, current, document.as_ref(), wall)?;
+        let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
+        let meta = current.map(|row| &row.meta);
+        check_condition(op, current, &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), wall })?;
         new_value(op, current, document, wall)
     });
     let value = match checked {
@@ -167,6 +179,10 @@ fn plan(
     let Some((kind, data)) = value else {
         return Ok(Ok(Planned { row: None, meta: None, previous }));
     };
+    if let (true, Some(row)) = (op.change.is_of_lock(), current) {
+        let meta = lock::relocked(&op.change, row.meta, revision, clock);
+        return Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }));
+    }
     let meta = EntryMeta {
         create_revision: current.map_or(revision, |row| row.meta.create_revision),
         mod_revision: revision,
@@ -177,6 +193,7 @@ fn plan(
             Expiry::Never => None,
             Expiry::After(ms) => Some(clock.saturating_add(ms)),
         },
+        locked_until: None,
     };
     Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }))
 }
@@ -191,7 +208,12 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     }
     match &op.change {
         Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
-        Change::Patch(_) | Change::Remove | Change::Touch => Ok(()),
+        Change::Lock(ms) | Change::Extend(ms) if !(1..=limits::LOCK_MS_MAX).contains(ms) => {
+            Err(Rejection::Unsupported(format!("a lock for {ms} ms; the longest is {} ms", limits::LOCK_MS_MAX)))
+        }
+        Change::Patch(_) | Change::Remove | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock => {
+            Ok(())
+        }
     }
 }
 
@@ -207,7 +229,7 @@ fn check_expect(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejectio
     let creates = matches!(op.change, Change::Insert(_) | Change::Upsert(_));
     let Some(row) = current else {
         return match op.expect {
-            Expect::Cas(expected) if creates => Err(Rejection::CasMismatch { expected, current: None }),
+            Expect::Cas(expected) if creates => Err(Rejection::CasMismatch { expected: Some(expected), current: None }),
             Expect::Any | Expect::Absent if creates => Ok(()),
             Expect::Any | Expect::Absent | Expect::Present | Expect::Cas(_) => Err(Rejection::NotFound),
         };
@@ -215,7 +237,7 @@ fn check_expect(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejectio
     match op.expect {
         Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
         Expect::Cas(expected) if expected != row.meta.cas => {
-            Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })
+            Err(Rejection::CasMismatch { expected: Some(expected), current: Some(row.to_shown()) })
         }
         Expect::Any | Expect::Present | Expect::Cas(_) => match op.change {
             Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
@@ -232,21 +254,11 @@ fn document<'a>(op: &WriteOp, current: Option<&EntryRow<'a>>) -> Option<Json<'a>
 }
 
 /// Whether the criteria of the command hold.
-fn check_condition(
-    op: &WriteOp,
-    current: Option<&EntryRow>,
-    document: Option<&Json<'_>>,
-    wall: WallMillis,
-) -> Result<(), Rejection> {
-    if op.condition.is_empty() {
+fn check_condition(op: &WriteOp, current: Option<&EntryRow>, subject: &Subject<'_>) -> Result<(), Rejection> {
+    if op.condition.is_empty() || op.condition.hold(subject) {
         return Ok(());
     }
-    let meta = current.map(|row| &row.meta);
-    let subject = Subject { key: &op.key, meta, is_locked: false, document, wall };
-    if op.condition.hold(&subject) {
-        return Ok(());
-    }
-    let unmet = op.condition.unmet(&subject, "/if");
+    let unmet = op.condition.unmet(subject, "/if");
     Err(Rejection::ConditionNotMet { unmet, current: current.map(EntryRow::to_shown) })
 }
 
@@ -264,11 +276,15 @@ fn new_value<'a>(
             Ok(Some((value.kind, value.data.as_slice().into())))
         }
         (Change::Remove, _) => Ok(None),
-        (Change::Touch, Some(row)) => Ok(Some((row.kind, row.data.into()))),
+        (Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock, Some(row)) => {
+            Ok(Some((row.kind, row.data.into())))
+        }
         (Change::Patch(patch), Some(row)) => {
             patched(patch, row, document, wall).map(|data| Some((ContentKind::Json, data.into())))
         }
-        (Change::Patch(_) | Change::Touch, None) => Err(Rejection::NotFound),
+        (Change::Patch(_) | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock, None) => {
+            Err(Rejection::NotFound)
+        }
     }
 }
 
@@ -296,5 +312,8 @@ fn op_kind(change: &Change) -> AuditOp {
         Change::Patch(_) => AuditOp::Update,
         Change::Remove => AuditOp::Remove,
         Change::Touch => AuditOp::Touch,
+        Change::Lock(_) => AuditOp::Lock,
+        Change::Extend(_) => AuditOp::Extend,
+        Change::Unlock => AuditOp::Unlock,
     }
 }

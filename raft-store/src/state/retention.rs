@@ -6,17 +6,20 @@ use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::audit::{self, AuditGroup};
-use crate::keyspace::{deadline, family, family_range};
+use crate::keyspace::{deadline, family, family_range, lock};
 use crate::types::{ClusterMillis, Revision};
 
-/// The first pending deadline.
+/// The first pending end of an entry or of a lock.
 pub(crate) fn first_deadline(moment: &Moment<'_>) -> Result<Option<ClusterMillis>, StateFault> {
-    let (start, end) = family_range(family::DEADLINE);
-    let mut rows = moment.rows(&start, &end);
+    let (start, _) = family_range(family::DEADLINE);
+    let mut rows = moment.rows(&start, &family_range(family::LOCK).1);
     rows.seek_to_first();
-    let first = rows.key().map(deadline::decode_key).transpose()?.map(|(deadline, _)| deadline);
+    let expiry = rows.key().filter(|key| key.first() == Some(&family::DEADLINE));
+    let expiry = expiry.map(deadline::decode_key).transpose()?.map(|(deadline, _)| deadline);
+    rows.seek(&family_range(family::LOCK).0);
+    let lock = rows.key().map(lock::decode_key).transpose()?.map(|(until, _)| until);
     rows.status()?;
-    Ok(first)
+    Ok([expiry, lock].into_iter().flatten().min())
 }
 
 /// The greatest revision at the end of a batch that is both old enough and far enough back. Looks at two audit rows

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
+use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, lock, refusals, request};
 use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Write};
 use quorate_store::types::{Batch, Command, Entry, Key, Reply, Revision};
 use quorate_store::{codec, digest};
@@ -80,6 +80,15 @@ impl Store {
             .collect();
         let deadlines: BTreeSet<_> = self.rows(family::DEADLINE).into_iter().map(|(key, _)| key).collect();
         assert_eq!(deadlines, expected, "deadline rows on the left, deadlines of entries on the right");
+        let expected: BTreeSet<_> = decoded
+            .iter()
+            .filter_map(|(row_key, row)| {
+                let until = entry::decode(row).unwrap().meta.locked_until;
+                until.map(|until| lock::row_key(until, entry::decode_key(row_key).unwrap()))
+            })
+            .collect();
+        let locks: BTreeSet<_> = self.rows(family::LOCK).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(locks, expected, "lock rows on the left, locks of entries on the right");
     }
 
     /// Checks that the groups carry each revision once, in order; gives the history rows that they account for.
@@ -93,7 +102,11 @@ impl Store {
             let mut revision = group.first_revision;
             assert_eq!(next.unwrap_or(revision), revision, "a gap between audit groups");
             for line in &group.lines {
-                let AuditEffect::Changed { previous, removed } = line.effect else { continue };
+                let (previous, removed) = match line.effect {
+                    AuditEffect::Changed { previous, removed } => (previous, removed),
+                    AuditEffect::Relocked => (None, false),
+                    AuditEffect::Refused(_) => continue,
+                };
                 assert_eq!(line.revision, revision, "{group:?}");
                 revision += 1;
                 let key = line.key.as_ref().unwrap().as_bytes();

@@ -108,6 +108,9 @@ impl Model {
     fn push(&mut self, key: &Key, entry: impl FnOnce(Revision) -> Option<Entry>) {
         self.revision += 1;
         let entry = entry(self.revision);
+        if let Some((_, Some(superseded))) = self.versions.get_mut(key.as_bytes()).and_then(|list| list.last_mut()) {
+            superseded.meta.locked_until = None;
+        }
         self.versions.entry(key.as_bytes().to_vec()).or_default().push((self.revision, entry));
         self.changed.push((key.clone(), self.revision));
     }
@@ -122,6 +125,14 @@ impl Model {
         let stored = self.read_at(op.key.as_bytes(), self.revision);
         let expired = stored.as_ref().is_some_and(|entry| entry.is_expired_at(self.clock));
         let current = stored.filter(|_| !expired);
+        if let Change::Lock(ms) | Change::Extend(ms) = op.change
+            && !(1..=30_000).contains(&ms)
+        {
+            return Err(Rejection::Unsupported(format!("a lock for {ms} ms; the longest is 30000 ms")));
+        }
+        if let Some(refusal) = current.as_ref().and_then(|entry| lock_refusal(op, entry, self.clock)) {
+            return Err(refusal);
+        }
         let value = changed_value(op, current.as_ref());
         // A condition is looked at once it is known that there is something to look at.
         let reachable = !matches!(&value, Err(why) if !matches!(why, Rejection::NotADocument { .. }));
@@ -130,6 +141,9 @@ impl Model {
             return Err(Rejection::ConditionNotMet { unmet: vec![unmet], current });
         }
         let value = value?;
+        if op.change.is_of_lock() {
+            return Ok(self.relock(op, current.unwrap()));
+        }
         if expired {
             self.push(&op.key, |_| None);
         }
@@ -142,7 +156,8 @@ impl Model {
         self.push(&op.key, |revision| {
             let create_revision = old.map_or(revision, |meta| meta.create_revision);
             let version = old.map_or(1, |meta| meta.version + 1);
-            let meta = EntryMeta { create_revision, mod_revision: revision, version, cas: revision, expires_at };
+            let (mod_revision, cas, locked_until) = (revision, revision, None);
+            let meta = EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until };
             value.map(|value| Entry { meta, value })
         });
         let after = self.read_at(op.key.as_bytes(), self.revision);
@@ -150,6 +165,43 @@ impl Model {
             meta: after.map(|entry| entry.meta),
             previous: current.filter(|_| op.return_previous).map(Shown::Whole),
         })
+    }
+
+    /// Changes the lock of the current version, which stays the same version.
+    fn relock(&mut self, op: &WriteOp, before: Entry) -> Written {
+        self.revision += 1;
+        self.changed.push((op.key.clone(), self.revision));
+        let (revision, clock) = (self.revision, self.clock);
+        let meta = &mut self.current_mut(op.key.as_bytes()).meta;
+        meta.locked_until = match op.change {
+            Change::Lock(ms) | Change::Extend(ms) => Some(clock + ms),
+            _ => None,
+        };
+        if let Change::Lock(_) = op.change {
+            meta.cas = revision;
+        }
+        Written { meta: Some(*meta), previous: op.return_previous.then(|| Shown::Whole(before)) }
+    }
+
+    fn current_mut(&mut self, key: &[u8]) -> &mut Entry {
+        self.versions.get_mut(key).unwrap().last_mut().unwrap().1.as_mut().unwrap()
+    }
+
+    /// Forgets locks that ended, the first to end first; gives how many, and how many there were.
+    fn forget_locks(&mut self, limit: usize) -> (usize, usize) {
+        let mut ended: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (key, versions) in &self.versions {
+            if let Some((_, Some(entry))) = versions.last()
+                && let Some(until) = entry.meta.locked_until.filter(|until| *until <= self.clock)
+            {
+                ended.push((until, key.clone()));
+            }
+        }
+        ended.sort();
+        for (_, key) in ended.iter().take(limit) {
+            self.current_mut(key).meta.locked_until = None;
+        }
+        (ended.len().min(limit), ended.len())
     }
 
     fn expire(&mut self, limit: usize) -> Outcome {
@@ -165,7 +217,11 @@ impl Model {
         for (_, key) in due.iter().take(limit) {
             self.push(&Key::new(key.as_slice()).unwrap(), |_| None);
         }
-        Outcome::Maintained { removed: due.len().min(limit) as u32, more: due.len() > limit }
+        if due.len() > limit {
+            return Outcome::Maintained { removed: limit as u32, more: true };
+        }
+        let (forgotten, ended) = self.forget_locks(limit - due.len());
+        Outcome::Maintained { removed: (due.len() + forgotten) as u32, more: ended > forgotten }
     }
 
     fn compact(&mut self, target: Revision, groups_max: usize) -> Outcome {
@@ -179,6 +235,22 @@ impl Model {
         let last_dropped = batch_ends[..*dropped].last().copied().unwrap_or(1);
         *oldest = if removed == due { target } else { last_dropped.max(*oldest) };
         Outcome::Maintained { removed: removed as u32, more: due > removed }
+    }
+}
+
+/// The table of locks, row for row.
+fn lock_refusal(op: &WriteOp, entry: &Entry, clock: u64) -> Option<Rejection> {
+    let current = Shown::Whole(entry.clone());
+    let locked = entry.meta.locked_until.is_some_and(|until| clock < until);
+    let key = op.expect == Expect::Cas(entry.meta.cas);
+    let given = if let Expect::Cas(cas) = op.expect { Some(cas) } else { None };
+    match op.change {
+        Change::Lock(_) => locked.then_some(Rejection::Locked { current }),
+        Change::Unlock | Change::Extend(_) if !locked => Some(Rejection::NotLocked { current }),
+        Change::Unlock | Change::Extend(_) => (!key).then_some(Rejection::Locked { current }),
+        Change::Insert(_) => None,
+        _ if op.expect == Expect::Absent => None,
+        _ => (locked && !key).then_some(Rejection::CasMismatch { expected: given, current: Some(current) }),
     }
 }
 
@@ -213,16 +285,18 @@ fn judge(predicate: &Predicate, current: Option<&Entry>) -> (Option<String>, boo
 fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Rejection> {
     use Change::*;
     match (current, op.expect, &op.change) {
-        (None, Expect::Cas(expected), Insert(_) | Upsert(_)) => Err(Rejection::CasMismatch { expected, current: None }),
+        (None, Expect::Cas(expected), Insert(_) | Upsert(_)) => {
+            Err(Rejection::CasMismatch { expected: Some(expected), current: None })
+        }
         (None, Expect::Any | Expect::Absent, Insert(value) | Upsert(value)) => Ok(Some(value.clone())),
         (None, _, _) => Err(Rejection::NotFound),
         (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
         (Some(entry), Expect::Cas(expected), _) if expected != entry.meta.cas => {
-            Err(Rejection::CasMismatch { expected, current: Some(Shown::Whole(entry.clone())) })
+            Err(Rejection::CasMismatch { expected: Some(expected), current: Some(Shown::Whole(entry.clone())) })
         }
         (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
         (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
-        (Some(entry), _, Touch) => Ok(Some(entry.value.clone())),
+        (Some(entry), _, Touch | Lock(_) | Extend(_) | Unlock) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
         (Some(entry), _, Patch(patch)) => {
             let document = Json::parse(&entry.value.data).ok().filter(|_| entry.value.kind == ContentKind::Json);

@@ -7,7 +7,7 @@ use quorate_store::document::Excerpt;
 use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{deadline, entry, family, history, refusals, request};
+use quorate_store::keyspace::{deadline, entry, family, history, lock, refusals, request};
 use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Reply, Shown};
 
 pub fn reply(reply: &Reply) -> String {
@@ -39,8 +39,11 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::AlreadyExists { current } => format!("already exists, is {}", at(current)),
         Rejection::NotFound => "not found".into(),
         Rejection::CasMismatch { expected, current } => {
+            let expected = expected.map_or("none".into(), |cas| cas.to_string());
             format!("cas {expected} expected, is {}", current.as_ref().map_or("missing".into(), at))
         }
+        Rejection::Locked { current } => format!("locked, is {}", at(current)),
+        Rejection::NotLocked { current } => format!("not locked, is {}", at(current)),
         Rejection::ConditionNotMet { unmet, current } => {
             let unmet: Vec<_> =
                 unmet.iter().map(|unmet| format!("{} {}", unmet.pointer, excerpt(&unmet.actual))).collect();
@@ -61,9 +64,10 @@ fn excerpt(actual: &Option<Excerpt>) -> String {
 }
 
 fn meta(meta: &EntryMeta) -> String {
-    let EntryMeta { create_revision, mod_revision, version, cas, expires_at } = meta;
+    let EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until } = meta;
     let expiry = expires_at.map_or(String::new(), |at| format!(" until={at}"));
-    format!("create={create_revision} mod={mod_revision} v={version} cas={cas}{expiry}")
+    let lock = locked_until.map_or(String::new(), |at| format!(" locked={at}"));
+    format!("create={create_revision} mod={mod_revision} v={version} cas={cas}{expiry}{lock}")
 }
 
 fn show_shown(shown: &Shown) -> String {
@@ -117,6 +121,11 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             assert!(value.is_empty());
             format!("deadline {at} {}", key.escape_ascii())
         }
+        family::LOCK => {
+            let (until, key) = lock::decode_key(row_key).unwrap();
+            assert!(value.is_empty());
+            format!("lock {until} {}", key.escape_ascii())
+        }
         other => panic!("family {other:#04x}"),
     }
 }
@@ -136,6 +145,7 @@ fn group(value: &[u8]) -> String {
         }
         match line.effect {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
+            AuditEffect::Relocked => text.push_str(" relocked"),
             AuditEffect::Changed { previous, removed } => {
                 if let Some(previous) = previous {
                     write!(text, " over={} {:032x}", previous.revision, previous.row_hash).unwrap();

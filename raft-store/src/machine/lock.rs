@@ -1,0 +1,102 @@
+//! Locks on entries.
+//!
+//! Owns who may write a locked entry, and what locking does to its row. A lock is part of the entry: it supersedes no
+//! version, and ends with any write of its holder or by itself.
+
+use super::Applier;
+use super::view::{Fault, View};
+use super::write::decode_current;
+use crate::codec::CodecError;
+use crate::keyspace::entry::{self, EntryRow};
+use crate::keyspace::lock;
+use crate::types::{Change, ClusterMillis, EntryMeta, Expect, Key, Rejection, Revision, WriteOp};
+
+/// Whether a lock on the entry, or its absence, forbids the write.
+pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
+    let is_locked = row.meta.is_locked_at(clock);
+    let has_key = op.expect == Expect::Cas(row.meta.cas);
+    match &op.change {
+        Change::Lock(_) if is_locked => Err(Rejection::Locked { current: row.to_shown() }),
+        Change::Extend(_) | Change::Unlock if !is_locked => Err(Rejection::NotLocked { current: row.to_shown() }),
+        Change::Extend(_) | Change::Unlock if !has_key => Err(Rejection::Locked { current: row.to_shown() }),
+        // That the entry is there at all is what these are told.
+        Change::Insert(_) => Ok(()),
+        _ if op.expect == Expect::Absent => Ok(()),
+        _ if is_locked && !has_key => {
+            let expected = match op.expect {
+                Expect::Cas(expected) => Some(expected),
+                Expect::Any | Expect::Absent | Expect::Present => None,
+            };
+            Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The entry's metadata after a change of its lock at `revision`.
+pub(super) fn relocked(change: &Change, meta: EntryMeta, revision: Revision, clock: ClusterMillis) -> EntryMeta {
+    let until = |ms: u64| Some(clock.saturating_add(ms));
+    match change {
+        Change::Lock(ms) => EntryMeta { cas: revision, locked_until: until(*ms), ..meta },
+        Change::Extend(ms) => EntryMeta { locked_until: until(*ms), ..meta },
+        _ => EntryMeta { locked_until: None, ..meta },
+    }
+}
+
+impl<V: View> Applier<'_, V> {
+    /// Puts a row in place of the current one, which `before` is the meta of and which it differs from in the lock only.
+    pub(super) fn relock(
+        &mut self,
+        key: &Key,
+        row_key: &[u8],
+        before: Option<&EntryMeta>,
+        row: Option<Vec<u8>>,
+        after: Option<&EntryMeta>,
+    ) -> Result<(), Fault> {
+        self.take_bytes(row.as_ref().map_or(0, Vec::len));
+        let replaced = self.overlay.replace(row_key, row)?;
+        let (Some(before), Some(after), Some(_)) = (before, after, replaced) else {
+            return Err(Fault::Invariant(format!("a change of the lock of {key}, which is not there")));
+        };
+        self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
+    }
+
+    /// Keeps the pending ends of locks in step.
+    pub(super) fn move_lock(
+        &mut self,
+        key: &[u8],
+        before: Option<ClusterMillis>,
+        after: Option<ClusterMillis>,
+    ) -> Result<(), Fault> {
+        if before == after {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.overlay.take(&lock::row_key(before, key))?;
+        }
+        if let Some(after) = after {
+            self.overlay.insert_new(lock::row_key(after, key), Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision.
+    pub(super) fn forget_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
+        let damaged = |error| Fault::row(lock_key, error);
+        let (until, key) = lock::decode_key(lock_key).map_err(damaged)?;
+        let row_key = entry::row_key(key);
+        let Some(row) = self.overlay.get(&row_key)? else {
+            return Err(Fault::Invariant(format!("lock row {} without entry", lock_key.escape_ascii())));
+        };
+        let row = decode_current(&row_key, row, self.vars.revision)?;
+        let before = row.meta;
+        if before.locked_until != Some(until) {
+            let row_key = row_key.escape_ascii();
+            return Err(Fault::Invariant(format!("a lock until {until} for entry {row_key} with {before:?}")));
+        }
+        let after = EntryMeta { locked_until: None, ..before };
+        let row = entry::encode(&after, row.kind, row.data);
+        let key = Key::new(key).map_err(|error| damaged(CodecError::Malformed(error.to_string())))?;
+        self.relock(&key, &row_key, Some(&before), Some(row), Some(&after))
+    }
+}
