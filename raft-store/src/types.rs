@@ -186,7 +186,7 @@ impl Shown {
 }
 
 /// What must hold of the current entry for a write to apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Expect {
     /// Anything.
     Any,
@@ -196,6 +196,10 @@ pub enum Expect {
     Present,
     /// An entry with exactly this token (`If-Match: "cas"`).
     Cas(u64),
+    /// An entry with one of these tokens, at most [`limits::EXPECT_TOKENS_MAX`] (`If-Match: "cas", "cas"`).
+    AnyOf(Vec<u64>),
+    /// No entry, or one with none of these tokens, as many at most (`If-None-Match: "cas"`).
+    NoneOf(Vec<u64>),
 }
 
 /// The change itself.
@@ -348,6 +352,16 @@ pub enum Rejection {
     RequestIdReused,
     /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
     Unsupported(String),
+    /// The current token is none of those of [`Expect::AnyOf`].
+    CasNotListed {
+        /// The entry as it is, if any.
+        current: Option<Shown>,
+    },
+    /// The current token is one of those of [`Expect::NoneOf`].
+    CasListed {
+        /// The entry as it is.
+        current: Shown,
+    },
 }
 
 /// The outcome of one command.
@@ -374,8 +388,14 @@ impl Outcome {
     pub fn shown(&self) -> Option<&Shown> {
         match self {
             Self::Written(Written { previous: shown, .. })
-            | Self::Rejected(Rejection::CasMismatch { current: shown, .. }) => shown.as_ref(),
-            Self::Rejected(Rejection::AlreadyExists { current } | Rejection::NotADocument { current }) => Some(current),
+            | Self::Rejected(
+                Rejection::CasMismatch { current: shown, .. } | Rejection::CasNotListed { current: shown },
+            ) => shown.as_ref(),
+            Self::Rejected(
+                Rejection::AlreadyExists { current }
+                | Rejection::NotADocument { current }
+                | Rejection::CasListed { current },
+            ) => Some(current),
             Self::Rejected(
                 Rejection::NotFound
                 | Rejection::TooLarge { .. }
@@ -400,6 +420,10 @@ impl Outcome {
             Self::Rejected(Rejection::NotADocument { .. }) => {
                 Self::Rejected(Rejection::NotADocument { current: shown })
             }
+            Self::Rejected(Rejection::CasNotListed { .. }) => {
+                Self::Rejected(Rejection::CasNotListed { current: Some(shown) })
+            }
+            Self::Rejected(Rejection::CasListed { .. }) => Self::Rejected(Rejection::CasListed { current: shown }),
             Self::Rejected(_) | Self::Maintained { .. } | Self::Deferred => panic!("{self:?} shows no entry"),
         }
     }

@@ -57,8 +57,14 @@ fn ids() -> impl Strategy<Value = RequestId> {
 }
 
 fn commands() -> impl Strategy<Value = Command> {
-    let expect =
-        prop_oneof![Just(Expect::Any), Just(Expect::Absent), Just(Expect::Present), any::<u64>().prop_map(Expect::Cas)];
+    let expect = prop_oneof![
+        Just(Expect::Any),
+        Just(Expect::Absent),
+        Just(Expect::Present),
+        any::<u64>().prop_map(Expect::Cas),
+        vec(any::<u64>(), 0..20).prop_map(Expect::AnyOf),
+        vec(any::<u64>(), 0..20).prop_map(Expect::NoneOf),
+    ];
     let change = prop_oneof![
         values().prop_map(Change::Insert),
         values().prop_map(Change::Upsert),
@@ -88,6 +94,8 @@ fn replies() -> impl Strategy<Value = Reply> {
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         Just(Rejection::RequestIdReused),
         ".{0,20}".prop_map(Rejection::Unsupported),
+        option::of(shown()).prop_map(|current| Rejection::CasNotListed { current }),
+        shown().prop_map(|current| Rejection::CasListed { current }),
     ];
     let outcome = prop_oneof![
         (option::of(metas()), option::of(shown()))
@@ -116,6 +124,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
         Refusal::TooLarge,
         Refusal::RequestIdReused,
         Refusal::Unsupported,
+        Refusal::CasListed,
     ]);
     let superseded = any::<(u64, u128)>().prop_map(|(revision, row_hash)| Superseded { revision, row_hash });
     let effect = prop_oneof![

@@ -6,7 +6,7 @@
 //! ```text
 //! @CLOCK                    moves the cluster clock
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace merge remove touch; a value `b:…` is bytes, `size:N` N bytes
-//!                           OPTION: if=absent|present|CAS  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
+//!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -158,6 +158,8 @@ fn command(line: &str) -> Command {
         match option.split_once('=').unwrap_or((option, "")) {
             ("if", "absent") => op.expect = Expect::Absent,
             ("if", "present") => op.expect = Expect::Present,
+            ("if", list) if list.starts_with("any:") => op.expect = Expect::AnyOf(tokens(&list[4..])),
+            ("if", list) if list.starts_with("none:") => op.expect = Expect::NoneOf(tokens(&list[5..])),
             ("if", cas) => op.expect = Expect::Cas(cas.parse().unwrap()),
             ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
             ("keep", _) => op.expiry = Expiry::Keep,
@@ -169,6 +171,10 @@ fn command(line: &str) -> Command {
         }
     }
     Command { request_id, principal, action: Action::Write(op) }
+}
+
+fn tokens(list: &str) -> Vec<u64> {
+    list.split(',').map(|token| token.parse().unwrap()).collect()
 }
 
 fn value(word: &str) -> Value {

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::state::{ReadPosition, StateFault};
-use quorate_store::types::{Rejection, Reply, Revision, Shown};
+use quorate_store::types::{Entry, Rejection, Reply, Revision, Shown};
 
 use super::{Answer, Body, convert, headers, is_http1};
 use crate::app::AppError;
@@ -152,6 +152,14 @@ impl Failure {
         Self::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
     }
 
+    /// A read of an entry that has none of the tags in `If-Match`.
+    pub fn unwanted_version(key: &str, entry: &Entry, at: ReadPosition) -> Self {
+        let detail = format!("{} has cas {}, which is not in If-Match", quoted(key), entry.meta.cas);
+        let mut failure = Self::new(ErrorCode::CasMismatch, Applied::No, detail).evaluated_at(at.revision, at.index);
+        failure.problem.current = Some(convert::entry_view(key, entry, at.clock));
+        failure
+    }
+
     /// A command that the state machine refused. Definite and replicated, so `applied` is `no` without doubt.
     pub fn from_rejection(key: &str, reply: &Reply, rejection: &Rejection) -> Self {
         let shown = quoted(key);
@@ -163,6 +171,16 @@ impl Failure {
             }
             Rejection::CasMismatch { expected, current: None } => {
                 (format!("{shown} does not exist, so it has no cas {expected}"), None)
+            }
+            Rejection::CasNotListed { current: Some(current) } => {
+                (format!("{shown} has cas {}, which is none of those given", current.meta().cas), Some(current))
+            }
+            Rejection::CasNotListed { current: None } => {
+                (format!("{shown} does not exist, so it has none of the tokens given"), None)
+            }
+            Rejection::CasListed { current } => {
+                let cas = current.meta().cas;
+                (format!("{shown} still has cas {cas}, for which the write was not wanted"), Some(current))
             }
             Rejection::NotADocument { current } => {
                 (format!("{shown} holds no JSON object, so it cannot be patched"), Some(current))
@@ -240,7 +258,9 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::AlreadyExists { .. } => ErrorCode::AlreadyExists,
         Rejection::NotFound => ErrorCode::NotFound,
         // Also where the entry is gone: the caller named a token, and the token is what does not hold.
-        Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
+        Rejection::CasMismatch { .. } | Rejection::CasNotListed { .. } => ErrorCode::CasMismatch,
+        // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
+        Rejection::CasListed { .. } => ErrorCode::ConditionNotMet,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
         Rejection::NotADocument { .. } => ErrorCode::ConditionNotMet,
         Rejection::TooLarge { .. } => ErrorCode::TooLarge,

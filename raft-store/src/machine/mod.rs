@@ -228,7 +228,8 @@ impl From<&Rejection> for Refusal {
         match rejection {
             Rejection::AlreadyExists { .. } => Self::AlreadyExists,
             Rejection::NotFound => Self::NotFound,
-            Rejection::CasMismatch { .. } => Self::CasMismatch,
+            Rejection::CasMismatch { .. } | Rejection::CasNotListed { .. } => Self::CasMismatch,
+            Rejection::CasListed { .. } => Self::CasListed,
             Rejection::NotADocument { .. } => Self::NotADocument,
             Rejection::TooLarge { .. } => Self::TooLarge,
             Rejection::RequestIdReused => Self::RequestIdReused,

@@ -173,6 +173,12 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     {
         return Err(Rejection::Unsupported(format!("a TTL of {ms} ms; the longest is {} ms", limits::TTL_MS_MAX)));
     }
+    if let Expect::AnyOf(tokens) | Expect::NoneOf(tokens) = &op.expect
+        && tokens.len() > limits::EXPECT_TOKENS_MAX
+    {
+        let (given, max) = (tokens.len(), limits::EXPECT_TOKENS_MAX);
+        return Err(Rejection::Unsupported(format!("a list of {given} tokens; the longest has {max}")));
+    }
     match &op.change {
         Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
         Change::Merge(_) | Change::Remove | Change::Touch => Ok(()),
@@ -192,16 +198,23 @@ fn check_condition(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejec
     let Some(row) = current else {
         return match op.expect {
             Expect::Cas(expected) if creates => Err(Rejection::CasMismatch { expected, current: None }),
-            Expect::Any | Expect::Absent if creates => Ok(()),
-            Expect::Any | Expect::Absent | Expect::Present | Expect::Cas(_) => Err(Rejection::NotFound),
+            Expect::AnyOf(_) if creates => Err(Rejection::CasNotListed { current: None }),
+            Expect::Any | Expect::Absent | Expect::NoneOf(_) if creates => Ok(()),
+            _ => Err(Rejection::NotFound),
         };
     };
-    match op.expect {
+    match &op.expect {
         Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
-        Expect::Cas(expected) if expected != row.meta.cas => {
-            Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })
+        Expect::Cas(expected) if *expected != row.meta.cas => {
+            Err(Rejection::CasMismatch { expected: *expected, current: Some(row.to_shown()) })
         }
-        Expect::Any | Expect::Present | Expect::Cas(_) => match op.change {
+        Expect::AnyOf(tokens) if !tokens.contains(&row.meta.cas) => {
+            Err(Rejection::CasNotListed { current: Some(row.to_shown()) })
+        }
+        Expect::NoneOf(tokens) if tokens.contains(&row.meta.cas) => {
+            Err(Rejection::CasListed { current: row.to_shown() })
+        }
+        Expect::Any | Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) | Expect::NoneOf(_) => match op.change {
             Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
             _ => Ok(()),
         },

@@ -177,12 +177,27 @@ impl Model {
 /// The value after the write; `None` for a removal.
 fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Rejection> {
     use Change::*;
-    match (current, op.expect, &op.change) {
-        (None, Expect::Cas(expected), Insert(_) | Upsert(_)) => Err(Rejection::CasMismatch { expected, current: None }),
-        (None, Expect::Any | Expect::Absent, Insert(value) | Upsert(value)) => Ok(Some(value.clone())),
+    match (current, &op.expect, &op.change) {
+        (_, Expect::AnyOf(tokens) | Expect::NoneOf(tokens), _) if tokens.len() > limits::EXPECT_TOKENS_MAX => {
+            let (given, max) = (tokens.len(), limits::EXPECT_TOKENS_MAX);
+            Err(Rejection::Unsupported(format!("a list of {given} tokens; the longest has {max}")))
+        }
+        (None, &Expect::Cas(expected), Insert(_) | Upsert(_)) => {
+            Err(Rejection::CasMismatch { expected, current: None })
+        }
+        (None, Expect::AnyOf(_), Insert(_) | Upsert(_)) => Err(Rejection::CasNotListed { current: None }),
+        (None, Expect::Any | Expect::Absent | Expect::NoneOf(_), Insert(value) | Upsert(value)) => {
+            Ok(Some(value.clone()))
+        }
         (None, _, _) => Err(Rejection::NotFound),
         (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
-        (Some(entry), Expect::Cas(expected), _) if expected != entry.meta.cas => {
+        (Some(entry), Expect::AnyOf(tokens), _) if tokens.iter().all(|token| *token != entry.meta.cas) => {
+            Err(Rejection::CasNotListed { current: Some(Shown::Whole(entry.clone())) })
+        }
+        (Some(entry), Expect::NoneOf(tokens), _) if tokens.iter().any(|token| *token == entry.meta.cas) => {
+            Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) })
+        }
+        (Some(entry), &Expect::Cas(expected), _) if expected != entry.meta.cas => {
             Err(Rejection::CasMismatch { expected, current: Some(Shown::Whole(entry.clone())) })
         }
         (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),

@@ -40,6 +40,10 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::CasMismatch { expected, current } => {
             format!("cas {expected} expected, is {}", current.as_ref().map_or("missing".into(), at))
         }
+        Rejection::CasNotListed { current } => {
+            format!("cas is not listed, is {}", current.as_ref().map_or("missing".into(), at))
+        }
+        Rejection::CasListed { current } => format!("cas is listed, is {}", at(current)),
         Rejection::NotADocument { current } => format!("not a document, is {}", at(current)),
         Rejection::TooLarge { limit, actual } => format!("too large, {actual} of {limit}"),
         Rejection::RequestIdReused => "request id reused".into(),
