@@ -191,10 +191,10 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         }
         (None, _, _) => Err(Rejection::NotFound),
         (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
-        (Some(entry), Expect::AnyOf(tokens), _) if tokens.iter().all(|token| *token != entry.meta.cas) => {
+        (Some(entry), Expect::AnyOf(tokens), _) if !tokens.contains(&entry.meta.cas) => {
             Err(Rejection::CasNotListed { current: Some(Shown::Whole(entry.clone())) })
         }
-        (Some(entry), Expect::NoneOf(tokens), _) if tokens.iter().any(|token| *token == entry.meta.cas) => {
+        (Some(entry), Expect::NoneOf(tokens), _) if tokens.contains(&entry.meta.cas) => {
             Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) })
         }
         (Some(entry), &Expect::Cas(expected), _) if expected != entry.meta.cas => {
