@@ -37,6 +37,9 @@ async fn every_route_answers_on_every_node() {
         node.key_routes().await;
         node.operations().await;
         node.requests().await;
+        let client = cluster.client_without(None);
+        assert!(client.exists(&format!("requests/{id}")).await.expect("an answer"));
+        assert!(!client.exists(&format!("no/such/key/{id}")).await.expect("an answer"));
     }
     cluster.assert_agreement().await;
 }
