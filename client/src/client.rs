@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -176,7 +176,7 @@ impl Client {
             let budget = left.min(inner.settings.attempt_timeout + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.send(node, call, budget).await {
-                Ok(answer) => match self.judge(node, answer) {
+                Ok(answer) => match self.judge(node, call, answer) {
                     Judged::Good { status, body } => {
                         return Ok(Reply { address: inner.transport.address(node), status, body });
                     }
@@ -234,9 +234,11 @@ impl Client {
     }
 
     /// What an answer means for the call; learns from its headers on the way.
-    fn judge(&self, node: usize, answer: Answer) -> Judged {
+    fn judge(&self, node: usize, call: &Call, answer: Answer) -> Judged {
         let Answer { status, glance, body } = answer;
-        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+        // What HEAD is answered has no problem document, so only a node may say that there is no entry.
+        let is_missing = call.method == Method::HEAD && status == StatusCode::NOT_FOUND && glance.term > 0;
+        if status.is_success() || status == StatusCode::NOT_MODIFIED || is_missing {
             self.learn(node, glance);
             return Judged::Good { status, body };
         }
@@ -246,7 +248,9 @@ impl Client {
                 Judged::Refused(Box::new(problem))
             }
             Ok(problem) => Judged::Failed(FailureKind::Problem(Box::new(problem))),
-            Err(_) if status.is_server_error() => Judged::Failed(FailureKind::Strange(strange(status))),
+            Err(_) if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                Judged::Failed(FailureKind::Strange(strange(status)))
+            }
             Err(_) => Judged::Nonsense { detail: strange(status), applied: Applied::No },
         }
     }
@@ -292,7 +296,7 @@ impl Client {
 pub(crate) struct Reply<'a> {
     /// Who gave it.
     pub address: &'a str,
-    /// 2xx or 304.
+    /// 2xx or 304; for HEAD also 404.
     pub status: StatusCode,
     /// All of it.
     pub body: Bytes,

@@ -105,6 +105,12 @@ impl Client {
         }
     }
 
+    /// Whether there is an entry, without its value being sent.
+    pub async fn exists(&self, key: &str) -> Result<bool, Error> {
+        let call = Call::new(Method::HEAD, key_path(key)?, Intent::Read, self.read_preference())?;
+        Ok(self.send(&call).await?.status != StatusCode::NOT_FOUND)
+    }
+
     /// Waits at most `wait` (up to a minute) for the entry to differ from what is known of it: its cas, or `None` for `no
     /// such entry`.
     pub async fn wait_for_change(&self, key: &str, known_cas: Option<&str>, wait: Duration) -> Result<Change, Error> {

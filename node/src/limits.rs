@@ -22,6 +22,10 @@ pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Longest `X-Request-Id` that is echoed; a longer one is replaced by one of our own.
 pub const ECHO_BYTES_MAX: usize = 128;
 
+/// Longest wait for this node to apply a write whose entry is to be shown. A node that is further behind must not keep
+/// the news that the write took effect; the answer then comes without the entry.
+pub const REPRESENTATION_WAIT_MS: u64 = 500;
+
 /// Entries of a listing page where the request does not say.
 pub const LIST_ENTRIES_DEFAULT: usize = 100;
 

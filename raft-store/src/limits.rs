@@ -7,6 +7,10 @@ pub const KEY_BYTES_MAX: usize = 4_096;
 /// Largest value. A Raft entry, a peer frame and a snapshot chunk must each be able to hold one.
 pub const VALUE_BYTES_MAX: usize = 1_536 * 1024;
 
+/// Most tokens in the list of one condition. A writer has seen one version of an entry, a cache that asks for it a few;
+/// each command carries its list through the log.
+pub const EXPECT_TOKENS_MAX: usize = 16;
+
 /// Longest request id. A UUID has 36; the rest is room for a caller's own prefix.
 pub const REQUEST_ID_BYTES_MAX: usize = 128;
 

@@ -202,7 +202,7 @@ impl Shown {
 }
 
 /// What must hold of the current entry for a write to apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Expect {
     /// Anything.
     Any,
@@ -212,6 +212,10 @@ pub enum Expect {
     Present,
     /// An entry with exactly this token (`If-Match: "cas"`).
     Cas(u64),
+    /// An entry with one of these tokens, at most [`limits::EXPECT_TOKENS_MAX`] (`If-Match: "cas", "cas"`).
+    AnyOf(Vec<u64>),
+    /// No entry, or one with none of these tokens, as many at most (`If-None-Match: "cas"`).
+    NoneOf(Vec<u64>),
 }
 
 /// The change itself.
@@ -344,7 +348,7 @@ pub struct Written {
     pub previous: Option<Shown>,
 }
 
-/// Why a command had no effect. Every one of these is definite, the same on every node, and kept for retries.
+/// Why a command had no effect. Small enough to be passed around as it is: what is large and rare is boxed. Every one of these is definite, the same on every node, and kept for retries.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Rejection {
     /// Insert (or [`Expect::Absent`]) on a key that exists.
@@ -356,10 +360,15 @@ pub enum Rejection {
     NotFound,
     /// The token given is not the current one.
     CasMismatch {
-        /// The token that the command expected; `None` where it named none and the entry is locked.
+        /// The token that the command expected; `None` where it named several, or none and the entry is locked.
         expected: Option<u64>,
         /// The entry as it is, if any.
         current: Option<Shown>,
+    },
+    /// The current token is one of those of [`Expect::NoneOf`].
+    CasListed {
+        /// The entry as it is.
+        current: Shown,
     },
     /// Somebody else holds the lock: a lock, or an unlock or extension without the key.
     Locked {
@@ -374,7 +383,7 @@ pub enum Rejection {
     /// [`WriteOp::condition`] does not hold.
     ConditionNotMet {
         /// The predicates to blame, with pointers from `/if` on.
-        unmet: Vec<Unmet>,
+        unmet: Box<[Unmet]>,
         /// The entry as it is, if any.
         current: Option<Shown>,
     },
@@ -386,7 +395,7 @@ pub enum Rejection {
     /// A patch that does not fit the document.
     PatchFailed {
         /// Where, and why; pointers from `/patch` on.
-        refusal: PatchRefusal,
+        refusal: Box<PatchRefusal>,
         /// The entry as it is.
         current: Shown,
     },
@@ -409,6 +418,7 @@ impl Rejection {
         match self {
             Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => current.as_ref(),
             Self::AlreadyExists { current }
+            | Self::CasListed { current }
             | Self::Locked { current }
             | Self::NotLocked { current }
             | Self::NotADocument { current }
@@ -423,6 +433,7 @@ impl Rejection {
         match &mut rejection {
             Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => *current = Some(shown),
             Self::AlreadyExists { current }
+            | Self::CasListed { current }
             | Self::Locked { current }
             | Self::NotLocked { current }
             | Self::NotADocument { current }

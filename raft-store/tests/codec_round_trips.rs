@@ -99,8 +99,14 @@ fn refusals_of_patches() -> impl Strategy<Value = PatchRefusal> {
 }
 
 fn commands() -> impl Strategy<Value = Command> {
-    let expect =
-        prop_oneof![Just(Expect::Any), Just(Expect::Absent), Just(Expect::Present), any::<u64>().prop_map(Expect::Cas)];
+    let expect = prop_oneof![
+        Just(Expect::Any),
+        Just(Expect::Absent),
+        Just(Expect::Present),
+        any::<u64>().prop_map(Expect::Cas),
+        vec(any::<u64>(), 0..20).prop_map(Expect::AnyOf),
+        vec(any::<u64>(), 0..20).prop_map(Expect::NoneOf),
+    ];
     let change = prop_oneof![
         values().prop_map(Change::Insert),
         values().prop_map(Change::Upsert),
@@ -134,12 +140,14 @@ fn replies() -> impl Strategy<Value = Reply> {
         (any::<Option<u64>>(), option::of(shown()))
             .prop_map(|(expected, current)| Rejection::CasMismatch { expected, current }),
         (vec(unmet(), 0..3), option::of(shown()))
-            .prop_map(|(unmet, current)| Rejection::ConditionNotMet { unmet, current }),
+            .prop_map(|(unmet, current)| Rejection::ConditionNotMet { unmet: unmet.into(), current }),
         shown().prop_map(|current| Rejection::NotADocument { current }),
-        (refusals_of_patches(), shown()).prop_map(|(refusal, current)| Rejection::PatchFailed { refusal, current }),
+        (refusals_of_patches(), shown())
+            .prop_map(|(refusal, current)| Rejection::PatchFailed { refusal: Box::new(refusal), current }),
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         Just(Rejection::RequestIdReused),
         ".{0,20}".prop_map(Rejection::Unsupported),
+        shown().prop_map(|current| Rejection::CasListed { current }),
     ];
     let outcome = prop_oneof![
         (option::of(metas()), option::of(shown()))
@@ -174,6 +182,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
         Refusal::TooLarge,
         Refusal::RequestIdReused,
         Refusal::Unsupported,
+        Refusal::CasListed,
     ]);
     let superseded = any::<(u64, u128)>().prop_map(|(revision, row_hash)| Superseded { revision, row_hash });
     let effect = prop_oneof![

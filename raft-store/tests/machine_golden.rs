@@ -5,8 +5,10 @@
 //!
 //! ```text
 //! @CLOCK                    moves the cluster clock
-//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows lock and extend; a value `b:…` is bytes, `size:N` N bytes
-//!                           OPTION: if=absent|present|CAS  where=CRITERIA  ttl=MS  keep  never  prev  id=ID  by=PRINCIPAL
+//! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
+//!                           unlock; a value `b:…` is bytes, `size:N` N bytes
+//!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  prev
+//!                           id=ID  by=PRINCIPAL
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -163,6 +165,8 @@ fn command(line: &str) -> Command {
         match option.split_once('=').unwrap_or((option, "")) {
             ("if", "absent") => op.expect = Expect::Absent,
             ("if", "present") => op.expect = Expect::Present,
+            ("if", list) if list.starts_with("any:") => op.expect = Expect::AnyOf(tokens(&list[4..])),
+            ("if", list) if list.starts_with("none:") => op.expect = Expect::NoneOf(tokens(&list[5..])),
             ("if", cas) => op.expect = Expect::Cas(cas.parse().unwrap()),
             ("where", list) => op.condition = Criteria::read(&json(list), "/if").unwrap(),
             ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
@@ -175,6 +179,10 @@ fn command(line: &str) -> Command {
         }
     }
     Command { request_id, principal, action: Action::Write(op) }
+}
+
+fn tokens(list: &str) -> Vec<u64> {
+    list.split(',').map(|token| token.parse().unwrap()).collect()
 }
 
 fn value(word: &str) -> Value {

@@ -58,6 +58,8 @@ fn writes() -> impl Strategy<Value = WriteOp> {
         1 => Just(Expect::Absent),
         1 => Just(Expect::Present),
         2 => (1..30u64).prop_map(Expect::Cas),
+        1 => prop::collection::vec(1..30u64, 0..18).prop_map(Expect::AnyOf),
+        1 => prop::collection::vec(1..30u64, 0..18).prop_map(Expect::NoneOf),
     ];
     let expiry = prop_oneof![
         2 => Just(Expiry::Keep),

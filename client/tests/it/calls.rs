@@ -234,3 +234,20 @@ async fn waiting_tells_a_change_from_none_and_from_removal() {
     assert!(matches!(client.wait_for_change("k", None, wait).await, Ok(Change::Entry(_))));
     assert_eq!(fake.seen()[0].target, "/v1/kv/k?wait_ms=50");
 }
+
+#[tokio::test]
+async fn whether_an_entry_exists_is_asked_without_its_value() {
+    let (fake, client) = Fake::with_client().await;
+    fake.script([
+        Act::Answer(200, String::new()),
+        Act::Answer(503, String::new()),
+        Act::Answer(404, String::new()),
+        Act::Answer(400, String::new()),
+    ]);
+    assert!(client.exists("a b").await.expect("an answer"));
+    assert!(!client.exists("k").await.expect("asked again after the 503"));
+    assert!(matches!(client.exists("k").await, Err(Error::Protocol { .. })));
+    let seen = fake.seen();
+    assert!(seen.iter().all(|seen| seen.method == "HEAD"), "{seen:?}");
+    assert_eq!((seen.len(), seen[0].target.as_str()), (4, "/v1/kv/a%20b"));
+}

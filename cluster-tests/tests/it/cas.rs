@@ -46,6 +46,32 @@ fn assert_lost_to(loser: &Answer, cas: &str, value: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_later_one() {
+    let mut cluster = Cluster::start().await;
+    let mut writers = Vec::new();
+    for id in cluster.ids() {
+        let mut connection = Connection::open(cluster.client_address(id)).await.unwrap();
+        writers.push(tokio::spawn(async move {
+            for round in 0..ROUNDS {
+                let value = format!("\"{id}/{round}\"");
+                let put = Request::put("contended", value.clone()).header("Prefer", "return=representation");
+                let answer = connection.exchange(&put).await.unwrap().expect_success();
+                assert_eq!(answer.header("preference-applied"), Some("return=representation"), "node {id}");
+                let shown: EntryView = answer.json();
+                assert_eq!(
+                    (shown.value.expect("JSON").0.get(), shown.cas),
+                    (&*value, shown.revision.map(|at| at.to_string()))
+                );
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.expect("every write was shown as it was");
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_inserts_of_one_key_exactly_one_succeeds() {
     let mut cluster = Cluster::start().await;
     let mut inserts = Vec::new();

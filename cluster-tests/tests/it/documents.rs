@@ -157,15 +157,14 @@ async fn a_locked_document_takes_only_writes_with_the_key() {
         }
         // On the other nodes too, and by the routes of entries.
         let other = cluster.client_address(id % 3 + 1);
-        let put = Request::new("PUT", &format!("/v1/kv/{key}"))
-            .header("Content-Type", "application/json")
-            .body(b"2".to_vec());
+        let put =
+            Request::new("PUT", format!("/v1/kv/{key}")).header("Content-Type", "application/json").body(b"2".to_vec());
         assert_eq!(put.send(other).await.expect("an answer").status, 412);
         assert_eq!(ask("extend", json!({"cas": key_to_it, "lock_ms": 20_000})).await.status, 200);
         let etag = format!("\"{}\"", key_to_it.as_str().expect("a string"));
         assert_eq!(put.header("If-Match", &etag).send(other).await.expect("an answer").status, 200);
         assert_eq!(body(&ask("unlock", json!({"cas": key_to_it})).await)["code"], "not_lock_holder");
-        assert_eq!(body(&ask("get", json!({})).await)["cas"].is_string(), true);
+        assert!(body(&ask("get", json!({})).await)["cas"].is_string());
         assert_eq!(body(&ask("lock", json!({})).await)["version"], 2);
         let touched = body(&op(to, json!({"op": "get_and_touch", "key": format!("doc/{id}/none"), "ttl_ms": 5})).await);
         assert_eq!(touched["code"], "not_found");

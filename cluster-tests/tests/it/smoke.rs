@@ -37,6 +37,9 @@ async fn every_route_answers_on_every_node() {
         node.key_routes().await;
         node.operations().await;
         node.requests().await;
+        let client = cluster.client_without(None);
+        assert!(client.exists(&format!("requests/{id}")).await.expect("an answer"));
+        assert!(!client.exists(&format!("no/such/key/{id}")).await.expect("an answer"));
     }
     cluster.assert_agreement().await;
 }
@@ -97,9 +100,33 @@ impl Node<'_> {
         assert_eq!(unchanged.unwrap().status, 304);
         let listed: ListAnswer = self.ok(Request::get(format!("/v1/kv?prefix=routes/{}", self.id))).await.json();
         assert_eq!(listed.count, 1);
+        self.conditions_and_preferences(&key, head.header("etag").expect("checked above")).await;
         self.ok(Request::new("DELETE", &key)).await;
         let gone = Request::get(&key).send(self.cluster.client_address(self.id)).await.unwrap();
         assert_eq!(gone.status, 404, "{}", gone.text());
+    }
+
+    /// Lists of tags, and answers that show what was written. `etag` is that of the entry now.
+    async fn conditions_and_preferences(&self, key: &str, etag: &str) {
+        let list = format!("\"1\", {etag}");
+        let patch = || Request::new("PATCH", key).json(r#"{"c":3}"#).header("Prefer", "return=representation");
+        let written = self.ok(patch().header("If-Match", &list)).await;
+        assert_eq!(written.header("preference-applied"), Some("return=representation"));
+        let shown: EntryView = written.json();
+        assert_eq!(shown.value.expect("JSON is shown").0.get(), r#"{"a":1,"b":2,"c":3}"#);
+        let tag = format!("\"{}\"", shown.cas.expect("an unlocked entry has a token"));
+        for (request, status) in [
+            (patch().header("If-Match", &list), 412),
+            (patch().header("If-None-Match", format!("{etag}, {tag}")), 412),
+            (Request::get(key).header("If-Match", &list), 412),
+            (Request::get(key).header("If-None-Match", format!("{etag}, {tag}")), 304),
+            (Request::get(key).header("If-Match", format!("{etag}, {tag}")), 200),
+            (patch().header("If-None-Match", &list), 200),
+            (Request::new("PUT", key).json("1").header("Prefer", "return=minimal"), 204),
+        ] {
+            let answer = request.send(self.cluster.client_address(self.id)).await.unwrap();
+            assert_eq!(answer.status, status, "{}", answer.text());
+        }
     }
 
     async fn operations(&self) {

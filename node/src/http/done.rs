@@ -4,7 +4,7 @@
 
 use http::header;
 use quorate_store::state::ReadPosition;
-use quorate_store::types::{Entry, Reply, Revision, Written};
+use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Reply, Revision, Written};
 
 use super::{Answer, headers, ok, render};
 
@@ -16,19 +16,40 @@ pub struct Done {
     revision: Revision,
     /// The token that the entry has now, where there is one.
     cas: Option<u64>,
+    /// Where the write was decided, if it was one and took effect.
+    pub decided: Option<Decided>,
+}
+
+/// Where a write took effect.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided {
+    /// Log index.
+    pub index: u64,
+    /// Revision.
+    pub revision: Revision,
+    /// Cluster clock.
+    pub clock: ClusterMillis,
+    /// Whether this is the kept answer of an earlier try.
+    pub replayed: bool,
+    /// The entry after it, where there is one.
+    pub meta: Option<EntryMeta>,
 }
 
 impl Done {
     /// An entry was found.
     pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Self {
-        Self { json: render::read(key, entry, at), revision: at.revision, cas: entry.meta.cas_shown_at(at.clock) }
+        let cas = entry.meta.cas_shown_at(at.clock);
+        Self { json: render::read(key, entry, at), revision: at.revision, cas, decided: None }
     }
 
     /// A write took effect, or would have.
     pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Self {
         // What a dry run would have made is not there to be referred to.
         let cas = written.meta.filter(|_| !dry_run).map(|meta| meta.cas);
-        Self { json: render::write(key, reply, written, dry_run), revision: reply.revision, cas }
+        let Reply { index, revision, clock, replayed, .. } = *reply;
+        let decided = Decided { index, revision, clock, replayed, meta: written.meta };
+        let json = render::write(key, reply, written, dry_run);
+        Self { json, revision, cas, decided: Some(decided).filter(|_| !dry_run) }
     }
 
     /// As a response of its own.

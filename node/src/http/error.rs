@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::state::{ReadPosition, StateFault};
-use quorate_store::types::{Rejection, Reply, Revision, Shown};
+use quorate_store::types::{Entry, Rejection, Reply, Revision, Shown};
 
 use super::{Answer, Body, convert, failed, headers, is_http1};
 use crate::app::AppError;
@@ -152,6 +152,14 @@ impl Failure {
         Self::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
     }
 
+    /// A read of an entry that has none of the tags in `If-Match`.
+    pub fn unwanted_version(key: &str, entry: &Entry, at: ReadPosition) -> Self {
+        let detail = format!("{} has cas {}, which is not in If-Match", quoted(key), entry.meta.cas);
+        let mut failure = Self::new(ErrorCode::CasMismatch, Applied::No, detail).evaluated_at(at.revision, at.index);
+        failure.problem.current = Some(convert::entry_view(key, entry, at.clock));
+        failure
+    }
+
     /// A command that the state machine refused. Definite and replicated, so `applied` is `no` without doubt.
     pub fn from_rejection(key: &str, reply: &Reply, rejection: &Rejection) -> Self {
         let shown = quoted(key);
@@ -161,7 +169,8 @@ impl Failure {
             Rejection::CasMismatch { expected, current: Some(current) } => {
                 let has = match (current.meta().cas_shown_at(reply.clock), expected) {
                     (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
-                    _ => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
+                    (Some(cas), None) => format!("{shown} has cas {cas}, which is none of those given"),
+                    (None, _) => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
                 };
                 (has, Some(current))
             }
@@ -174,6 +183,9 @@ impl Failure {
             }
             Rejection::PatchFailed { refusal, current } => {
                 (format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault)), Some(current))
+            }
+            Rejection::CasListed { current } => {
+                (format!("{shown} still has a cas for which the write was not wanted"), Some(current))
             }
             Rejection::NotADocument { current } => {
                 (format!("{shown} holds no JSON object, so it cannot be patched"), Some(current))
@@ -253,6 +265,8 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::NotFound => ErrorCode::NotFound,
         // Also where the entry is gone: the caller named a token, and the token is what does not hold.
         Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
+        // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
+        Rejection::CasListed { .. } => ErrorCode::ConditionNotMet,
         Rejection::Locked { .. } => ErrorCode::Locked,
         Rejection::NotLocked { .. } => ErrorCode::NotLockHolder,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.

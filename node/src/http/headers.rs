@@ -38,6 +38,8 @@ pub const VERSION: HeaderName = HeaderName::from_static("quorate-version");
 pub const TTL_MS: HeaderName = HeaderName::from_static("quorate-ttl-ms");
 /// With a local read: milliseconds since this node last heard from a leader.
 pub const STALENESS_MS: HeaderName = HeaderName::from_static("quorate-staleness-ms");
+/// On the answer to a write that does not say it in its body: `true` for the kept answer of an earlier try.
+pub const REPLAYED: HeaderName = HeaderName::from_static("quorate-replayed");
 /// The caller's request id of a write.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");

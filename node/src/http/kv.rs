@@ -18,6 +18,7 @@ use super::headers::{BodyKind, body_kind};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
+use super::prefer::{self, Preferred};
 use super::{Backend, Outcome, body, criteria, headers, json, read, write};
 
 /// Reads one entry.
@@ -33,14 +34,16 @@ use super::{Backend, Outcome, body, criteria, headers, json, read, write};
         ("revision" = Option<u64>, Query, description = "The entry as it was at this revision."),
         ("wait_ms" = Option<u64>, Query, description = "With `if_none_match`: wait this many milliseconds, at most 60000, for a change.", example = 30000),
         ("if_none_match" = Option<String>, Query, description = "Same as the header; `0` stands for `there was no entry`.", example = "17"),
-        ("If-None-Match" = Option<String>, Header, description = "304 if the entry still has this cas (quoted), or, with `*`, if there is one.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "304 if the entry has one of these tags (each a cas in quotes, at most 16), or, with `*`, if there is one. `W/` is passed over.", example = "\"17\", \"12\""),
+        ("If-Match" = Option<String>, Header, description = "412 if the entry has none of these tags. Judged before `If-None-Match`. A weak tag is refused: it could never match.", example = "\"17\""),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The entry.", body = EntryView, example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1, "revision": 20, "index": 31})),
-        (status = 304, description = "The entry is as the caller knows it."),
+        (status = 304, description = "The entry is as the caller knows it; `ETag` says which of the versions known."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         (status = 410, description = "`compacted`: the revision can no longer be read.", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`cas_mismatch`: the entry has none of the tags in `If-Match`; `current` is the entry as it is. A key without an entry is 404, whatever the conditions.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
@@ -50,7 +53,8 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 
 /// Creates or overwrites one entry.
 ///
-/// `If-None-Match: *` creates only, `If-Match: *` overwrites only, `If-Match: "cas"` overwrites that version only.
+/// `If-None-Match: *` creates only, `If-Match: *` overwrites only, `If-Match: "cas"` overwrites that version only, and
+/// `If-Match: "cas", "cas"` one of those. `If-None-Match: "cas"` creates, or overwrites any version but those named.
 /// `application/json` is checked and kept as text; `application/octet-stream` is kept as it is. A body that `curl -d` sends as
 /// `application/x-www-form-urlencoded` is taken if it is JSON.
 #[utoipa::path(put, path = "/v1/kv/{key}", tag = "entries", operation_id = "put",
@@ -59,14 +63,16 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live; 0 or nothing for ever.", example = 60000),
         ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
-        ("If-Match" = Option<String>, Header, description = "`*`, or a cas in quotes.", example = "\"17\""),
-        ("If-None-Match" = Option<String>, Header, description = "Only `*`: the key must not exist.", example = "*"),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 409 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters.", example = "order-42-create"),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content((Object = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
-        (status = 200, description = "Written, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
+        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
@@ -84,6 +90,8 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         Condition::Absent => (Change::Insert(value), Expect::Any),
         Condition::Present => (Change::Replace(value), Expect::Any),
         Condition::Cas(cas) => (Change::Replace(value), Expect::Cas(cas)),
+        Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),
+        Condition::NoneOf(list) => (Change::Upsert(value), Expect::NoneOf(list)),
     };
     submit(ask, key, change, expect, Expiry::Never, wish).await
 }
@@ -98,7 +106,9 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live from now; 0 for ever.", example = 60000),
         ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
-        ("If-Match" = Option<String>, Header, description = "`*`, or a cas in quotes.", example = "\"17\""),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
@@ -108,7 +118,8 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (Object = "application/json"),
     )),
     responses(
-        (status = 200, description = "Written, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
@@ -138,12 +149,15 @@ pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
         ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
-        ("If-Match" = Option<String>, Header, description = "`*`, or a cas in quotes.", example = "\"17\""),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body; `Preference-Applied` says that it was granted. Passed over with `prev` or `dry_run`; nothing is left to represent.", example = "return=minimal"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "Removed, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 22, "index": 34})),
+        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
@@ -163,9 +177,11 @@ async fn submit<B: Backend>(
     wish: WriteWish,
 ) -> Outcome {
     let expiry = wish.ttl_ms.map_or(default_expiry, expiry_of);
+    let preferred = Preferred::of(ask.head, &key, wish.prev || wish.dry_run);
     let (condition, return_previous) = (Criteria::default(), wish.prev);
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous };
-    write::submit(ask, &key.text, op, wish.dry_run).await
+    let done = write::perform(&ask.api.backend, &key.text, op, wish.dry_run, &ask.request_id, ask.deadline).await?;
+    Ok(prefer::answer(ask, done, preferred).await)
 }
 
 /// 0 stands for ever.
@@ -179,6 +195,8 @@ fn existing(condition: Condition) -> Result<Expect, Failure> {
         Condition::None => Ok(Expect::Any),
         Condition::Present => Ok(Expect::Present),
         Condition::Cas(cas) => Ok(Expect::Cas(cas)),
+        Condition::AnyOf(list) => Ok(Expect::AnyOf(list)),
+        Condition::NoneOf(list) => Ok(Expect::NoneOf(list)),
         Condition::Absent => {
             Err(Failure::invalid("header:If-None-Match", "this needs an existing entry, so `*` could never hold"))
         }

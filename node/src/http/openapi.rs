@@ -75,7 +75,10 @@ impl IntoResponses for Conditional {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
             ("409", "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`."),
-            ("412", "`cas_mismatch`, `condition_not_met`: `current` is the entry as it is."),
+            (
+                "412",
+                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is.",
+            ),
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
             ("423", "`locked`: somebody holds a lock on the entry."),
             ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),

@@ -23,6 +23,7 @@ use super::headers::{BodyKind, body_kind, decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional};
+use super::prefer::{self, Preferred};
 use super::{Backend, Outcome, body, criteria, headers, json, kv, read, stream, write};
 
 /// Executes one operation, or a stream of them.
@@ -37,6 +38,7 @@ use super::{Backend, Outcome, body, criteria, headers, json, kv, read, stream, w
 #[utoipa::path(post, path = "/v1/ops", tag = "entries", operation_id = "op",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body. Not with a stream."),
+        ("Prefer" = Option<String>, Header, description = "As with PUT; for one operation that writes, not for a stream.", example = "return=representation"),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; for the lines of a stream that name none."),
     ),
     request_body(content(
@@ -48,6 +50,7 @@ use super::{Backend, Outcome, body, criteria, headers, json, kv, read, stream, w
             (WriteAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
             (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": 3, "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "revision": 21, "index": 34}})),
         )),
+        (status = 204, description = "Done, with `Prefer: return=minimal`."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
@@ -63,7 +66,10 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let body = body::collect(ask, body, usize::MAX).await?;
     let mut wish = OpWish::read(kv::json_of(kind, &body)?)?;
     claim_request_id(ask, wish.request_id.take())?;
-    Ok(perform(&ask.api.backend, wish, &ask.request_id, ask.deadline).await?.into_response())
+    // What lock answers with is the key, which the entry does not show.
+    let preferred = Preferred::of(ask.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
+    let done = perform(&ask.api.backend, wish, &ask.request_id, ask.deadline).await?;
+    Ok(prefer::answer(ask, done, preferred).await)
 }
 
 /// Executes a checked operation.
@@ -131,6 +137,11 @@ impl<'a> OpWish<'a> {
     /// Whether it may change something, and so needs a request id.
     pub fn writes(&self) -> bool {
         !matches!(self.action, OpAction::Get) && !self.dry_run
+    }
+
+    /// Whether it is about a lock.
+    fn is_of_lock(&self) -> bool {
+        matches!(&self.action, OpAction::Write { change, .. } if change.is_of_lock())
     }
 
     /// The same, without the text that it was read from.

@@ -10,7 +10,7 @@ use quorate_store::state::{KeyRead, PastRead};
 use quorate_store::types::{ContentKind, Entry, Key, Revision};
 
 use super::ask::Ask;
-use super::conditions::{self, Known};
+use super::conditions::{ReadCondition, Verdict, Versions};
 use super::done::Done;
 use super::error::{Effect, Failure};
 use super::extract::Query;
@@ -52,13 +52,13 @@ struct ReadWish {
     consistency: Consistency,
     revision: Option<Revision>,
     wait: Option<Duration>,
-    known: Option<Known>,
+    condition: ReadCondition,
 }
 
 impl ReadWish {
     fn of<B: Backend>(ask: &Ask<'_, B>) -> Result<Self, Failure> {
-        let (raw, known) = (headers::wants_bytes(ask.head), conditions::known(ask.head)?);
-        let wish = Self { raw, known, ..Self::default() };
+        let (raw, condition) = (headers::wants_bytes(ask.head), ReadCondition::of(ask.head)?);
+        let wish = Self { raw, condition, ..Self::default() };
         match ask.head.uri.query() {
             None => Ok(wish),
             Some(text) => wish.with_query(Query::parse(Some(text))),
@@ -71,12 +71,13 @@ impl ReadWish {
         self.revision = query.number("revision");
         self.wait = wait(&mut query);
         if let Some(cas) = query.number("if_none_match") {
-            if self.known.is_some_and(|known| known != Known::Cas(cas)) {
+            let named = Versions::Of(vec![cas]);
+            if self.condition.known.as_ref().is_some_and(|known| *known != named) {
                 query.faults.add("query:if_none_match", "differs from the header If-None-Match");
             }
-            self.known = Some(Known::Cas(cas));
+            self.condition.known = Some(named);
         }
-        if self.wait.is_some() && self.known.is_none() {
+        if self.wait.is_some() && self.condition.known.is_none() {
             let why = "needs if_none_match: the cas that you have, or 0 if you found no entry";
             query.faults.add("query:wait_ms", why);
         }
@@ -131,7 +132,7 @@ async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = wish.wait else { return Ok(read) };
     let until = Instant::now() + wait;
-    while is_known(wish.known, read.entry.as_ref(), read.at.clock) {
+    while wish.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
@@ -143,19 +144,12 @@ async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result
     Ok(read)
 }
 
-/// Whether the caller knows this state already.
-fn is_known(known: Option<Known>, entry: Option<&Entry>, clock: u64) -> bool {
-    match (known, entry) {
-        (Some(Known::Any), Some(_)) | (Some(Known::Cas(0)), None) => true,
-        (Some(Known::Cas(cas)), Some(entry)) => entry.meta.cas_shown_at(clock) == Some(cas),
-        _ => false,
-    }
-}
-
 fn answer_read<B: Backend>(ask: &Ask<'_, B>, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
     let KeyRead { at, entry } = read;
+    let verdict = wish.condition.judge(entry.as_ref(), at.clock);
     let mut response = match entry {
-        _ if is_known(wish.known, entry.as_ref(), at.clock) => {
+        Some(entry) if verdict == Verdict::Failed => return Err(Failure::unwanted_version(key, &entry, at)),
+        _ if verdict == Verdict::NotModified => {
             let mut response = ok(headers::JSON, Bytes::new());
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response.headers_mut().remove(header::CONTENT_TYPE);

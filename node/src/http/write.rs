@@ -6,17 +6,10 @@ use std::time::Instant;
 
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
 
-use super::ask::Ask;
 use super::done::Done;
 use super::error::{Effect, Failure};
 use super::{Backend, read};
 use crate::app::Consistency;
-
-/// Submits a write, or only evaluates it, and answers.
-pub async fn submit<B: Backend>(ask: &Ask<'_, B>, key: &str, op: WriteOp, dry_run: bool) -> super::Outcome {
-    let done = perform(&ask.api.backend, key, op, dry_run, &ask.request_id, ask.deadline).await?;
-    Ok(done.into_response())
-}
 
 /// Submits a write, or only evaluates it.
 pub async fn perform<B: Backend>(

@@ -156,9 +156,15 @@ impl State {
     /// A few rules of the real machine, enough to see that the HTTP layer asks for the right thing.
     fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Rejection> {
         let current = self.entry_at(op.key.as_bytes(), u64::MAX);
-        match (op.expect, &current) {
-            (Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
+        match (&op.expect, &current) {
+            (&Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
                 return Err(Rejection::CasMismatch { expected: Some(expected), current: current.map(Shown::Whole) });
+            }
+            (Expect::AnyOf(list), Some(entry)) if !list.contains(&entry.meta.cas) => {
+                return Err(Rejection::CasMismatch { expected: None, current: current.map(Shown::Whole) });
+            }
+            (Expect::NoneOf(list), Some(entry)) if list.contains(&entry.meta.cas) => {
+                return Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) });
             }
             (Expect::Present, None) => return Err(Rejection::NotFound),
             _ => {}

@@ -4,9 +4,11 @@ mod fake;
 mod raw;
 
 mod bad_input;
+mod conditions;
 mod connections;
 mod documents;
 mod entries;
 mod errors;
 mod listing;
+mod preferences;
 mod stream;

@@ -130,6 +130,8 @@ pub enum Refusal {
     RequestIdReused,
     /// See [`crate::types::Rejection::Unsupported`].
     Unsupported,
+    /// See [`crate::types::Rejection::CasListed`].
+    CasListed,
 }
 
 /// Encodes a group, in one allocation.

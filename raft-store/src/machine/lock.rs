@@ -14,7 +14,11 @@ use crate::types::{Change, ClusterMillis, EntryMeta, Expect, Key, Rejection, Rev
 /// Whether a lock on the entry, or its absence, forbids the write.
 pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
     let is_locked = row.meta.is_locked_at(clock);
-    let has_key = op.expect == Expect::Cas(row.meta.cas);
+    let has_key = match &op.expect {
+        Expect::Cas(cas) => *cas == row.meta.cas,
+        Expect::AnyOf(tokens) => tokens.contains(&row.meta.cas),
+        Expect::Any | Expect::Absent | Expect::Present | Expect::NoneOf(_) => false,
+    };
     match &op.change {
         Change::Lock(_) if is_locked => Err(Rejection::Locked { current: row.to_shown() }),
         Change::Extend(_) | Change::Unlock if !is_locked => Err(Rejection::NotLocked { current: row.to_shown() }),
@@ -25,7 +29,7 @@ pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> R
         _ if is_locked && !has_key => {
             let expected = match op.expect {
                 Expect::Cas(expected) => Some(expected),
-                Expect::Any | Expect::Absent | Expect::Present => None,
+                _ => None,
             };
             Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })
         }

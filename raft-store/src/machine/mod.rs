@@ -229,6 +229,7 @@ impl From<&Rejection> for Refusal {
             Rejection::AlreadyExists { .. } => Self::AlreadyExists,
             Rejection::NotFound => Self::NotFound,
             Rejection::CasMismatch { .. } => Self::CasMismatch,
+            Rejection::CasListed { .. } => Self::CasListed,
             Rejection::Locked { .. } => Self::Locked,
             Rejection::NotLocked { .. } => Self::NotLocked,
             Rejection::ConditionNotMet { .. } => Self::ConditionNotMet,

@@ -206,6 +206,12 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     {
         return Err(Rejection::Unsupported(format!("a TTL of {ms} ms; the longest is {} ms", limits::TTL_MS_MAX)));
     }
+    if let Expect::AnyOf(tokens) | Expect::NoneOf(tokens) = &op.expect
+        && tokens.len() > limits::EXPECT_TOKENS_MAX
+    {
+        let (given, max) = (tokens.len(), limits::EXPECT_TOKENS_MAX);
+        return Err(Rejection::Unsupported(format!("a list of {given} tokens; the longest has {max}")));
+    }
     match &op.change {
         Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
         Change::Lock(ms) | Change::Extend(ms) if !(1..=limits::LOCK_MS_MAX).contains(ms) => {
@@ -230,16 +236,23 @@ fn check_expect(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejectio
     let Some(row) = current else {
         return match op.expect {
             Expect::Cas(expected) if creates => Err(Rejection::CasMismatch { expected: Some(expected), current: None }),
-            Expect::Any | Expect::Absent if creates => Ok(()),
-            Expect::Any | Expect::Absent | Expect::Present | Expect::Cas(_) => Err(Rejection::NotFound),
+            Expect::AnyOf(_) if creates => Err(Rejection::CasMismatch { expected: None, current: None }),
+            Expect::Any | Expect::Absent | Expect::NoneOf(_) if creates => Ok(()),
+            _ => Err(Rejection::NotFound),
         };
     };
-    match op.expect {
+    match &op.expect {
         Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
-        Expect::Cas(expected) if expected != row.meta.cas => {
-            Err(Rejection::CasMismatch { expected: Some(expected), current: Some(row.to_shown()) })
+        Expect::Cas(expected) if *expected != row.meta.cas => {
+            Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(row.to_shown()) })
         }
-        Expect::Any | Expect::Present | Expect::Cas(_) => match op.change {
+        Expect::AnyOf(tokens) if !tokens.contains(&row.meta.cas) => {
+            Err(Rejection::CasMismatch { expected: None, current: Some(row.to_shown()) })
+        }
+        Expect::NoneOf(tokens) if tokens.contains(&row.meta.cas) => {
+            Err(Rejection::CasListed { current: row.to_shown() })
+        }
+        Expect::Any | Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) | Expect::NoneOf(_) => match op.change {
             Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
             _ => Ok(()),
         },
@@ -258,7 +271,7 @@ fn check_condition(op: &WriteOp, current: Option<&EntryRow>, subject: &Subject<'
     if op.condition.is_empty() || op.condition.hold(subject) {
         return Ok(());
     }
-    let unmet = op.condition.unmet(subject, "/if");
+    let unmet = op.condition.unmet(subject, "/if").into();
     Err(Rejection::ConditionNotMet { unmet, current: current.map(EntryRow::to_shown) })
 }
 
@@ -300,7 +313,7 @@ fn patched(
     patch.apply_to_text(document, wall, "/patch").map_err(|refusal| match refusal.fault {
         PatchFault::NotADocument => Rejection::NotADocument { current: row.to_shown() },
         PatchFault::TooLarge { limit, actual } => Rejection::TooLarge { limit, actual },
-        _ => Rejection::PatchFailed { refusal, current: row.to_shown() },
+        _ => Rejection::PatchFailed { refusal: Box::new(refusal), current: row.to_shown() },
     })
 }
 

@@ -125,6 +125,12 @@ impl Model {
         let stored = self.read_at(op.key.as_bytes(), self.revision);
         let expired = stored.as_ref().is_some_and(|entry| entry.is_expired_at(self.clock));
         let current = stored.filter(|_| !expired);
+        if let Expect::AnyOf(tokens) | Expect::NoneOf(tokens) = &op.expect
+            && tokens.len() > limits::EXPECT_TOKENS_MAX
+        {
+            let (given, max) = (tokens.len(), limits::EXPECT_TOKENS_MAX);
+            return Err(Rejection::Unsupported(format!("a list of {given} tokens; the longest has {max}")));
+        }
         if let Change::Lock(ms) | Change::Extend(ms) = op.change
             && !(1..=30_000).contains(&ms)
         {
@@ -138,7 +144,7 @@ impl Model {
         let reachable = !matches!(&value, Err(why) if !matches!(why, Rejection::NotADocument { .. }));
         if let Some(unmet) = unmet(op, current.as_ref()).filter(|_| reachable) {
             let current = current.map(Shown::Whole);
-            return Err(Rejection::ConditionNotMet { unmet: vec![unmet], current });
+            return Err(Rejection::ConditionNotMet { unmet: [unmet].into(), current });
         }
         let value = value?;
         if op.change.is_of_lock() {
@@ -180,7 +186,7 @@ impl Model {
         if let Change::Lock(_) = op.change {
             meta.cas = revision;
         }
-        Written { meta: Some(*meta), previous: op.return_previous.then(|| Shown::Whole(before)) }
+        Written { meta: Some(*meta), previous: op.return_previous.then_some(Shown::Whole(before)) }
     }
 
     fn current_mut(&mut self, key: &[u8]) -> &mut Entry {
@@ -242,7 +248,11 @@ impl Model {
 fn lock_refusal(op: &WriteOp, entry: &Entry, clock: u64) -> Option<Rejection> {
     let current = Shown::Whole(entry.clone());
     let locked = entry.meta.locked_until.is_some_and(|until| clock < until);
-    let key = op.expect == Expect::Cas(entry.meta.cas);
+    let key = match &op.expect {
+        Expect::Cas(cas) => *cas == entry.meta.cas,
+        Expect::AnyOf(tokens) => tokens.contains(&entry.meta.cas),
+        _ => false,
+    };
     let given = if let Expect::Cas(cas) = op.expect { Some(cas) } else { None };
     match op.change {
         Change::Lock(_) => locked.then_some(Rejection::Locked { current }),
@@ -284,14 +294,25 @@ fn judge(predicate: &Predicate, current: Option<&Entry>) -> (Option<String>, boo
 /// The value after the write; `None` for a removal.
 fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Rejection> {
     use Change::*;
-    match (current, op.expect, &op.change) {
-        (None, Expect::Cas(expected), Insert(_) | Upsert(_)) => {
+    match (current, &op.expect, &op.change) {
+        (None, &Expect::Cas(expected), Insert(_) | Upsert(_)) => {
             Err(Rejection::CasMismatch { expected: Some(expected), current: None })
         }
-        (None, Expect::Any | Expect::Absent, Insert(value) | Upsert(value)) => Ok(Some(value.clone())),
+        (None, Expect::AnyOf(_), Insert(_) | Upsert(_)) => {
+            Err(Rejection::CasMismatch { expected: None, current: None })
+        }
+        (None, Expect::Any | Expect::Absent | Expect::NoneOf(_), Insert(value) | Upsert(value)) => {
+            Ok(Some(value.clone()))
+        }
         (None, _, _) => Err(Rejection::NotFound),
         (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
-        (Some(entry), Expect::Cas(expected), _) if expected != entry.meta.cas => {
+        (Some(entry), Expect::AnyOf(tokens), _) if !tokens.contains(&entry.meta.cas) => {
+            Err(Rejection::CasMismatch { expected: None, current: Some(Shown::Whole(entry.clone())) })
+        }
+        (Some(entry), Expect::NoneOf(tokens), _) if tokens.contains(&entry.meta.cas) => {
+            Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) })
+        }
+        (Some(entry), &Expect::Cas(expected), _) if expected != entry.meta.cas => {
             Err(Rejection::CasMismatch { expected: Some(expected), current: Some(Shown::Whole(entry.clone())) })
         }
         (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),

@@ -42,6 +42,7 @@ fn rejection(rejection: &Rejection) -> String {
             let expected = expected.map_or("none".into(), |cas| cas.to_string());
             format!("cas {expected} expected, is {}", current.as_ref().map_or("missing".into(), at))
         }
+        Rejection::CasListed { current } => format!("cas is listed, is {}", at(current)),
         Rejection::Locked { current } => format!("locked, is {}", at(current)),
         Rejection::NotLocked { current } => format!("not locked, is {}", at(current)),
         Rejection::ConditionNotMet { unmet, current } => {

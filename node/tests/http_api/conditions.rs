@@ -1,0 +1,136 @@
+//! Conditional requests: what `If-Match` and `If-None-Match` lead to, on reads and on writes.
+
+use quorate_client::api::{Applied, ErrorCode};
+use quorate_store::types::{ContentKind, Value};
+
+use crate::raw::{Response, Server};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// A server with the entry `k` at cas 3, which was 2 before.
+async fn server() -> Server {
+    let server = Server::start().await;
+    for value in [b"1", b"2"] {
+        server.backend.seed("k", Value { kind: ContentKind::Json, data: value.to_vec() });
+    }
+    server
+}
+
+/// Asks with these lines of headers.
+async fn ask(server: &Server, method: &str, path: &str, lines: &[(&str, &str)]) -> Response {
+    let mut headers = lines.to_vec();
+    let body: &[u8] = match method {
+        "PUT" | "PATCH" => b"{\"a\":1}",
+        _ => b"",
+    };
+    if !body.is_empty() {
+        headers.push(JSON);
+    }
+    server.ask(method, path, &headers, body).await
+}
+
+#[tokio::test]
+async fn reads_are_judged_in_the_order_of_the_standard() {
+    let server = server().await;
+    let is = |tags| ("If-Match", tags);
+    let no = |tags| ("If-None-Match", tags);
+    for (lines, there, missing) in [
+        (vec![is("*")], 200, 404),
+        (vec![is("\"3\"")], 200, 404),
+        (vec![is("\"2\", \"3\"")], 200, 404),
+        (vec![is("\"2\""), is("\"3\"")], 200, 404),
+        (vec![is("\"2\"")], 412, 404),
+        (vec![is("\"2\", \"4\"")], 412, 404),
+        (vec![no("*")], 304, 404),
+        (vec![no("\"3\"")], 304, 404),
+        (vec![no("\"2\",,\"3\" ,")], 304, 404),
+        (vec![no("\"2\""), no("\"3\"")], 304, 404),
+        (vec![no("W/\"3\"")], 304, 404),
+        (vec![no("\"2\", \"4\"")], 200, 404),
+        (vec![no("\"0\", \"4\"")], 200, 304),
+        // If-Match comes first: 412, whatever the other says.
+        (vec![no("\"3\""), is("\"2\"")], 412, 404),
+        (vec![is("\"3\""), no("\"2\", \"3\"")], 304, 404),
+        (vec![is("\"3\""), no("\"2\"")], 200, 404),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = ask(&server, method, "/v1/kv/k", &lines).await;
+            assert_eq!(answer.status, there, "{method} {lines:?}");
+            answer.carries_the_common_headers();
+            match (there, method) {
+                (412, "GET") => {
+                    let problem = answer.problem();
+                    assert_eq!((problem.code, problem.applied), (ErrorCode::CasMismatch, Applied::No));
+                    let current = problem.current.expect("the entry as it is");
+                    assert_eq!((current.cas.as_deref(), problem.revision), (Some("3"), Some(3)));
+                }
+                (412, _) => {}
+                _ => assert_eq!(answer.header("etag"), Some("\"3\""), "{method} {lines:?}"),
+            }
+            let answer = ask(&server, method, "/v1/kv/none", &lines).await;
+            assert_eq!(answer.status, missing, "{method} {lines:?} without an entry");
+        }
+    }
+    let past = ask(&server, "GET", "/v1/kv/k?revision=2", &[is("\"2\"")]).await;
+    assert_eq!((past.status, past.header("etag")), (200, Some("\"2\"")), "judged by the entry as it was then");
+}
+
+#[tokio::test]
+async fn writes_are_judged_by_their_list() {
+    for (method, lines, missing, there) in [
+        ("PUT", vec![("If-Match", "\"2\", \"3\"")], Err((404, ErrorCode::NotFound)), Ok(())),
+        ("PUT", vec![("If-Match", "\"3\""), ("If-Match", "\"4\"")], Err((404, ErrorCode::NotFound)), Ok(())),
+        (
+            "PUT",
+            vec![("If-Match", "\"2\", \"4\"")],
+            Err((404, ErrorCode::NotFound)),
+            Err((412, ErrorCode::CasMismatch)),
+        ),
+        ("PUT", vec![("If-None-Match", "*")], Ok(()), Err((409, ErrorCode::AlreadyExists))),
+        ("PUT", vec![("If-None-Match", "\"3\"")], Ok(()), Err((412, ErrorCode::ConditionNotMet))),
+        ("PUT", vec![("If-None-Match", "\"2\", W/\"3\"")], Ok(()), Err((412, ErrorCode::ConditionNotMet))),
+        ("PUT", vec![("If-None-Match", "\"2\", \"4\"")], Ok(()), Ok(())),
+        ("PATCH", vec![("If-Match", "\"2\", \"3\"")], Err((404, ErrorCode::NotFound)), Ok(())),
+        (
+            "PATCH",
+            vec![("If-None-Match", "\"3\"")],
+            Err((404, ErrorCode::NotFound)),
+            Err((412, ErrorCode::ConditionNotMet)),
+        ),
+        (
+            "DELETE",
+            vec![("If-Match", "\"2\", \"4\"")],
+            Err((404, ErrorCode::NotFound)),
+            Err((412, ErrorCode::CasMismatch)),
+        ),
+        ("DELETE", vec![("If-None-Match", "\"2\"")], Err((404, ErrorCode::NotFound)), Ok(())),
+    ] {
+        let server = server().await;
+        for (path, expected) in [("/v1/kv/none", missing), ("/v1/kv/k", there)] {
+            let answer = ask(&server, method, path, &lines).await;
+            let Err((status, code)) = expected else {
+                assert_eq!(answer.status, 200, "{method} {path} {lines:?}");
+                continue;
+            };
+            assert_eq!(answer.status, status, "{method} {path} {lines:?}");
+            let problem = answer.problem();
+            assert_eq!((problem.code, problem.applied), (code, Applied::No), "{method} {path} {lines:?}");
+            let shown = problem.current.and_then(|current| current.cas);
+            assert_eq!(shown.as_deref(), (path == "/v1/kv/k").then_some("3"), "{method} {path} {lines:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_poll_waits_until_the_entry_is_none_of_those_known() {
+    let server = server().await;
+    let mut waiting = server.connect().await;
+    let known = [("If-None-Match", "\"2\", \"3\"")];
+    waiting.send_request("GET", "/v1/kv/k?wait_ms=20000", &known, b"").await;
+    server.backend.seed("k", Value { kind: ContentKind::Json, data: b"3".to_vec() });
+    let seen = waiting.response(false).await;
+    assert_eq!((seen.status, &seen.json()["value"]), (200, &3.into()));
+    // A reader that wants what is not there any more does not wait.
+    let wanted = [("If-None-Match", "\"4\""), ("If-Match", "\"2\"")];
+    assert_eq!(ask(&server, "GET", "/v1/kv/k?wait_ms=20000", &wanted).await.status, 412);
+}
