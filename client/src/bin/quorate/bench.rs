@@ -32,6 +32,7 @@ Examples:
   quorate bench --clients 256 --mix get=100            # linearizable reads; fills the keys first
   quorate bench --mix put=10,get=80,cas=10 --duration 60s
   quorate bench --mix cas=100 --shared                 # all clients race for one entry
+  quorate bench --mix update=100                       # each counts in a document of its own, on a condition
   quorate --output json bench --ops 100000 > result.json")]
 pub struct Args {
     /// Clients, each with one operation in flight.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_client::api::{ErrorCode, Problem, code_name};
-use quorate_client::{Client, Error, Value};
+use quorate_client::{Client, Error, Value, field};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
@@ -130,6 +130,7 @@ impl Worker {
             Kind::Put => self.put(key).await,
             Kind::Get => self.get(key).await,
             Kind::Cas => self.cas().await,
+            Kind::Update => self.update().await,
         };
         match outcome {
             Ok(()) => tally.on_done(self.number, kind, started.elapsed()),
@@ -172,6 +173,23 @@ impl Worker {
         Ok(())
     }
 
+    /// Counts in a document of this client's own, on a condition that always holds. The document has the size of a value.
+    async fn update(&mut self) -> Result<(), Error> {
+        let key = format!("{}doc/{}", self.plan.prefix, self.number);
+        let count = Value::json_text(r#"[{"op":"inc","path":"count","value":1}]"#);
+        let condition = field("count").gte(0);
+        match self.client.patch(key.as_str(), count).only_if(condition).await {
+            Err(Error::Rejected(problem)) if problem.code == ErrorCode::NotFound => {
+                let mut document = br#"{"count":1,"fill":"#.to_vec();
+                self.write_value(&mut document);
+                document.push(b'}');
+                let document = Value::json_text(document);
+                self.client.insert(key, document).await.map(drop)
+            }
+            outcome => outcome.map(drop),
+        }
+    }
+
     /// Takes the entry as it is from a refusal. Whether that is what was refused.
     fn learn(&mut self, problem: &Problem) -> bool {
         let lost = matches!(problem.code, ErrorCode::CasMismatch | ErrorCode::AlreadyExists | ErrorCode::NotFound);
@@ -191,15 +209,19 @@ impl Worker {
         write!(self.key, "{}{key}", self.plan.prefix).expect("writing to a String cannot fail");
     }
 
-    /// A JSON string of random letters, exactly as long as asked for.
     fn value(&mut self) -> Value {
+        let mut text = Vec::with_capacity(self.plan.value_size);
+        self.write_value(&mut text);
+        Value::json_text(text)
+    }
+
+    /// Appends a JSON string of random letters, exactly as long as asked for.
+    fn write_value(&mut self, text: &mut Vec<u8>) {
         let inner = self.plan.value_size - 2;
         let from = self.random.random_range(0..self.plan.letters.len() - inner);
-        let mut text = Vec::with_capacity(self.plan.value_size);
         text.push(b'"');
         text.extend_from_slice(&self.plan.letters[from..from + inner]);
         text.push(b'"');
-        Value::json_text(text)
     }
 }
 

@@ -12,11 +12,16 @@ pub enum Kind {
     Get,
     /// Overwrite an entry on its cas.
     Cas,
+    /// Count in a document on a condition.
+    Update,
 }
 
 impl Kind {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 3] = [Self::Put, Self::Get, Self::Cas];
+    pub const ALL: [Self; Self::COUNT] = [Self::Put, Self::Get, Self::Cas, Self::Update];
+
+    /// How many there are.
+    pub const COUNT: usize = 4;
 
     /// As in `--mix`.
     pub fn name(self) -> &'static str {
@@ -24,6 +29,7 @@ impl Kind {
             Self::Put => "put",
             Self::Get => "get",
             Self::Cas => "cas",
+            Self::Update => "update",
         }
     }
 }
@@ -31,7 +37,7 @@ impl Kind {
 /// Shares of the kinds. Invariant: they do not add up to zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mix {
-    shares: [u32; 3],
+    shares: [u32; Kind::COUNT],
 }
 
 impl Mix {
@@ -61,11 +67,11 @@ impl FromStr for Mix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut shares = [0; 3];
+        let mut shares = [0; Kind::COUNT];
         for part in text.split(',') {
             let (name, share) = part.split_once('=').ok_or_else(|| format!("`{part}` is not like put=100"))?;
             let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
-            let kind = kind.ok_or_else(|| format!("`{name}` is none of put, get, cas"))?;
+            let kind = kind.ok_or_else(|| format!("`{name}` is none of put, get, cas, update"))?;
             let share: u16 = share.trim().parse().map_err(|_| format!("`{share}` is not a share of 0 to 65535"))?;
             shares[kind as usize] = share.into();
         }

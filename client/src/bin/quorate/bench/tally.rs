@@ -30,7 +30,7 @@ pub enum Phase {
 
 /// Counters of some of the clients.
 struct Shard {
-    latencies: [Histogram<u64>; 3],
+    latencies: [Histogram<u64>; Kind::COUNT],
     errors: BTreeMap<String, u64>,
     mismatches: u64,
 }
@@ -50,7 +50,7 @@ pub struct Tally {
 /// All counters together.
 pub struct Totals {
     /// Microseconds, by kind.
-    pub latencies: [Histogram<u64>; 3],
+    pub latencies: [Histogram<u64>; Kind::COUNT],
     /// By code.
     pub errors: BTreeMap<String, u64>,
     /// Lost races.
@@ -63,7 +63,7 @@ fn histogram() -> Histogram<u64> {
 
 impl Shard {
     fn new() -> Self {
-        Self { latencies: [histogram(), histogram(), histogram()], errors: BTreeMap::new(), mismatches: 0 }
+        Self { latencies: Kind::ALL.map(|_| histogram()), errors: BTreeMap::new(), mismatches: 0 }
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
         tally.on_done(0, Kind::Put, took);
         let totals = tally.totals();
         let counts = totals.latencies.map(|latencies| latencies.len());
-        assert_eq!((counts, tally.counted(), tally.done()), ([1, 1, 0], 2, 4));
+        assert_eq!((counts, tally.counted(), tally.done()), ([1, 1, 0, 0], 2, 4));
         assert_eq!(totals.errors["timeout"], 1);
         assert!(!tally.is_running(), "a stop is not taken back");
     }
