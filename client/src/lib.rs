@@ -25,8 +25,8 @@
 //! }
 //! ```
 //!
-//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `update`, `cluster` (what can be called),
-//! `request` and `op` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `cluster` (what can be
+//! called), `request` and `op` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
@@ -37,6 +37,7 @@ mod client;
 mod cluster;
 mod endpoints;
 mod error;
+mod find;
 mod kv;
 mod list;
 mod op;
@@ -49,6 +50,7 @@ pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
 pub use cluster::NodeStatus;
 pub use endpoints::Reads;
 pub use error::{Error, Failure, FailureKind, GaveUp};
+pub use find::Find;
 pub use kv::{Change, Document, Get, Value, Write};
 pub use list::List;
 pub use request::RequestId;

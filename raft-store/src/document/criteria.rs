@@ -133,10 +133,16 @@ impl Criteria {
         if terms.iter().any(|term| !term.fits(CRITERIA_DEPTH_MAX)) {
             return Err(CriteriaError::TooDeep);
         }
-        match terms.iter().map(Term::count).sum() {
+        let criteria = Self { terms };
+        match criteria.count() {
             count if count > CRITERIA_TERMS_MAX => Err(CriteriaError::TooMany(count)),
-            _ => Ok(Self { terms }),
+            _ => Ok(criteria),
         }
+    }
+
+    /// How many predicates and groups there are.
+    pub fn count(&self) -> usize {
+        self.terms.iter().map(Term::count).sum()
     }
 
     /// The terms.
