@@ -8,5 +8,6 @@ mod connections;
 mod documents;
 mod entries;
 mod errors;
+mod find;
 mod listing;
 mod stream;

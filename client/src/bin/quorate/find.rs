@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn json_may_be_one_criterion_or_a_list() {
         let plain = Criterion::new("a", Operator::Eq, 1);
-        assert_eq!(parsed(r#"{"field":"a","op":"eq","value":1}"#), [plain.clone()]);
+        assert_eq!(parsed(r#"{"field":"a","op":"eq","value":1}"#), vec![plain.clone()]);
         let list = parsed(r#"[{"field":"a","op":"eq","value":1},{"not":{"any":[{"field":"b","op":"exists"}]}}]"#);
         assert_eq!(list, [plain, !Criterion::any([Criterion::exists("b", true)])]);
         // Numbers go as they are written.
