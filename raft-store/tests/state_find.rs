@@ -4,7 +4,7 @@ mod state_support;
 
 use std::cmp::Ordering;
 
-use quorate_store::document::path::{Field, Path};
+use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Criteria, Json, Projection, Subject, order};
 use quorate_store::state::{
     FindBounds, FindMoment, FindOrder, FindPage, FindQuery, FindRead, OrderField, StateReader, ValueShown, Wanted,
@@ -96,6 +96,7 @@ fn naive(all: &[(Key, Entry)], query: &FindQuery, names: &[&str], wall: u64) -> 
         for name in names {
             let (field, descending) = name.strip_prefix('-').map_or((*name, false), |name| (name, true));
             let ordering = match Field::parse(field).unwrap() {
+                Field::Meta(MetaField::Key) => a.0.cmp(&b.0),
                 Field::Meta(_) => a.1.cmp(&b.1),
                 Field::Document(path) => {
                     let of =
