@@ -111,7 +111,6 @@ pub struct Predicate {
     pub op: Operator,
     /// With what; a list for `in`, `nin` and `between`; nothing for `exists` and `nexists`. `{"now":true}` is the wall clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
     pub value: Option<serde_json::Value>,
 }
 
