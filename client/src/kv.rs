@@ -16,12 +16,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{EntryView, ErrorCode, OpKind, WriteAnswer};
+use crate::api::{Criterion, EntryView, ErrorCode, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::op::{OpText, checked_json};
-use crate::predicate::Predicate;
 use crate::request::{Call, Intent, RequestId, check_cas, etag, key_path, push_query};
 
 /// A value to write.
@@ -311,7 +310,7 @@ pub struct Write<'a> {
     key: String,
     value: Option<Value>,
     condition: Condition,
-    predicates: Vec<Predicate>,
+    criteria: Vec<Criterion>,
     ttl: Option<Duration>,
     lock_time: Option<Duration>,
     prev: bool,
@@ -328,7 +327,7 @@ impl<'a> Write<'a> {
             key,
             value,
             condition: Condition::None,
-            predicates: Vec::new(),
+            criteria: Vec::new(),
             ttl: None,
             lock_time: None,
             prev: false,
@@ -358,8 +357,8 @@ impl<'a> Write<'a> {
 
     /// Only while this holds of the entry; several must all hold. Fails with `condition_not_met`, which says what does not
     /// hold and carries the entry as it is. Not for an insert, which has its own condition.
-    pub fn only_if(mut self, predicate: Predicate) -> Self {
-        self.predicates.push(predicate);
+    pub fn only_if(mut self, criterion: Criterion) -> Self {
+        self.criteria.push(criterion);
         self
     }
 
@@ -428,10 +427,10 @@ impl<'a> Write<'a> {
     }
 
     fn condition_text(&self) -> Result<Option<Box<RawValue>>, Error> {
-        if self.predicates.is_empty() {
+        if self.criteria.is_empty() {
             return Ok(None);
         }
-        let text = to_raw_value(&self.predicates);
+        let text = to_raw_value(&self.criteria);
         text.map(Some).map_err(|source| Error::Decode { what: "the condition has no JSON form".into(), source })
     }
 
@@ -474,7 +473,7 @@ impl<'a> IntoFuture for Write<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field;
+    use crate::api::Operator;
 
     fn client() -> Client {
         Client::new("127.0.0.1:1").expect("valid")
@@ -501,7 +500,7 @@ mod tests {
                 r#"{"op":"update","key":"k","patch":{},"cas":"7","request_id":"id"}"#,
             ),
             (
-                client.remove("k").only_if(field("n").eq(1)).only_if(field("m").exists()),
+                client.remove("k").only_if(Criterion::new("n", Operator::Eq, 1)).only_if(Criterion::exists("m", true)),
                 r#"{"op":"remove","key":"k","if":[{"field":"n","op":"eq","value":1},{"field":"m","op":"exists"}],"request_id":"id"}"#,
             ),
             (

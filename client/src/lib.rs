@@ -25,8 +25,8 @@
 //! }
 //! ```
 //!
-//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `update`, `cluster` (what can be called),
-//! `request` and `op` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `cluster` (what can be
+//! called), `request` and `op` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
@@ -37,10 +37,10 @@ mod client;
 mod cluster;
 mod endpoints;
 mod error;
+mod find;
 mod kv;
 mod list;
 mod op;
-mod predicate;
 mod request;
 mod retry;
 mod transport;
@@ -50,9 +50,9 @@ pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
 pub use cluster::NodeStatus;
 pub use endpoints::Reads;
 pub use error::{Error, Failure, FailureKind, GaveUp};
+pub use find::Find;
 pub use kv::{Change, Document, Get, Value, Write};
 pub use list::List;
-pub use predicate::{Field, Predicate, all, any, field, not, now};
 pub use request::RequestId;
 pub use retry::RetryPolicy;
 pub use transport::Protocol;

@@ -125,15 +125,20 @@ impl Call {
     pub fn op(op: Bytes, intent: Intent, preference: Preference) -> Self {
         // JSON has line breaks only between its parts, where the text given by the caller has them. They are kept.
         let is_line = op.len() <= LINE_BYTES_MAX && memchr::memchr(b'\n', &op).is_none();
+        Self { is_line, ..Self::post("/v1/ops", op, intent, preference) }
+    }
+
+    /// A call with a JSON body.
+    pub fn post(route: &'static str, body: Bytes, intent: Intent, preference: Preference) -> Self {
         Self {
             method: Method::POST,
-            target: PathAndQuery::from_static("/v1/ops"),
+            target: PathAndQuery::from_static(route),
             intent,
             preference,
             content_type: Some(HeaderValue::from_static("application/json")),
             condition: None,
-            body: op,
-            is_line,
+            body,
+            is_line: false,
             timeout: None,
             hold: Duration::ZERO,
         }

@@ -4,10 +4,12 @@
 
 mod cluster;
 mod error;
+mod find;
 mod kv;
 mod stream;
 
 pub use cluster::*;
 pub use error::*;
+pub use find::*;
 pub use kv::*;
 pub use stream::*;

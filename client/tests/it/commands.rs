@@ -78,6 +78,8 @@ async fn an_unmet_condition_is_exit_code_3_and_shows_the_entry() {
 #[tokio::test]
 async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
     let fake = Fake::start().await;
+    let ran = run(&fake.address, &["find", "--where", "status = pending"]).await;
+    assert!(ran.code == 2 && ran.err.contains("`=` is no operator; there are: eq neq"), "{}", ran.err);
     for (arguments, hint) in [
         (["put", "k", "hello"].as_slice(), "--string"),
         (&["put", "k", "@/no/such/file"], "/no/such/file"),
@@ -143,6 +145,65 @@ async fn listings_show_keys_values_or_a_count() {
     let targets: Vec<_> = fake.seen().into_iter().map(|seen| seen.target).collect();
     assert_eq!(targets[1], "/v1/kv?prefix=a/&limit=1000&keys_only=true");
     assert_eq!(targets[2], "/v1/kv?prefix=&count_only=true");
+}
+
+#[tokio::test]
+async fn finds_are_asked_for_as_the_api_takes_them() {
+    let fake = Fake::start().await;
+    let page = |key: &str, cursor: Option<&str>| {
+        let (items, complete) = ([entry(key, &json!({"n": 1}), "7")], cursor.is_none());
+        let mut page =
+            json!({"items": items, "examined": 3, "index_used": null, "complete": complete, "revision": 5, "index": 6});
+        if let Some(cursor) = cursor {
+            page["cursor"] = json!(cursor);
+        }
+        Act::Answer(200, page.to_string())
+    };
+    fake.script([page("a", Some("c1")), page("b", None)]);
+    let arguments = [
+        "find",
+        "o/",
+        "--where",
+        "status eq pending",
+        "--where",
+        r#"[{"field":"n","op":"exists"}]"#,
+        "--order-by=-n,m",
+    ];
+    let ran = run(&fake.address, &[&arguments[..], &["--fields", "n", "--all"]].concat()).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "a  {\"n\":1}  cas 7\nb  {\"n\":1}  cas 7\n"), "{}", ran.err);
+    let bodies: Vec<Value> = fake.seen().iter().map(|seen| serde_json::from_str(&seen.body).expect("JSON")).collect();
+    let mut expected = json!({
+        "prefix": "o/", "order_by": ["-n", "m"], "limit": 1000, "fields": ["n"],
+        "where": [{"field": "status", "op": "eq", "value": "pending"}, {"field": "n", "op": "exists"}],
+    });
+    assert_eq!(bodies[0], expected);
+    expected["cursor"] = json!("c1");
+    assert_eq!(bodies[1], expected, "the next page repeats the query");
+
+    fake.script([page("a", Some("c1"))]);
+    let ran = run(&fake.address, &["find", "--keys"]).await;
+    assert_eq!(ran.out, "a\n");
+    assert!(ran.err.contains("--all shows everything"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_count_is_the_sum_of_its_parts() {
+    let fake = Fake::start().await;
+    let part = |count: u64, cursor: Option<&str>| {
+        let mut part = json!({"count": count, "examined": 10, "index_used": null, "complete": cursor.is_none(), "revision": 5, "index": 6});
+        if let Some(cursor) = cursor {
+            part["cursor"] = json!(cursor);
+        }
+        Act::Answer(200, part.to_string())
+    };
+    for arguments in [["count", "o/", "--where", "n gt 5"].as_slice(), &["find", "o/", "--where", "n gt 5", "--count"]]
+    {
+        fake.script([part(3, Some("c1")), part(4, None)]);
+        let ran = run(&fake.address, arguments).await;
+        assert_eq!((ran.code, ran.out.as_str()), (0, "7\n"), "{}", ran.err);
+        let last = fake.seen().pop().expect("asked");
+        assert_eq!((last.target.as_str(), last.body.contains("c1")), ("/v1/count", true));
+    }
 }
 
 #[tokio::test]

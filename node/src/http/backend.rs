@@ -7,7 +7,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
-use quorate_store::state::{KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
+use quorate_store::state::{FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
 use quorate_store::types::{Command, Key, Reply, RequestId, Revision};
 
 use crate::app::{App, AppError, ClusterGlance, Consistency};
@@ -44,6 +44,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault>;
     /// Counts a range. May take long: runs on a blocking thread.
     fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault>;
+    /// Finds entries. May take long: runs on a blocking thread.
+    fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault>;
     /// The kept answer of a request id.
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
     /// Evaluates a command without effect.
@@ -93,6 +95,10 @@ impl Backend for App {
 
     fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
         self.state().count(query)
+    }
+
+    fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
+        self.state().find(query)
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

@@ -1,17 +1,19 @@
-//! The opaque cursor of a listing: what is left of the range, pinned to a revision.
+//! The opaque cursors of listings and finds: what is left, pinned to a revision.
 //!
-//! Owns its encoding, with a version and a checksum, so that a damaged or invented cursor is refused rather than
+//! Owns their encoding, with a version and a checksum, so that a damaged or invented cursor is refused rather than
 //! understood. It is no capability: whoever may list the range may also make the cursor.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bincode::{Decode, Encode};
 use quorate_store::codec;
-use quorate_store::types::Revision;
+use quorate_store::state::FindPin;
+use quorate_store::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Keeps checksums of other things from passing for ours.
+/// Keep checksums of other things from passing for ours, and one kind of cursor from passing for the other.
 const SEED: u64 = 0x7175_6f72_6375_7273;
+const FIND_SEED: u64 = 0x7175_6f72_6669_6e64;
 const CHECKSUM_BYTES: usize = 8;
 /// Two keys of the largest size and the rest, in base64.
 const TEXT_BYTES_MAX: usize = 12 * 1024;
@@ -32,21 +34,52 @@ pub struct Cursor {
 impl Cursor {
     /// As the caller gets it.
     pub fn encode(&self) -> String {
-        let mut bytes = codec::encode(self);
-        let checksum = xxh3_64_with_seed(&bytes, SEED);
-        bytes.extend_from_slice(&checksum.to_le_bytes());
-        URL_SAFE_NO_PAD.encode(bytes)
+        seal(self, SEED)
     }
 
     /// Reverses [`Self::encode`]; `None` for anything else.
     pub fn decode(text: &str) -> Option<Self> {
-        if text.len() > TEXT_BYTES_MAX {
-            return None;
-        }
-        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (record, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_BYTES)?)?;
-        (xxh3_64_with_seed(record, SEED).to_le_bytes() == checksum).then(|| codec::decode(record).ok())?
+        open(text, SEED)
     }
+}
+
+/// Where a find goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct FindCursor {
+    /// Hash of the query that it belongs to: the next request has to repeat it, since a cursor has no room for it.
+    pub query: u64,
+    /// The moment that all pages show.
+    pub pin: FindPin,
+    /// The entry after which the next page begins.
+    pub after: Key,
+}
+
+impl FindCursor {
+    /// As the caller gets it.
+    pub fn encode(&self) -> String {
+        seal(self, FIND_SEED)
+    }
+
+    /// Reverses [`Self::encode`]; `None` for anything else.
+    pub fn decode(text: &str) -> Option<Self> {
+        open(text, FIND_SEED)
+    }
+}
+
+fn seal<T: Encode>(record: &T, seed: u64) -> String {
+    let mut bytes = codec::encode(record);
+    let checksum = xxh3_64_with_seed(&bytes, seed);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn open<T: Decode<()>>(text: &str, seed: u64) -> Option<T> {
+    if text.len() > TEXT_BYTES_MAX {
+        return None;
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (record, checksum) = bytes.split_at_checked(bytes.len().checked_sub(CHECKSUM_BYTES)?)?;
+    (xxh3_64_with_seed(record, seed).to_le_bytes() == checksum).then(|| codec::decode(record).ok())?
 }
 
 #[cfg(test)]
@@ -64,6 +97,11 @@ mod tests {
             let changed = String::from_utf8(changed).expect("ASCII");
             assert_eq!(Cursor::decode(&changed), None, "changed at {at}");
         }
+        assert_eq!(FindCursor::decode(&text), None);
+        let pin = FindPin { revision: 12, clock: 3, wall: 4 };
+        let find = FindCursor { query: 7, pin, after: Key::new("a").expect("a key") };
+        assert_eq!(FindCursor::decode(&find.encode()), Some(find.clone()));
+        assert_eq!(Cursor::decode(&find.encode()), None);
         assert_eq!(Cursor::decode(""), None);
         assert_eq!(Cursor::decode(&"A".repeat(20_000)), None);
     }

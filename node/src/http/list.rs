@@ -1,11 +1,11 @@
 //! `GET /v1/kv`: pages of a key range, pinned to one revision.
 //!
-//! Owns the query parameters and the paging. Scans run on blocking threads, a few at a time.
+//! Owns the query parameters and the paging.
 
 use hyper::body::Bytes;
 use quorate_client::api::{ListAnswer, Problem};
 use quorate_store::limits::KEY_BYTES_MAX;
-use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, StateFault};
+use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
 use quorate_store::types::Revision;
 
 use super::ask::Ask;
@@ -13,6 +13,7 @@ use super::cursor::Cursor;
 use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
+use super::scan::scan;
 use super::{Answer, Backend, Outcome, headers, key, ok, read, render};
 use crate::app::Consistency;
 use crate::limits;
@@ -134,30 +135,6 @@ fn resume(text: &str, query: &mut Query<'_>) -> Range {
     Range { start, end, revision: Some(revision), reverse, from_cursor: true }
 }
 
-/// The first key after all keys with this prefix; `None` where there is no such key.
-fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
-}
-
-/// Runs a scan where blocking is allowed, as soon as one of the few places is free.
-async fn scan<B: Backend, T: Send + 'static>(
-    ask: &Ask<'_, B>,
-    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
-) -> Result<T, Failure> {
-    let waited = tokio::time::timeout(ask.remaining(), ask.api.scans.acquire()).await;
-    let Ok(Ok(_place)) = waited else {
-        return Err(Failure::too_many("too many listings and counts are running on this node"));
-    };
-    let backend = ask.api.backend.clone();
-    match tokio::task::spawn_blocking(move || work(backend)).await {
-        Ok(outcome) => outcome.map_err(|fault| Failure::from_fault(&fault)),
-        Err(error) => Err(Failure::from_fault(&StateFault(format!("the scan did not end: {error}")))),
-    }
-}
-
 async fn page<B: Backend>(ask: &mut Ask<'_, B>, query: ListQuery) -> Outcome {
     let asked = query.revision.unwrap_or(0);
     let rendered = scan(ask, move |backend| {
@@ -204,21 +181,9 @@ async fn count<B: Backend>(ask: &mut Ask<'_, B>, query: ListQuery) -> Outcome {
     Ok(answer(render::page(std::iter::empty(), false, count, None, at), at))
 }
 
-fn answer(bytes: Vec<u8>, at: ReadPosition) -> Answer {
+/// A page that was evaluated there.
+pub fn answer(bytes: Vec<u8>, at: ReadPosition) -> Answer {
     let mut response = ok(headers::JSON, Bytes::from(bytes));
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_prefix_is_the_first_key_that_does_not_have_it() {
-        assert_eq!(after_prefix(b""), None);
-        assert_eq!(after_prefix(b"a/"), Some(b"a0".to_vec()));
-        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
-        assert_eq!(after_prefix(b"\xff"), None);
-    }
 }

@@ -21,6 +21,8 @@ mod error;
 mod etags;
 mod extract;
 mod failed;
+mod find;
+mod find_body;
 mod headers;
 mod health;
 mod json;
@@ -38,6 +40,7 @@ mod pulse;
 mod read;
 mod render;
 mod requests;
+mod scan;
 mod stream;
 mod write;
 
@@ -102,14 +105,14 @@ pub struct Api<B> {
     glances: GlanceCache,
     /// Where bodies have their place while their request is handled.
     bodies: BodyRoom,
-    /// Held by listings and counts while they scan.
-    scans: Semaphore,
+    /// Held by listings, counts and finds while they scan.
+    scans: Arc<Semaphore>,
 }
 
 impl<B: Backend> Api<B> {
     /// Puts the API in front of `backend`.
     pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
-        let scans = Semaphore::new(limits::SCANS_MAX);
+        let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
         let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
         Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
@@ -218,6 +221,8 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Key, _) => kv::get(ask, rest).await,
         (Route::Ops, _) => ops::post(ask, body).await,
         (Route::Keys, _) => Box::pin(list::get(ask)).await,
+        (Route::Find, _) => Box::pin(find::find(ask, body)).await,
+        (Route::Count, _) => Box::pin(find::count(ask, body)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

@@ -329,7 +329,8 @@ fn check_length(actual: usize, pointer: &str) -> Result<(), Failure> {
     Err(Failure::too_large(pointer, "a value", VALUE_BYTES_MAX as u64, Some(actual as u64)))
 }
 
-fn typed<'a, T: serde::Deserialize<'a>>(
+/// A field of this type; notes a fault where it is of another.
+pub fn typed<'a, T: serde::Deserialize<'a>>(
     raw: &'a RawValue,
     pointer: &str,
     wanted: &str,
@@ -342,7 +343,8 @@ fn typed<'a, T: serde::Deserialize<'a>>(
     value
 }
 
-fn text<'a>(raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
+/// The same of a string.
+pub fn text<'a>(raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let text = json::text(raw);
     if text.is_none() {
         faults.add(pointer, "must be a string");

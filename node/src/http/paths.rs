@@ -14,6 +14,10 @@ pub enum Route {
     Keys,
     /// `/v1/ops`
     Ops,
+    /// `/v1/find`
+    Find,
+    /// `/v1/count`
+    Count,
     /// `/v1/requests/{id}`
     Request,
     /// `/v1/cluster/status`
@@ -46,14 +50,17 @@ pub struct Access {
 }
 
 const READ: Access = Access { writes: false, takes_body: false };
+const ASK: Access = Access { writes: false, takes_body: true };
 const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
+        Self::Find,
+        Self::Count,
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
@@ -72,6 +79,8 @@ impl Route {
             Self::Key => "/v1/kv/{key}",
             Self::Keys => "/v1/kv",
             Self::Ops => "/v1/ops",
+            Self::Find => "/v1/find",
+            Self::Count => "/v1/count",
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
@@ -89,7 +98,7 @@ impl Route {
     pub fn allow(self) -> &'static str {
         match self {
             Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
-            Self::Ops | Self::TransferLeader => "POST",
+            Self::Ops | Self::Find | Self::Count | Self::TransferLeader => "POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -101,8 +110,8 @@ impl Route {
             (Self::Unknown, _) => None,
             (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops, &Method::POST) => Some(WRITE),
             (Self::Key, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
-            (Self::TransferLeader, &Method::POST) => Some(Access { writes: false, takes_body: true }),
-            (Self::Ops | Self::TransferLeader, _) => None,
+            (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
+            (Self::Ops | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
             _ => None,
         }
@@ -110,7 +119,7 @@ impl Route {
 
     /// Whether it serves data rather than telling about the node.
     pub fn is_data(self) -> bool {
-        matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Request)
+        matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Find | Self::Count | Self::Request)
     }
 }
 
@@ -125,6 +134,8 @@ pub fn find(path: &str) -> (Route, &str) {
     let route = match path {
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
+        "/v1/find" => Route::Find,
+        "/v1/count" => Route::Count,
         "/v1/cluster/status" => Route::ClusterStatus,
         "/v1/cluster/digest" => Route::ClusterDigest,
         "/v1/cluster/transfer-leader" => Route::TransferLeader,

@@ -1,6 +1,6 @@
 //! Reading one entry: how fresh, how old, how long to wait, and in which form to show it.
 //!
-//! Owns the query parameters of reads. Used by `kv` and, for freshness, by `list`.
+//! Owns the query parameters of reads. Used by `kv` and, for freshness, by `list` and `find`.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::ask::Ask;
 use super::conditions::{ReadCondition, Verdict, Versions};
 use super::done::Done;
 use super::error::{Effect, Failure};
-use super::extract::Query;
+use super::extract::{Faults, Query};
 use super::key::NamedKey;
 use super::{Backend, Outcome, convert, headers, ok};
 use crate::app::Consistency;
@@ -93,17 +93,27 @@ impl ReadWish {
 pub fn consistency(query: &mut Query<'_>) -> Consistency {
     let wanted = query.text("consistency");
     let min_revision = query.number("min_revision");
-    match (wanted.as_deref(), min_revision) {
+    consistency_of(wanted.as_deref(), min_revision, "query:", &mut query.faults)
+}
+
+/// The same of two fields that stand at this `place`.
+pub fn consistency_of(
+    wanted: Option<&str>,
+    min_revision: Option<Revision>,
+    place: &str,
+    faults: &mut Faults,
+) -> Consistency {
+    match (wanted, min_revision) {
         (None, None) => Consistency::Linearizable,
         (None | Some("local"), Some(revision)) => Consistency::AtLeast(revision),
         (Some("linearizable"), None) => Consistency::Linearizable,
         (Some("local"), None) => Consistency::Local,
         (Some("linearizable"), Some(_)) => {
-            query.faults.add("query:min_revision", "a linearizable read needs none; leave out one of the two");
+            faults.add(format!("{place}min_revision"), "a linearizable read needs none; leave out one of the two");
             Consistency::Linearizable
         }
         (Some(_), _) => {
-            query.faults.add("query:consistency", "neither `linearizable` nor `local`");
+            faults.add(format!("{place}consistency"), "neither `linearizable` nor `local`");
             Consistency::Linearizable
         }
     }

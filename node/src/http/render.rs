@@ -40,7 +40,8 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a string written into memory cannot fail");
 }
 
-fn field(out: &mut Vec<u8>, name: &str, value: u64) {
+/// Appends a comma and a field with a number.
+pub fn field(out: &mut Vec<u8>, name: &str, value: u64) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");
@@ -54,7 +55,7 @@ fn cas(out: &mut Vec<u8>, cas: u64) {
 }
 
 /// An entry, without its closing brace.
-fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
+pub fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
     out.extend_from_slice(b"{\"key\":");
     string(out, key);
     let kind = match entry.value.kind {

@@ -32,6 +32,9 @@ async fn the_openapi_document_has_every_route_method_and_error() {
             }
         }
     }
+    // A null is refused where a field may be left out.
+    let find = &document["components"]["schemas"]["FindRequest"]["properties"];
+    assert_eq!((&find["cursor"]["type"], &find["where"]["type"]), (&"string".into(), &"array".into()));
     let put = &paths["/v1/kv/{key}"]["put"];
     for status in ["404", "409", "412", "413", "415", "507"] {
         assert!(put["responses"][status].is_object(), "{status}");

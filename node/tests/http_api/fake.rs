@@ -9,12 +9,19 @@ use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::document::Criteria;
-use quorate_store::state::{KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
+use quorate_store::keyspace::entry::EntryRow;
+use quorate_store::state::{
+    FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition,
+    StateFault,
+};
 use quorate_store::types::{
     Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Shown, Value,
     WriteOp, Written,
 };
 use tokio::sync::Notify;
+
+/// The wall clock of every position.
+pub const WALL: u64 = 1_700_000_000_000;
 
 #[derive(Clone)]
 pub struct Fake {
@@ -299,6 +306,47 @@ impl Backend for Fake {
             ListRead::Page(page) => Ok((page.at, page.entries.len() as u64)),
             other => panic!("count is asked only within what can be read: {other:?}"),
         }
+    }
+
+    fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
+        self.with(|state| {
+            let at = state.at();
+            let now = FindPin { revision: at.revision, clock: at.clock, wall: WALL };
+            let pin = match query.moment {
+                FindMoment::Now => now,
+                FindMoment::Revision(revision) => FindPin { revision, ..now },
+                FindMoment::Pinned(pin) => pin,
+            };
+            if pin.revision < at.oldest_revision {
+                return Ok(FindRead::Compacted(at));
+            }
+            if pin.revision > at.revision {
+                return Ok(FindRead::Future(at));
+            }
+            let after = query.after.as_ref();
+            let after_entry = after.and_then(|key| state.entry_at(key.as_bytes(), pin.revision));
+            let mut finder = Finder::new(query, pin, after_entry.as_ref())?;
+            let mut keys: Vec<_> = state.versions.keys().filter(|key| key.starts_with(&query.prefix)).collect();
+            if Finder::is_reverse(query) {
+                keys.reverse();
+            }
+            if let Some(after) = after.filter(|_| !Finder::takes_all(query)) {
+                let at = keys.iter().position(|key| **key == after.as_bytes()).expect("a cursor of ours");
+                keys.drain(..=at);
+            }
+            for key in keys {
+                let entry = state.entry_at(key, pin.revision);
+                let row = entry.as_ref().map(|Entry { meta, value }| EntryRow {
+                    meta: *meta,
+                    kind: value.kind,
+                    data: &value.data,
+                });
+                if !finder.look(key, row)? {
+                    break;
+                }
+            }
+            finder.finish(at)
+        })
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

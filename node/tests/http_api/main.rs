@@ -9,6 +9,7 @@ mod connections;
 mod documents;
 mod entries;
 mod errors;
+mod find;
 mod listing;
 mod preferences;
 mod stream;

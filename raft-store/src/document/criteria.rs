@@ -134,10 +134,15 @@ impl Criteria {
             return Err(CriteriaError::TooDeep);
         }
         let criteria = Self { terms };
-        match criteria.len() {
+        match criteria.count() {
             count if count > CRITERIA_TERMS_MAX => Err(CriteriaError::TooMany(count)),
             _ => Ok(criteria),
         }
+    }
+
+    /// How many predicates and groups there are.
+    pub fn count(&self) -> usize {
+        self.terms.iter().map(Term::count).sum()
     }
 
     /// The terms.
@@ -148,11 +153,6 @@ impl Criteria {
     /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
-    }
-
-    /// Predicates and groups in all.
-    pub fn len(&self) -> usize {
-        self.terms.iter().map(Term::count).sum()
     }
 
     /// Whether any term looks into the document, so that it must be parsed before they are evaluated.

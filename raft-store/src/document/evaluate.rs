@@ -151,7 +151,7 @@ impl Predicate {
 
 impl<'a> Subject<'a> {
     /// What a field is; `None` where it is missing.
-    fn find(&self, field: &Field) -> Option<Cow<'a, Json<'a>>> {
+    pub(crate) fn find(&self, field: &Field) -> Option<Cow<'a, Json<'a>>> {
         let number = |of: fn(&EntryMeta) -> u64| self.meta.map(|meta| Json::Number(Number::from(of(meta))));
         let value = match field {
             Field::Document(path) => return path.find(self.document?).map(Cow::Borrowed),

@@ -21,6 +21,9 @@ mod criteria;
 mod evaluate;
 mod like;
 
+// Views.
+mod project;
+
 // Changes.
 mod json_patch;
 mod merge;
@@ -38,5 +41,6 @@ pub use merge::merge;
 pub use number::{Number, Numeric};
 pub use parse::JsonError;
 pub use patch::{JsonPatchOp, Patch, PatchError, PatchFault, PatchRefusal, TimeForm, UpdateAction, UpdateOp};
+pub use project::Projection;
 pub use read::{Fault, FaultKind};
 pub use write::Excerpt;

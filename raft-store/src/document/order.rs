@@ -60,6 +60,20 @@ pub fn encode_scalar(value: &Json<'_>, out: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Appends the form by which a field of any value sorts: a missing one stands before all others; arrays and objects, which
+/// have no index form, stand behind all scalars, each kind for itself. As with [`encode_scalar`], no form is the start of
+/// another.
+pub fn encode_sort(value: Option<&Json<'_>>, out: &mut Vec<u8>) {
+    match value {
+        None => out.push(MISSING_TAG),
+        Some(value) if encode_scalar(value, out) => {}
+        Some(tree) => out.push(tag(tree)),
+    }
+}
+
+/// What [`encode_sort`] writes for no value; below every [`tag`].
+const MISSING_TAG: u8 = 0x08;
+
 /// Place of a kind among the kinds.
 fn rank(value: &Json<'_>) -> u8 {
     match value {

@@ -151,7 +151,7 @@ fn passes(op: &WriteOp) -> usize {
         Change::Patch(patch) => patch.operations(),
         _ => 0,
     };
-    1 + op.condition.len() + operations
+    1 + op.condition.count() + operations
 }
 
 /// What the write comes to at `revision`, given the entry as it is for it.

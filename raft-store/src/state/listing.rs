@@ -23,7 +23,7 @@ pub(crate) fn list(moment: &Moment<'_>, query: &ListQuery) -> Result<ListRead, S
     };
     let mut page = ListPage { at, entries: Vec::new(), more: false };
     let mut bytes_left = query.bytes_max;
-    walk(moment, query, |key, row| {
+    walk_live(moment, query, |key, row| {
         let bytes = key.len() + if query.keys_only { 0 } else { row.data.len() };
         if page.entries.len() >= query.limit || (bytes > bytes_left && !page.entries.is_empty()) {
             page.more = true;
@@ -46,7 +46,7 @@ pub(crate) fn count(moment: &Moment<'_>, query: &ListQuery) -> Result<(ReadPosit
         Err(_) => return Ok((moment.at, 0)),
     };
     let mut count = 0;
-    walk(moment, query, |_, _| {
+    walk_live(moment, query, |_, _| {
         count += 1;
         Ok(true)
     })?;
@@ -63,29 +63,69 @@ fn position(moment: &Moment<'_>, revision: Option<Revision>) -> Result<ReadPosit
     }
 }
 
+/// A range of keys, and from which end.
+#[derive(Clone, Copy)]
+pub(crate) struct Range<'q> {
+    /// First key, inclusive.
+    pub(crate) start: &'q [u8],
+    /// End key, exclusive.
+    pub(crate) end: Option<&'q [u8]>,
+    /// From the end backwards.
+    pub(crate) reverse: bool,
+}
+
+impl<'q> Range<'q> {
+    fn of(query: &'q ListQuery) -> Self {
+        Self { start: &query.start, end: query.end.as_deref(), reverse: query.reverse }
+    }
+}
+
+/// The first key after all keys with this prefix; `None` where there is no such key.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
 /// Calls `visit` with each live key and its row, in the order asked for, until it says `false`.
-fn walk(
+fn walk_live(
     moment: &Moment<'_>,
     query: &ListQuery,
-    visit: impl FnMut(&[u8], EntryRow<'_>) -> Result<bool, StateFault>,
+    mut visit: impl FnMut(&[u8], EntryRow<'_>) -> Result<bool, StateFault>,
 ) -> Result<(), StateFault> {
-    if query.end.as_ref().is_some_and(|end| *end <= query.start) {
+    let judges_expiry = query.revision.is_none();
+    walk(moment, Range::of(query), query.revision, |key, row| match row {
+        Some(row) if !(judges_expiry && row.is_expired_at(moment.at.clock)) => visit(key, row),
+        _ => Ok(true),
+    })
+}
+
+/// Calls `visit` with each key, in the order asked for, until it says `false`. Without a row where the key had no entry at
+/// the revision. Expiry is not judged.
+pub(crate) fn walk(
+    moment: &Moment<'_>,
+    range: Range<'_>,
+    revision: Option<Revision>,
+    visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, StateFault>,
+) -> Result<(), StateFault> {
+    if range.end.is_some_and(|end| end <= range.start) {
         return Ok(());
     }
-    match query.revision {
-        None => walk_now(moment, query, visit),
-        Some(revision) => walk_past(moment, query, revision, visit),
+    match revision.filter(|revision| *revision < moment.at.revision) {
+        None => walk_now(moment, range, visit),
+        Some(revision) => walk_past(moment, range, revision, visit),
     }
 }
 
 fn walk_now(
     moment: &Moment<'_>,
-    query: &ListQuery,
-    mut visit: impl FnMut(&[u8], EntryRow<'_>) -> Result<bool, StateFault>,
+    range: Range<'_>,
+    mut visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, StateFault>,
 ) -> Result<(), StateFault> {
-    let mut entries = EntryWalk::new(moment, query);
+    let mut entries = EntryWalk::new(moment, range);
     while let Some((key, row)) = entries.current()? {
-        if !row.is_expired_at(moment.at.clock) && !visit(key, row)? {
+        if !visit(key, Some(row))? {
             break;
         }
         entries.step();
@@ -96,12 +136,12 @@ fn walk_now(
 /// The current entry of a key counts where it is old enough, else the newest old version that is.
 fn walk_past(
     moment: &Moment<'_>,
-    query: &ListQuery,
+    range: Range<'_>,
     revision: Revision,
-    mut visit: impl FnMut(&[u8], EntryRow<'_>) -> Result<bool, StateFault>,
+    mut visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, StateFault>,
 ) -> Result<(), StateFault> {
-    let mut entries = EntryWalk::new(moment, query);
-    let mut versions = VersionWalk::new(moment, query);
+    let mut entries = EntryWalk::new(moment, range);
+    let mut versions = VersionWalk::new(moment, range);
     loop {
         let now = entries.current()?;
         let past = versions.current_key()?;
@@ -109,20 +149,22 @@ fn walk_past(
             (None, None) => break,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
-            (Some((key, _)), Some(past)) if query.reverse => past.as_slice().cmp(key),
+            (Some((key, _)), Some(past)) if range.reverse => past.as_slice().cmp(key),
             (Some((key, _)), Some(past)) => (*key).cmp(past.as_slice()),
         };
-        let old_enough = now.filter(|(_, row)| order != Ordering::Greater && row.meta.mod_revision <= revision);
-        let go_on = match (old_enough, &past) {
-            (Some((key, row)), _) => visit(key, row)?,
-            (None, Some(key)) if order != Ordering::Less => match versions.newest_up_to(key, revision)? {
+        let current = now.filter(|_| order != Ordering::Greater);
+        let old = past.as_deref().filter(|_| order != Ordering::Less);
+        let go_on = match (current, old) {
+            (Some((key, row)), _) if row.meta.mod_revision <= revision => visit(key, Some(row))?,
+            (_, Some(key)) => match versions.newest_up_to(key, revision)? {
                 Some(row) => match history::decode(&row)? {
-                    Version::Entry(row) => visit(key, row)?,
-                    Version::Tombstone => true,
+                    Version::Entry(row) => visit(key, Some(row))?,
+                    Version::Tombstone => visit(key, None)?,
                 },
-                None => true,
+                None => visit(key, None)?,
             },
-            (None, _) => true,
+            (Some((key, _)), None) => visit(key, None)?,
+            (None, None) => unreachable!("one of the two walks has a key"),
         };
         if !go_on {
             break;
@@ -138,6 +180,15 @@ fn walk_past(
     versions.finish()
 }
 
+/// The entry of a key as it was at a revision that can be read.
+pub(crate) fn entry_at(moment: &Moment<'_>, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+    let current = moment.snapshot.get_pinned(entry::row_key(key.as_bytes()))?;
+    history::read_at::<StateFault>(key.as_bytes(), revision, current.as_deref(), |_, _| {
+        let (start, end) = family_range(family::HISTORY);
+        newest_between(&mut moment.rows(&start, &end), key.as_bytes(), revision)
+    })
+}
+
 /// Current entries, in the order asked for.
 struct EntryWalk<'m> {
     rows: Rows<'m>,
@@ -145,19 +196,19 @@ struct EntryWalk<'m> {
 }
 
 impl<'m> EntryWalk<'m> {
-    fn new(moment: &'m Moment<'_>, query: &ListQuery) -> Self {
-        let start = entry::row_key(&query.start);
-        let end = match &query.end {
+    fn new(moment: &'m Moment<'_>, range: Range<'_>) -> Self {
+        let start = entry::row_key(range.start);
+        let end = match range.end {
             Some(end) => entry::row_key(end),
             None => family_range(family::ENTRY).1,
         };
         let mut rows = moment.rows(&start, &end);
-        if query.reverse {
+        if range.reverse {
             rows.seek_to_last()
         } else {
             rows.seek_to_first()
         }
-        Self { rows, reverse: query.reverse }
+        Self { rows, reverse: range.reverse }
     }
 
     fn current(&self) -> Result<Option<(&[u8], EntryRow<'_>)>, StateFault> {
@@ -183,19 +234,19 @@ struct VersionWalk<'m> {
 }
 
 impl<'m> VersionWalk<'m> {
-    fn new(moment: &'m Moment<'_>, query: &ListQuery) -> Self {
-        let start = history::lower_bound(&query.start);
-        let end = match &query.end {
+    fn new(moment: &'m Moment<'_>, range: Range<'_>) -> Self {
+        let start = history::lower_bound(range.start);
+        let end = match range.end {
             Some(end) => history::lower_bound(end),
             None => family_range(family::HISTORY).1,
         };
         let mut rows = moment.rows(&start, &end);
-        if query.reverse {
+        if range.reverse {
             rows.seek_to_last()
         } else {
             rows.seek_to_first()
         }
-        Self { rows, finder: moment.rows(&start, &end), reverse: query.reverse }
+        Self { rows, finder: moment.rows(&start, &end), reverse: range.reverse }
     }
 
     fn current_key(&self) -> Result<Option<Vec<u8>>, StateFault> {
@@ -235,4 +286,17 @@ pub(crate) fn newest_between(
     rows.seek_for_prev(last);
     rows.status()?;
     Ok(rows.item().filter(|(row_key, _)| *row_key >= first.as_slice()).map(|(_, row)| row.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_the_first_key_that_does_not_have_it() {
+        assert_eq!(after_prefix(b""), None);
+        assert_eq!(after_prefix(b"a/"), Some(b"a0".to_vec()));
+        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xff"), None);
+    }
 }

@@ -13,6 +13,8 @@ mod home;
 mod recent;
 mod shared;
 
+mod find;
+mod finder;
 mod listing;
 mod reader;
 mod retention;
@@ -28,6 +30,11 @@ pub mod snapshot;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use finder::{
+    FindBounds, FindMoment, FindOrder, FindPage, FindPin, FindQuery, FindRead, Finder, Found, OrderField, ValueShown,
+    Wanted,
+};
+pub use listing::after_prefix;
 pub use reader::StateReader;
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,

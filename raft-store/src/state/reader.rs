@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::find;
+use super::finder::{FindQuery, FindRead};
 use super::listing;
 use super::retention;
 use super::shared::{Shared, position_of};
@@ -20,7 +22,7 @@ use crate::types::{ClusterMillis, Command, Key, Reply, RequestId, Revision};
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.
 ///
-/// Point reads take microseconds and may be called on a runtime's worker. [`Self::list`], [`Self::count`],
+/// Point reads take microseconds and may be called on a runtime's worker. [`Self::list`], [`Self::count`], [`Self::find`],
 /// [`Self::get_at`] on cold data and [`Self::flush`] may take long: call them where blocking is allowed.
 #[derive(Clone)]
 pub struct StateReader {
@@ -46,11 +48,7 @@ impl StateReader {
             if revision > moment.at.revision {
                 return Ok(PastRead::Future(moment.at));
             }
-            let current = moment.snapshot.get_pinned(entry::row_key(key.as_bytes()))?;
-            let entry = history::read_at::<StateFault>(key.as_bytes(), revision, current.as_deref(), |_, _| {
-                let (start, end) = family_range(family::HISTORY);
-                listing::newest_between(&mut moment.rows(&start, &end), key.as_bytes(), revision)
-            })?;
+            let entry = listing::entry_at(moment, key, revision)?;
             Ok(PastRead::Found(KeyRead { at: ReadPosition { revision, ..moment.at }, entry }))
         })
     }
@@ -65,6 +63,11 @@ impl StateReader {
     /// Where the revision cannot be read, the position is the current one and the count 0.
     pub fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
         self.shared.with_moment(|moment| listing::count(moment, query))
+    }
+
+    /// Finds entries by what holds of them. Takes time in proportion to the query's bounds.
+    pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
+        self.shared.with_moment(|moment| find::find(moment, query))
     }
 
     /// The kept answer of a request id.

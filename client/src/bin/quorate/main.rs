@@ -7,6 +7,7 @@ mod bench;
 mod cluster;
 mod entries;
 mod fail;
+mod find;
 mod listing;
 mod output;
 mod parse;
@@ -45,6 +46,7 @@ Examples:
   quorate get stock/apples
   quorate cas stock/apples 17 4          # only if it has not changed since cas 17
   quorate ls stock/
+  quorate find stock/ --where 'left lt 5'
   quorate status";
 
 /// What all commands understand.
@@ -70,6 +72,10 @@ enum Command {
     Entries(entries::Command),
     /// List keys that begin with PREFIX, and their values
     Ls(listing::Args),
+    /// Find entries by what holds of them
+    Find(find::Args),
+    /// Count the entries of which something holds
+    Count(find::CountArgs),
     #[command(flatten)]
     Cluster(cluster::Command),
     /// Measure the cluster with closed-loop clients
@@ -119,6 +125,8 @@ fn run(cli: Cli) -> Result<(), Failed> {
         match command {
             Command::Entries(command) => entries::run(&context, command).await,
             Command::Ls(args) => listing::run(&context, args).await,
+            Command::Find(args) => find::run(&context, args).await,
+            Command::Count(args) => find::run_count(&context, args).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Bench(args) => bench::run(&context, *args).await,
             Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),

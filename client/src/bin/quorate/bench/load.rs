@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{ErrorCode, Problem, code_name};
-use quorate_client::{Client, Error, Value, field};
+use quorate_client::api::{Criterion, ErrorCode, Operator, Problem, code_name};
+use quorate_client::{Client, Error, Value};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
@@ -177,7 +177,7 @@ impl Worker {
     async fn update(&mut self) -> Result<(), Error> {
         let key = format!("{}doc/{}", self.plan.prefix, self.number);
         let count = Value::json_text(r#"[{"op":"inc","path":"count","value":1}]"#);
-        let condition = field("count").gte(0);
+        let condition = Criterion::new("count", Operator::Gte, 0);
         match self.client.patch(key.as_str(), count).only_if(condition).await {
             Err(Error::Rejected(problem)) if problem.code == ErrorCode::NotFound => {
                 let mut document = br#"{"count":1,"fill":"#.to_vec();

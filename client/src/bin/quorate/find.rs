@@ -1,0 +1,280 @@
+//! `quorate find` and `quorate count`.
+
+use futures::TryStreamExt;
+use quorate_client::Find;
+use quorate_client::api::{EntryView, FindAnswer, Operator};
+use serde_json::value::RawValue;
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  quorate find orders/ --where 'status eq pending'
+  quorate find orders/ --where 'total gte 100' --where 'customer.name starts A' --fields status,total
+  quorate find jobs/ --where 'execute_at lte {\"now\":true}' --order-by=-priority,execute_at --limit 10
+  quorate find orders/ --where '[{\"any\":[{\"field\":\"status\",\"op\":\"eq\",\"value\":\"new\"},{\"field\":\"paid\",\"op\":\"nexists\"}]}]'
+  quorate find orders/ --where 'status in [\"new\",\"paid\"]' --count")]
+pub struct Args {
+    #[command(flatten)]
+    filter: Filter,
+    /// Fields that decide the order, separated by commas; `-` before those of which the greatest come first.
+    ///
+    /// Write `--order-by=-total` where the first begins with `-`.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    order_by: Vec<String>,
+    /// Most entries to show, up to 1000; the last line says if there are more.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: Option<u32>,
+    /// Everything, page by page.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Show only these fields of each document, separated by commas.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    fields: Vec<String>,
+    /// Keys only.
+    #[arg(long, conflicts_with = "fields")]
+    keys: bool,
+    /// Only how many there are; the same as `quorate count`.
+    #[arg(long, conflicts_with_all = ["order_by", "limit", "all", "fields", "keys"])]
+    count: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  quorate count orders/
+  quorate count orders/ --where 'status eq pending'")]
+pub struct CountArgs {
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// What finds and counts have in common.
+#[derive(Debug, clap::Args)]
+struct Filter {
+    /// Only keys that begin with this.
+    #[arg(default_value = "")]
+    prefix: String,
+    /// Only where this holds: `FIELD OP VALUE`, or criteria in JSON; may be given several times.
+    ///
+    /// FIELD is a path like customer.name, or one of $key $cas $version $create_revision $mod_revision. OP is one of eq neq
+    /// lt lte gt gte in nin between exists nexists contains ncontains starts ends like; exists and nexists take no VALUE.
+    /// VALUE is JSON, or a word, which is taken as a string; a list like ["a","b"] for in, nin and between. {"now":true} is
+    /// the time. In JSON: one criterion, or a list of them, also with any, all and not.
+    #[arg(long = "where", value_name = "CRITERIA", value_parser = criteria)]
+    criteria: Vec<Criteria>,
+    /// As it was at this revision.
+    #[arg(long, value_name = "N")]
+    revision: Option<u64>,
+    /// Whatever the asked node has: fast, maybe stale.
+    #[arg(long)]
+    local: bool,
+}
+
+/// One `--where`: criteria as JSON, as the API takes them.
+#[derive(Debug, Clone, PartialEq)]
+struct Criteria(Vec<String>);
+
+/// Entries of a page with `--all`.
+const PAGE_ENTRIES: u32 = 1_000;
+
+/// Runs `quorate find`.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    if args.count {
+        return show_count(context, &args.filter).await;
+    }
+    let find = find(context, &args);
+    let form = context.shared.output;
+    if !args.all {
+        let page = find.page().await?;
+        return match form {
+            Form::Json => output::json(&page),
+            Form::Text => {
+                show(&page, args.keys)?;
+                tell_rest(&page);
+                Ok(())
+            }
+        };
+    }
+    let mut pages = std::pin::pin!(find.pages());
+    while let Some(page) = pages.try_next().await? {
+        match form {
+            Form::Json => page.items.iter().try_for_each(output::json)?,
+            Form::Text => show(&page, args.keys)?,
+        }
+    }
+    Ok(())
+}
+
+/// Runs `quorate count`.
+pub async fn run_count(context: &Context, args: CountArgs) -> Result<(), Failed> {
+    show_count(context, &args.filter).await
+}
+
+async fn show_count(context: &Context, filter: &Filter) -> Result<(), Failed> {
+    let answer = filter.find(context).count().await?;
+    match context.shared.output {
+        Form::Json => output::json(&answer),
+        Form::Text => output::line(answer.count.to_string()),
+    }
+}
+
+impl Filter {
+    fn find<'a>(&self, context: &'a Context) -> Find<'a> {
+        let mut find = context.client.find(&self.prefix);
+        for criterion in self.criteria.iter().flat_map(|Criteria(list)| list) {
+            find = find.matching_json(criterion);
+        }
+        if let Some(revision) = self.revision {
+            find = find.revision(revision);
+        }
+        if self.local { find.local() } else { find }
+    }
+}
+
+fn find<'a>(context: &'a Context, args: &Args) -> Find<'a> {
+    let mut find = args.filter.find(context);
+    for field in &args.order_by {
+        find = find.order_by(field);
+    }
+    if let Some(limit) = args.limit.or(args.all.then_some(PAGE_ENTRIES)) {
+        find = find.limit(limit);
+    }
+    if !args.fields.is_empty() {
+        find = find.fields(&args.fields);
+    }
+    if args.keys { find.keys_only() } else { find }
+}
+
+fn show(page: &FindAnswer, keys: bool) -> Result<(), Failed> {
+    page.items.iter().try_for_each(|entry| output::line(row(entry, keys)))
+}
+
+/// The end of a page need not be the end.
+fn tell_rest(page: &FindAnswer) {
+    if !page.complete {
+        eprintln!("(there may be more, after {} entries looked at; --all shows everything)", page.examined);
+    }
+}
+
+fn row(entry: &EntryView, keys: bool) -> String {
+    if keys {
+        return entry.key.clone();
+    }
+    format!("{}  {}  cas {}", entry.key, output::value(entry), entry.cas.as_deref().unwrap_or("none"))
+}
+
+/// A `--where`: JSON where it begins like it, else `FIELD OP VALUE`.
+fn criteria(text: &str) -> Result<Criteria, String> {
+    let text = text.trim();
+    let not_json = |error: serde_json::Error| format!("begins like JSON and is none: {error}");
+    match text.bytes().next() {
+        Some(b'[') => {
+            let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+            Ok(Criteria(list.into_iter().map(|item| item.get().to_owned()).collect()))
+        }
+        Some(b'{') => {
+            let one: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+            Ok(Criteria(vec![one.get().to_owned()]))
+        }
+        _ => short(text).map(|one| Criteria(vec![one])),
+    }
+}
+
+/// `FIELD OP VALUE` as JSON.
+fn short(text: &str) -> Result<String, String> {
+    let (field, rest) = word(text).ok_or("empty; expected FIELD OP VALUE, like `status eq pending`")?;
+    let names = || Operator::NAMES.map(|(name, _)| name).join(" ");
+    let (name, rest) = word(rest)
+        .ok_or_else(|| format!("`{field}` alone says nothing; expected FIELD OP VALUE, like `{field} eq 1`"))?;
+    let operator = Operator::parse(name).ok_or_else(|| format!("`{name}` is no operator; there are: {}", names()))?;
+    let field = serde_json::Value::from(field);
+    match (operator.takes_no_value(), rest.is_empty()) {
+        (true, true) => Ok(format!(r#"{{"field":{field},"op":"{name}"}}"#)),
+        (true, false) => Err(format!("`{name}` takes no value, here is `{rest}`")),
+        (false, true) => Err(format!("`{name}` takes a value; `\"\"` is the empty string")),
+        (false, false) => Ok(format!(r#"{{"field":{field},"op":"{name}","value":{}}}"#, value(operator, rest)?)),
+    }
+}
+
+/// The first word, and what follows.
+fn word(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    (end > 0).then(|| (&text[..end], text[end..].trim_start()))
+}
+
+/// A value as JSON: JSON as it is, a word as a string.
+fn value(operator: Operator, text: &str) -> Result<String, String> {
+    let wants_list = matches!(operator, Operator::In | Operator::Nin | Operator::Between);
+    if wants_list && !text.starts_with('[') {
+        return Err(format!("takes a list, like `[\"a\",\"b\"]` or `[1,2]`; `{text}` is none"));
+    }
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(json) => Ok(json.get().to_owned()),
+        Err(error) if text.starts_with(['"', '[', '{']) => {
+            Err(format!("the value `{text}` begins like JSON and is none: {error}"))
+        }
+        Err(_) if text.contains(char::is_whitespace) => {
+            Err(format!("the value `{text}` is several words and no JSON; write a text in quotes: `\"{text}\"`"))
+        }
+        Err(_) => Ok(serde_json::Value::from(text).to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_client::api::Criterion;
+
+    use super::*;
+
+    /// What the API is sent is what its types say.
+    fn parsed(text: &str) -> Vec<Criterion> {
+        let Criteria(list) = criteria(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        list.iter().map(|one| serde_json::from_str(one).expect("a criterion")).collect()
+    }
+
+    #[test]
+    fn the_short_form_takes_json_or_a_word() {
+        let one = |field: &str, op, value: serde_json::Value| vec![Criterion::new(field, op, value)];
+        assert_eq!(parsed("status eq pending"), one("status", Operator::Eq, "pending".into()));
+        assert_eq!(parsed(" status  eq \"two words\" "), one("status", Operator::Eq, "two words".into()));
+        assert_eq!(parsed("a.b gte 1.5"), one("a.b", Operator::Gte, serde_json::json!(1.5)));
+        assert_eq!(parsed("a eq true"), one("a", Operator::Eq, true.into()));
+        assert_eq!(parsed("a eq \"true\""), one("a", Operator::Eq, "true".into()));
+        assert_eq!(parsed("a in [1, 2]"), one("a", Operator::In, serde_json::json!([1, 2])));
+        assert_eq!(parsed("due lt {\"now\":true}"), one("due", Operator::Lt, serde_json::json!({"now": true})));
+        assert_eq!(parsed("owner nexists"), vec![Criterion::exists("owner", false)]);
+        assert_eq!(parsed("$cas eq \"7\""), one("$cas", Operator::Eq, "7".into()));
+    }
+
+    #[test]
+    fn json_may_be_one_criterion_or_a_list() {
+        let plain = Criterion::new("a", Operator::Eq, 1);
+        assert_eq!(parsed(r#"{"field":"a","op":"eq","value":1}"#), vec![plain.clone()]);
+        let list = parsed(r#"[{"field":"a","op":"eq","value":1},{"not":{"any":[{"field":"b","op":"exists"}]}}]"#);
+        assert_eq!(list, [plain, !Criterion::any([Criterion::exists("b", true)])]);
+        // Numbers go as they are written.
+        assert_eq!(criteria("a eq 1e2"), Ok(Criteria(vec![r#"{"field":"a","op":"eq","value":1e2}"#.into()])));
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_short_form_is_said() {
+        for (text, said) in [
+            ("", "expected FIELD OP VALUE"),
+            ("status", "`status` alone says nothing"),
+            ("status = pending", "`=` is no operator; there are: eq neq"),
+            ("status eq", "`eq` takes a value"),
+            ("status exists yes", "`exists` takes no value"),
+            ("status eq two words", "write a text in quotes: `\"two words\"`"),
+            ("status eq \"open", "begins like JSON and is none"),
+            ("status in a,b", "takes a list"),
+            ("[{]", "begins like JSON and is none"),
+            ("{\"a\"", "begins like JSON and is none"),
+        ] {
+            let error = criteria(text).expect_err(text);
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

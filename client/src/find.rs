@@ -1,0 +1,155 @@
+//! Finds: entries by what holds of them, one page, all pages as a stream, or only the count.
+
+use bytes::Bytes;
+use futures::stream::{self, Stream};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::api::{CountAnswer, CountRequest, Criterion, FindAnswer, FindRequest, JsonText, Operator, ReadConsistency};
+use crate::client::Client;
+use crate::endpoints::Preference;
+use crate::error::Error;
+use crate::request::{Call, Intent};
+
+/// A find to be fetched, by [`Find::page`], [`Find::pages`] or [`Find::count`].
+#[must_use = "does nothing until fetched"]
+#[derive(Debug, Clone)]
+pub struct Find<'a> {
+    client: &'a Client,
+    request: FindRequest,
+    criteria: Vec<JsonText>,
+    /// What was wrong with the criteria; told when it is fetched.
+    wrong: Option<String>,
+}
+
+impl Client {
+    /// Finds entries whose keys begin with `prefix`, any key for an empty one. Without filters it finds all of them.
+    pub fn find(&self, prefix: impl Into<String>) -> Find<'_> {
+        let request = FindRequest { prefix: Some(prefix.into()), ..FindRequest::default() };
+        Find { client: self, request, criteria: Vec::new(), wrong: None }
+    }
+}
+
+impl<'a> Find<'a> {
+    /// Only where this field compares so, on top of all other filters.
+    pub fn filter(self, field: impl Into<String>, op: Operator, value: impl Into<serde_json::Value>) -> Self {
+        self.matching(Criterion::new(field, op, value))
+    }
+
+    /// Only where this holds, on top of all other filters.
+    pub fn matching(mut self, criterion: Criterion) -> Self {
+        match to_raw_value(&criterion) {
+            Ok(text) => self.criteria.push(JsonText(text)),
+            Err(error) => self.wrong = Some(format!("a criterion has no JSON form: {error}")),
+        }
+        self
+    }
+
+    /// The same of a criterion as JSON text, with its numbers as they are written.
+    pub fn matching_json(mut self, criterion: &str) -> Self {
+        match serde_json::from_str::<Box<RawValue>>(criterion) {
+            Ok(text) => self.criteria.push(JsonText(text)),
+            Err(error) => self.wrong = Some(format!("a criterion is not JSON: {error}")),
+        }
+        self
+    }
+
+    /// Ordered by this field, after those named before; `-` before the path for the greatest first. Without it, by key.
+    pub fn order_by(mut self, field: impl Into<String>) -> Self {
+        self.request.order_by.get_or_insert_default().push(field.into());
+        self
+    }
+
+    /// Most entries of a page, up to 1000.
+    pub fn limit(mut self, limit: u32) -> Self {
+        self.request.limit = Some(limit);
+        self
+    }
+
+    /// Shows only these fields of each document.
+    pub fn fields<T: Into<String>>(mut self, fields: impl IntoIterator<Item = T>) -> Self {
+        self.request.fields.get_or_insert_default().extend(fields.into_iter().map(Into::into));
+        self
+    }
+
+    /// Without values.
+    pub fn keys_only(mut self) -> Self {
+        self.request.keys_only = Some(true);
+        self
+    }
+
+    /// As it was at this revision.
+    pub fn revision(mut self, revision: u64) -> Self {
+        self.request.revision = Some(revision);
+        self
+    }
+
+    /// Whatever the asked node has: fast, maybe stale.
+    pub fn local(mut self) -> Self {
+        self.request.consistency = Some(ReadConsistency::Local);
+        self
+    }
+
+    /// The first page.
+    pub async fn page(&self) -> Result<FindAnswer, Error> {
+        self.fetch(None).await
+    }
+
+    /// The page after the one that ended with this cursor, of the same moment.
+    pub async fn page_after(&self, cursor: &str) -> Result<FindAnswer, Error> {
+        self.fetch(Some(cursor.to_owned())).await
+    }
+
+    /// All pages, fetched one by one as the stream is read. All show the same moment; a page may be empty. Ends after the
+    /// first error.
+    pub fn pages(self) -> impl Stream<Item = Result<FindAnswer, Error>> + use<'a> {
+        enum At {
+            Page(Option<String>),
+            End,
+        }
+        stream::try_unfold((self, At::Page(None)), |(find, at)| async move {
+            let At::Page(cursor) = at else { return Ok(None) };
+            let page = find.fetch(cursor).await?;
+            let next = page.cursor.clone().map_or(At::End, |cursor| At::Page(Some(cursor)));
+            Ok(Some((page, (find, next))))
+        })
+    }
+
+    /// How many there are, without fetching any: asks again until everything was counted. The answer is that of the last
+    /// part, with the sums of all.
+    pub async fn count(&self) -> Result<CountAnswer, Error> {
+        let FindRequest { prefix, revision, consistency, .. } = self.request.clone();
+        let criteria = self.criteria()?;
+        let mut request = CountRequest { prefix, criteria, cursor: None, revision, consistency, min_revision: None };
+        let (mut count, mut examined) = (0, 0);
+        loop {
+            let part: CountAnswer = self.client.fetch(self.call("/v1/count", &request)?).await?;
+            count += part.count;
+            examined += part.examined;
+            if part.cursor.is_none() {
+                return Ok(CountAnswer { count, examined, ..part });
+            }
+            request.cursor = part.cursor;
+        }
+    }
+
+    async fn fetch(&self, cursor: Option<String>) -> Result<FindAnswer, Error> {
+        let request = FindRequest { criteria: self.criteria()?, cursor, ..self.request.clone() };
+        self.client.fetch(self.call("/v1/find", &request)?).await
+    }
+
+    fn criteria(&self) -> Result<Option<Vec<JsonText>>, Error> {
+        match &self.wrong {
+            Some(wrong) => Err(Error::Invalid(wrong.clone())),
+            None => Ok((!self.criteria.is_empty()).then(|| self.criteria.clone())),
+        }
+    }
+
+    fn call(&self, route: &'static str, request: &impl Serialize) -> Result<Call, Error> {
+        let local = self.request.consistency == Some(ReadConsistency::Local);
+        let preference = if local { Preference::Any } else { self.client.read_preference() };
+        let body = serde_json::to_vec(request)
+            .map_err(|source| Error::Decode { what: "the query has no JSON form".into(), source })?;
+        Ok(Call::post(route, Bytes::from(body), Intent::Read, preference))
+    }
+}

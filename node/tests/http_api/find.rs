@@ -1,0 +1,239 @@
+//! Finds and counts: what is asked for, what is shown, and pages that hang together.
+
+use quorate_client::api::{CountAnswer, EntryView, ErrorCode, FindAnswer};
+use quorate_node::app::Consistency;
+use quorate_store::types::{ContentKind, Value};
+use serde_json::{Value as Json, json};
+
+use crate::fake::WALL;
+use crate::raw::{Response, Server};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+async fn post(server: &Server, route: &str, body: &Json) -> Response {
+    server.ask("POST", route, &[JSON], body.to_string().as_bytes()).await
+}
+
+async fn find(server: &Server, body: Json) -> FindAnswer {
+    let response = post(server, "/v1/find", &body).await;
+    assert_eq!(response.status, 200, "{body}: {response:?}");
+    let answer: FindAnswer = serde_json::from_slice(&response.body).expect("a FindAnswer");
+    assert_eq!(answer.complete, answer.cursor.is_none());
+    assert_eq!(response.header("quorate-revision"), Some(answer.revision.to_string().as_str()));
+    answer
+}
+
+async fn count(server: &Server, body: Json) -> CountAnswer {
+    let response = post(server, "/v1/count", &body).await;
+    assert_eq!(response.status, 200, "{body}: {response:?}");
+    serde_json::from_slice(&response.body).expect("a CountAnswer")
+}
+
+fn keys(answer: &FindAnswer) -> Vec<&str> {
+    answer.items.iter().map(|entry| entry.key.as_str()).collect()
+}
+
+fn shown(entry: &EntryView) -> Option<&str> {
+    entry.value.as_ref().map(|value| value.0.get())
+}
+
+fn next(mut body: Json, answer: &FindAnswer) -> Json {
+    body["cursor"] = json!(answer.cursor.as_ref().expect("more to come"));
+    body
+}
+
+async fn filled() -> Server {
+    let server = Server::start().await;
+    for (key, value) in [
+        ("j/1", json!({"status": "due", "at": WALL - 1, "rank": 2, "who": {"name": "a", "age": 1}})),
+        ("j/2", json!({"status": "due", "at": WALL, "rank": 10})),
+        ("j/3", json!({"status": "done", "at": WALL + 1})),
+        ("j/4", json!({"status": "due", "at": WALL + 1, "rank": "x"})),
+        ("k/1", json!({"status": "due"})),
+    ] {
+        server.backend.seed(key, Value { kind: ContentKind::Json, data: value.to_string().into_bytes() });
+    }
+    server.backend.seed("j/5", Value { kind: ContentKind::Bytes, data: b"status".to_vec() });
+    server
+}
+
+#[tokio::test]
+async fn criteria_hold_of_documents_and_metadata() {
+    let server = filled().await;
+    let due = json!({"field": "status", "op": "eq", "value": "due"});
+    let found = find(&server, json!({"prefix": "j/", "where": [due]})).await;
+    assert_eq!((keys(&found), found.examined, &found.index_used), (vec!["j/1", "j/2", "j/4"], 5, &None));
+    let now = json!({"field": "at", "op": "lte", "value": {"now": true}});
+    assert_eq!(keys(&find(&server, json!({"where": [due, now]})).await), ["j/1", "j/2"]);
+    let either =
+        json!([{"any": [{"field": "rank", "op": "gt", "value": 5}, {"field": "$key", "op": "starts", "value": "k"}]}]);
+    assert_eq!(keys(&find(&server, json!({"where": either})).await), ["j/2", "k/1"]);
+    assert_eq!(keys(&find(&server, json!({"prefix": "j/", "where": [{"not": due}]})).await), ["j/3", "j/5"]);
+    assert_eq!(keys(&find(&server, json!({})).await).len(), 6);
+    let counted = count(&server, json!({"prefix": "j/", "where": [due]})).await;
+    assert_eq!((counted.count, counted.examined, counted.complete), (3, 5, true));
+}
+
+#[tokio::test]
+async fn all_pages_show_the_moment_of_the_first_in_any_order() {
+    for (order, expected) in [
+        (json!(["-rank"]), ["j/4", "j/2", "j/1", "j/5", "j/3"]),
+        (json!(["status", "-at"]), ["j/5", "j/3", "j/4", "j/2", "j/1"]),
+        (json!(["-$key"]), ["j/5", "j/4", "j/3", "j/2", "j/1"]),
+        (json!([]), ["j/1", "j/2", "j/3", "j/4", "j/5"]),
+    ] {
+        let server = filled().await;
+        let body = json!({"prefix": "j/", "order_by": order, "limit": 2});
+        let first = find(&server, body.clone()).await;
+        server.ask("DELETE", &format!("/v1/kv/{}", expected[2]), &[], b"").await;
+        server.put_json("/v1/kv/j/0", r#"{"rank":5,"status":"due"}"#).await;
+        let second = find(&server, next(body.clone(), &first)).await;
+        server.put_json(&format!("/v1/kv/{}", expected[4]), "{}").await;
+        let third = find(&server, next(body.clone(), &second)).await;
+        let all: Vec<_> = [&first, &second, &third].into_iter().flat_map(keys).collect();
+        assert_eq!(all, expected, "{body}");
+        assert_eq!((second.revision, third.revision, third.complete), (first.revision, first.revision, true));
+    }
+}
+
+#[tokio::test]
+async fn fields_show_parts_of_documents_and_metadata_always() {
+    let server = filled().await;
+    let found = find(&server, json!({"prefix": "j/", "fields": ["who.name", "rank"]})).await;
+    let values: Vec<_> = found.items.iter().map(shown).collect();
+    let expected = [r#"{"rank":2,"who":{"name":"a"}}"#, r#"{"rank":10}"#, "{}", r#"{"rank":"x"}"#];
+    assert_eq!(values[..4], expected.map(Some));
+    assert_eq!((values[4], &found.items[4].value_base64), (None, &None), "bytes have no fields");
+    assert!(found.items.iter().all(|entry| entry.cas.is_some() && entry.version == 1));
+    let bare = find(&server, json!({"prefix": "j/", "keys_only": true})).await;
+    assert!(bare.items.iter().all(|entry| entry.value.is_none() && entry.value_base64.is_none()));
+    let whole = find(&server, json!({"prefix": "j/5"})).await;
+    assert_eq!(whole.items[0].value_base64.as_deref(), Some("c3RhdHVz"));
+}
+
+#[tokio::test]
+async fn freshness_and_revision_are_those_of_listings() {
+    let server = filled().await;
+    find(&server, json!({})).await;
+    find(&server, json!({"consistency": "local"})).await;
+    count(&server, json!({"min_revision": 3})).await;
+    let barriers = server.backend.barriers();
+    assert_eq!(barriers, [Consistency::Linearizable, Consistency::Local, Consistency::AtLeast(3)]);
+    let both = json!({"consistency": "linearizable", "min_revision": 3});
+    assert_eq!(post(&server, "/v1/find", &both).await.problem().errors[0].pointer, "/min_revision");
+    assert_eq!(keys(&find(&server, json!({"revision": 3})).await), ["j/1", "j/2"]);
+    let future = post(&server, "/v1/find", &json!({"revision": 99})).await.problem();
+    assert_eq!((future.code, future.errors[0].pointer.as_str()), (ErrorCode::InvalidArgument, "/revision"));
+
+    let body = json!({"limit": 1});
+    let first = find(&server, body.clone()).await;
+    let again = next(body, &first);
+    server.put_json("/v1/kv/x", "1").await;
+    server.backend.compact_to(first.revision + 1);
+    for (route, body) in
+        [("/v1/find", again), ("/v1/find", json!({"revision": 3})), ("/v1/count", json!({"revision": 3}))]
+    {
+        let problem = post(&server, route, &body).await.problem();
+        assert_eq!((problem.code, problem.oldest_revision), (ErrorCode::Compacted, Some(first.revision + 1)), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_fits_the_query_that_it_came_from() {
+    let server = filled().await;
+    let body = json!({"prefix": "j/", "where": [{"field": "status", "op": "exists"}], "order_by": ["at"], "limit": 1});
+    let again = next(body.clone(), &find(&server, body).await);
+    let with = |name: &str, value: Json| {
+        let mut changed = again.clone();
+        changed[name] = value;
+        changed
+    };
+    // What does not decide which entries there are may differ.
+    let fine = find(&server, with("limit", json!(5))).await;
+    assert_eq!(find(&server, with("keys_only", json!(true))).await.revision, fine.revision);
+    find(&server, with("revision", json!(fine.revision))).await;
+    for changed in [
+        with("prefix", json!("j")),
+        with("where", json!([])),
+        with("order_by", json!(["-at"])),
+        with("cursor", json!("AAAA")),
+        with("revision", json!(2)),
+    ] {
+        let problem = post(&server, "/v1/find", &changed).await.problem();
+        assert_eq!((problem.code, problem.errors.len()), (ErrorCode::InvalidArgument, 1), "{changed}");
+    }
+    let listing = server.get("/v1/kv?limit=1").await.json()["cursor"].clone();
+    assert_eq!(post(&server, "/v1/find", &with("cursor", listing)).await.status, 400);
+    let cursor = again["cursor"].as_str().expect("text");
+    assert_eq!(server.get(&format!("/v1/kv?cursor={cursor}")).await.status, 400);
+    let count = json!({"prefix": "j/", "where": again["where"], "cursor": cursor});
+    assert_eq!(post(&server, "/v1/count", &count).await.status, 400);
+}
+
+#[tokio::test]
+async fn every_fault_of_a_query_is_told_where_it_is() {
+    let server = Server::start().await;
+    let body = json!({
+        "prefix": 5,
+        "where": [{"field": "a..b", "op": "eq", "value": 1}, {"field": "a", "op": "like", "value": 1},
+                  {"any": [{"field": "a", "op": "is"}]}, {"field": "a", "op": "exists", "valve": 1}],
+        "order_by": ["a", "$cas", "-"],
+        "limit": 1001,
+        "fields": ["a", "$version", ""],
+        "keys_only": true,
+        "consistency": "eventual",
+        "sort": 1
+    });
+    let problem = post(&server, "/v1/find", &body).await.problem();
+    assert_eq!(problem.code, ErrorCode::InvalidArgument);
+    let pointers: Vec<_> = problem.errors.iter().map(|fault| fault.pointer.as_str()).collect();
+    for pointer in [
+        "/prefix",
+        "/where/0/field",
+        "/where/1/value",
+        "/where/2/any/0/op",
+        "/where/3/valve",
+        "/order_by/1",
+        "/order_by/2",
+        "/limit",
+        "/fields/1",
+        "/fields/2",
+        "/keys_only",
+        "/consistency",
+        "/sort",
+    ] {
+        assert!(pointers.contains(&pointer), "{pointer} is missing in {pointers:?}");
+    }
+    let unknown = post(&server, "/v1/count", &json!({"limit": 5, "wher": []})).await.problem();
+    assert_eq!((unknown.code, unknown.errors.len()), (ErrorCode::UnknownField, 2));
+    for (body, status) in [("[]", 400), ("{\"limit\":1,\"limit\":2}", 400), ("", 400), ("{\"where\":{}}", 400)] {
+        assert_eq!(server.ask("POST", "/v1/find", &[JSON], body.as_bytes()).await.status, status, "{body}");
+    }
+    assert_eq!(server.ask("POST", "/v1/find?prefix=a", &[JSON], b"{}").await.status, 400);
+    assert_eq!(server.ask("GET", "/v1/find", &[], b"").await.status, 405);
+}
+
+#[tokio::test]
+async fn a_scan_ends_at_its_bound_and_goes_on_with_the_cursor_or_refuses_to_order() {
+    const MANY: u64 = 10_001;
+    let server = Server::start().await;
+    for n in 0..MANY {
+        server.backend.seed(&format!("n/{n:05}"), Value { kind: ContentKind::Json, data: n.to_string().into_bytes() });
+    }
+    let body = json!({"prefix": "n/", "where": [{"field": "$key", "op": "eq", "value": "n/10000"}]});
+    let first = find(&server, body.clone()).await;
+    assert_eq!((first.items.len(), first.examined, first.complete), (0, MANY - 1, false));
+    let last = find(&server, next(body.clone(), &first)).await;
+    assert_eq!((keys(&last), last.examined, last.complete), (vec!["n/10000"], 1, true));
+    let part = count(&server, json!({"prefix": "n/"})).await;
+    assert_eq!((part.count, part.complete), (MANY - 1, false));
+    let rest = count(&server, json!({"prefix": "n/", "cursor": part.cursor})).await;
+    assert_eq!((rest.count, rest.complete), (1, true));
+
+    let ordered = json!({"prefix": "n/", "order_by": ["a"]});
+    let problem = post(&server, "/v1/find", &ordered).await.problem();
+    assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (ErrorCode::TooLarge, "/order_by"));
+    assert!(problem.detail.contains("10000 entries") && problem.detail.contains("narrow the prefix"), "{problem:?}");
+    let narrower = find(&server, json!({"prefix": "n/0", "order_by": ["a"], "limit": 1})).await;
+    assert_eq!((keys(&narrower), narrower.examined), (vec!["n/00000"], MANY - 1));
+}

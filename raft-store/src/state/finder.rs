@@ -1,0 +1,451 @@
+//! Finding: which of the entries that are looked at belong to an answer, in which order, and when it is full.
+//!
+//! Owns the choice and its bounds. Pure: is shown one entry after the other and knows neither the database nor a clock of
+//! its own, so that whoever has entries can ask it.
+
+use std::collections::BinaryHeap;
+
+use bincode::{Decode, Encode};
+
+use super::types::{ReadPosition, StateFault};
+use crate::document::path::{Field, MetaField};
+use crate::document::{Criteria, Json, Projection, Subject, order};
+use crate::keyspace::entry::EntryRow;
+use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
+
+/// So many terms of criteria cost about as much as reading the value that they look at.
+const TERMS_PER_READ: usize = 8;
+
+/// What to find.
+#[derive(Debug, Clone)]
+pub struct FindQuery {
+    /// Only keys that begin with this.
+    pub prefix: Vec<u8>,
+    /// What holds of the entries.
+    pub criteria: Criteria,
+    /// What the answer is to be.
+    pub wanted: Wanted,
+    /// At which moment.
+    pub moment: FindMoment,
+    /// Go on after the entry with this key, in the order asked for: [`FindPage::after`] of the page before.
+    pub after: Option<Key>,
+    /// How much may be looked at.
+    pub bounds: FindBounds,
+}
+
+/// What the answer to a [`FindQuery`] is to be.
+#[derive(Debug, Clone)]
+pub enum Wanted {
+    /// Only how many there are.
+    Count,
+    /// The entries.
+    Page {
+        /// In which order.
+        order: FindOrder,
+        /// Most entries.
+        limit: usize,
+        /// Stop before more than this many bytes of keys and values are gathered (at least one entry is returned).
+        bytes_max: usize,
+        /// What is shown of each value.
+        shown: ValueShown,
+    },
+}
+
+/// What is shown of the value of an entry that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueShown {
+    /// All of it.
+    Whole,
+    /// Parts of a document; nothing of a value that has none.
+    Parts(Projection),
+    /// Nothing.
+    Nothing,
+}
+
+/// At which moment entries are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FindMoment {
+    /// As of now.
+    Now,
+    /// As a find would have been answered when this revision was new.
+    Revision(Revision),
+    /// As the first page was: [`FindPage::pin`].
+    Pinned(FindPin),
+}
+
+/// A moment that stays the same: everything that an answer depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct FindPin {
+    /// Which versions there are.
+    pub revision: Revision,
+    /// Cluster clock: which of them are expired.
+    pub clock: ClusterMillis,
+    /// Wall clock: what `{"now":true}` is.
+    pub wall: WallMillis,
+}
+
+/// How much one query may look at. It ends with the entry that reaches a bound, and says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindBounds {
+    /// Entries.
+    pub entries_max: u64,
+    /// Bytes of their keys and values. With many terms of criteria each byte counts more than once.
+    pub bytes_max: usize,
+}
+
+/// An order of entries: by fields, then by key.
+///
+/// Invariant: the last field is `$key`, and it is the only one of that kind; so no two entries are equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindOrder {
+    fields: Vec<OrderField>,
+}
+
+/// A field that entries are ordered by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderField {
+    /// The field.
+    pub field: Field,
+    /// Whether the greatest come first.
+    pub descending: bool,
+}
+
+impl FindOrder {
+    /// By these fields, the first one first. Entries that are equal in all of them stand by key, in the direction of the
+    /// last field. A missing field is less than any value; arrays and objects are greater than other values, and equal to
+    /// each other.
+    pub fn new(mut fields: Vec<OrderField>) -> Self {
+        let is_key = |field: &OrderField| field.field == Field::Meta(MetaField::Key);
+        match fields.iter().position(is_key) {
+            // A key stands for one entry: what comes behind it decides nothing.
+            Some(at) => fields.truncate(at + 1),
+            None => {
+                let descending = fields.last().is_some_and(|last| last.descending);
+                fields.push(OrderField { field: Field::Meta(MetaField::Key), descending });
+            }
+        }
+        Self { fields }
+    }
+
+    /// Where it is the order of keys: whether that backwards.
+    pub fn by_key(&self) -> Option<bool> {
+        match self.fields.as_slice() {
+            [key] => Some(key.descending),
+            _ => None,
+        }
+    }
+
+    fn needs_document(&self) -> bool {
+        self.fields.iter().any(|field| matches!(field.field, Field::Document(_)))
+    }
+
+    /// Bytes that sort as the entries do.
+    fn rank(&self, subject: &Subject<'_>) -> Vec<u8> {
+        let mut rank = Vec::new();
+        for OrderField { field, descending } in &self.fields {
+            let start = rank.len();
+            order::encode_sort(subject.find(field).as_deref(), &mut rank);
+            if *descending {
+                // No form is the start of another, so inverted they sort the other way round.
+                rank[start..].iter_mut().for_each(|byte| *byte = !*byte);
+            }
+        }
+        rank
+    }
+}
+
+/// An entry that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its key.
+    pub key: Key,
+    /// The entry, its value as far as it is shown.
+    pub entry: Entry,
+    /// Whether there is a value to show.
+    pub has_value: bool,
+}
+
+/// A page of what was found, or a part of a count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FindPage {
+    /// Where it was evaluated; revision and clock are those of `pin`.
+    pub at: ReadPosition,
+    /// The moment it shows.
+    pub pin: FindPin,
+    /// The entries, in order; none for a count.
+    pub items: Vec<Found>,
+    /// How many were found: of the page, or of the part that was counted.
+    pub count: u64,
+    /// How many entries were looked at, gone ones too.
+    pub examined: u64,
+    /// Where to go on; `None` once everything was looked at. There may be nothing more to find then.
+    pub after: Option<Key>,
+}
+
+/// The answer to a [`FindQuery`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FindRead {
+    /// A page.
+    Page(FindPage),
+    /// The revision is below `at.oldest_revision`.
+    Compacted(ReadPosition),
+    /// The revision is above `at.revision`.
+    Future(ReadPosition),
+    /// The bounds were reached before all entries were seen, without which the first in order are not known.
+    TooManyToOrder(ReadPosition),
+}
+
+/// Takes entries one after the other and keeps those that belong to the answer.
+pub struct Finder<'q> {
+    query: &'q FindQuery,
+    pin: FindPin,
+    needs_document: bool,
+    /// How often a byte counts.
+    weight: usize,
+    examined: u64,
+    bytes_read: usize,
+    found: Chosen<'q>,
+    /// Of the last entry looked at.
+    last: Option<Key>,
+    /// Whether it ended before the entries did.
+    is_cut: bool,
+}
+
+enum Chosen<'q> {
+    Count(u64),
+    InKeyOrder(Page<'q>),
+    Ordered(Best<'q>),
+}
+
+impl<'q> Finder<'q> {
+    /// Begins. `after` is the entry of [`FindQuery::after`] at the moment of `pin`.
+    pub fn new(query: &'q FindQuery, pin: FindPin, after: Option<&Entry>) -> Result<Self, StateFault> {
+        assert!(
+            query.bounds.entries_max > 0 && query.bounds.bytes_max > 0,
+            "a find that may look at nothing: {query:?}"
+        );
+        let mut needs_document = query.criteria.needs_document();
+        let found = match &query.wanted {
+            Wanted::Count => Chosen::Count(0),
+            Wanted::Page { order, limit, bytes_max, shown } => {
+                assert!(*limit > 0, "a page of no entries never gets anywhere");
+                let page = Page { items: Vec::new(), limit: *limit, bytes_left: *bytes_max, shown };
+                if order.by_key().is_some() {
+                    Chosen::InKeyOrder(page)
+                } else {
+                    needs_document |= order.needs_document();
+                    let floor = query.after.as_ref().map(|key| rank_of(order, key, after, pin)).transpose()?;
+                    Chosen::Ordered(Best { order, floor, heap: BinaryHeap::new(), dropped: false, page })
+                }
+            }
+        };
+        let weight = 1 + query.criteria.count() / TERMS_PER_READ;
+        let (examined, bytes_read, last, is_cut) = (0, 0, None, false);
+        Ok(Self { query, pin, needs_document, weight, examined, bytes_read, found, last, is_cut })
+    }
+
+    /// Looks at the next key: in key order, reversed where [`Self::is_reverse`], from after [`FindQuery::after`] on unless
+    /// [`Self::takes_all`]. Without a row the key has no entry at this revision, but it took time to see that. Says
+    /// `false` once it wants no more.
+    pub fn look(&mut self, key: &[u8], row: Option<EntryRow<'_>>) -> Result<bool, StateFault> {
+        let bounds = self.query.bounds;
+        if self.is_full() || self.examined >= bounds.entries_max || self.bytes_read >= bounds.bytes_max {
+            self.is_cut = true;
+            return Ok(false);
+        }
+        self.examined += 1;
+        let bytes = key.len() + row.map_or(0, |row| row.data.len());
+        self.bytes_read = self.bytes_read.saturating_add(bytes.saturating_mul(self.weight));
+        let key = Key::new(key).map_err(|error| StateFault(format!("a stored key is not one: {error}")))?;
+        if let Some(row) = row.filter(|row| !row.is_expired_at(self.pin.clock))
+            && !self.judge(&key, row)?
+        {
+            self.is_cut = true;
+            return Ok(false);
+        }
+        self.last = Some(key);
+        Ok(true)
+    }
+
+    /// Whether it wants the keys backwards.
+    pub fn is_reverse(query: &FindQuery) -> bool {
+        matches!(&query.wanted, Wanted::Page { order, .. } if order.by_key() == Some(true))
+    }
+
+    /// Whether it has to see all keys of the prefix whatever page is asked for, because it orders them.
+    pub fn takes_all(query: &FindQuery) -> bool {
+        matches!(&query.wanted, Wanted::Page { order, .. } if order.by_key().is_none())
+    }
+
+    /// The answer, at a position with the revision and clock of the moment.
+    pub fn finish(self, at: ReadPosition) -> Result<FindRead, StateFault> {
+        let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
+        let last = if self.is_cut { self.last } else { None };
+        assert!(self.is_cut == last.is_some(), "a find ended early at {last:?} after {} entries", self.examined);
+        let (items, count, after) = match self.found {
+            Chosen::Count(count) => (Vec::new(), count, last),
+            Chosen::InKeyOrder(page) => {
+                let count = page.items.len() as u64;
+                (page.items, count, last)
+            }
+            Chosen::Ordered(_) if self.is_cut => return Ok(FindRead::TooManyToOrder(at)),
+            Chosen::Ordered(best) => {
+                let (items, more) = best.into_page()?;
+                let after = items.last().filter(|_| more).map(|found| found.key.clone());
+                let count = items.len() as u64;
+                (items, count, after)
+            }
+        };
+        Ok(FindRead::Page(FindPage { at, pin: self.pin, items, count, examined: self.examined, after }))
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(&self.found, Chosen::InKeyOrder(page) if page.items.len() >= page.limit)
+    }
+
+    /// Takes an entry if it belongs to the answer; `false` where it does and has no room.
+    fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, StateFault> {
+        let document = if self.needs_document { parse(key, row)? } else { None };
+        let subject = subject(key, &row.meta, document.as_ref(), self.pin);
+        if !self.query.criteria.hold(&subject) {
+            return Ok(true);
+        }
+        match &mut self.found {
+            Chosen::Count(count) => *count += 1,
+            Chosen::InKeyOrder(page) => return page.push(key.clone(), row, document),
+            Chosen::Ordered(best) => best.offer(&subject, row),
+        }
+        Ok(true)
+    }
+}
+
+fn subject<'a>(key: &'a Key, meta: &'a EntryMeta, document: Option<&'a Json<'a>>, pin: FindPin) -> Subject<'a> {
+    Subject { key, meta: Some(meta), is_locked: meta.is_locked_at(pin.clock), document, wall: pin.wall }
+}
+
+/// The value of an entry, where it is JSON.
+fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, StateFault> {
+    match row.kind {
+        ContentKind::Bytes => Ok(None),
+        ContentKind::Json => {
+            let parsed = Json::parse(row.data);
+            parsed.map(Some).map_err(|error| StateFault(format!("the value of key {key} is damaged: {error}")))
+        }
+    }
+}
+
+fn row_of(entry: &Entry) -> EntryRow<'_> {
+    EntryRow { meta: entry.meta, kind: entry.value.kind, data: &entry.value.data }
+}
+
+/// The rank of the entry that a page begins after. One that is not there, which no cursor of ours names, has no fields.
+fn rank_of(order: &FindOrder, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, StateFault> {
+    let document = entry.map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
+    let meta = entry.map(|entry| &entry.meta);
+    let is_locked = meta.is_some_and(|meta| meta.is_locked_at(pin.clock));
+    Ok(order.rank(&Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall }))
+}
+
+/// Entries as they come, until they are enough.
+struct Page<'q> {
+    items: Vec<Found>,
+    limit: usize,
+    bytes_left: usize,
+    shown: &'q ValueShown,
+}
+
+impl Page<'_> {
+    /// Adds an entry, unless it is too large for what is left of the page. A document that was not parsed yet is, where
+    /// parts of it are shown.
+    fn push(&mut self, key: Key, row: EntryRow<'_>, document: Option<Json<'_>>) -> Result<bool, StateFault> {
+        let shown = match self.shown {
+            ValueShown::Whole => Some(row.data.to_vec()),
+            ValueShown::Nothing => None,
+            ValueShown::Parts(projection) => {
+                let document = document.map_or_else(|| parse(&key, row), |document| Ok(Some(document)))?;
+                let parts = document.as_ref().and_then(|document| projection.of(document));
+                parts.map(|parts| parts.to_text().into_bytes())
+            }
+        };
+        let bytes = key.as_bytes().len() + shown.as_ref().map_or(0, Vec::len);
+        if bytes > self.bytes_left && !self.items.is_empty() {
+            return Ok(false);
+        }
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        let has_value = shown.is_some();
+        let value = Value { kind: row.kind, data: shown.unwrap_or_default() };
+        self.items.push(Found { key, entry: Entry { meta: row.meta, value }, has_value });
+        Ok(true)
+    }
+}
+
+/// The first entries in an order, of all that are offered.
+///
+/// Invariant: holds at most `page.limit` entries, the greatest rank on top. Their values were read within the bounds, so
+/// together they are not larger than those.
+struct Best<'q> {
+    order: &'q FindOrder,
+    /// Only what comes after this.
+    floor: Option<Vec<u8>>,
+    heap: BinaryHeap<Candidate>,
+    /// Whether there is more than it holds.
+    dropped: bool,
+    page: Page<'q>,
+}
+
+/// Ordered by its rank alone, which no other entry has.
+struct Candidate {
+    rank: Vec<u8>,
+    key: Key,
+    entry: Entry,
+}
+
+impl Best<'_> {
+    fn offer(&mut self, subject: &Subject<'_>, row: EntryRow<'_>) {
+        let rank = self.order.rank(subject);
+        if self.floor.as_ref().is_some_and(|floor| rank <= *floor) {
+            return;
+        }
+        if self.heap.len() >= self.page.limit {
+            self.dropped = true;
+            if self.heap.peek().is_none_or(|worst| worst.rank < rank) {
+                return;
+            }
+            self.heap.pop();
+        }
+        let keeps_value = *self.page.shown != ValueShown::Nothing;
+        let entry = if keeps_value { row.to_entry() } else { row.to_entry_without_data() };
+        self.heap.push(Candidate { rank, key: subject.key.clone(), entry });
+    }
+
+    /// The entries in order, as many as a page has bytes for, and whether there are more.
+    fn into_page(self) -> Result<(Vec<Found>, bool), StateFault> {
+        let Self { heap, dropped, mut page, .. } = self;
+        for Candidate { key, entry, .. } in heap.into_sorted_vec() {
+            if !page.push(key, row_of(&entry), None)? {
+                return Ok((page.items, true));
+            }
+        }
+        Ok((page.items, dropped))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank == other.rank
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank.cmp(&other.rank)
+    }
+}

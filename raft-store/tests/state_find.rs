@@ -1,0 +1,264 @@
+//! Finds: pages against a naive filter and sort, while the state changes under them.
+
+mod state_support;
+
+use std::cmp::Ordering;
+
+use quorate_store::document::path::{Field, MetaField, Path};
+use quorate_store::document::{Criteria, Json, Projection, Subject, order};
+use quorate_store::state::{
+    FindBounds, FindMoment, FindOrder, FindPage, FindQuery, FindRead, OrderField, StateReader, ValueShown, Wanted,
+};
+use quorate_store::types::{Change, Command, ContentKind, Entry, Key, Maintenance, Value};
+use state_support::*;
+
+const UNBOUNDED: FindBounds = FindBounds { entries_max: u64::MAX, bytes_max: usize::MAX };
+const CASES: u64 = 300;
+
+fn document(name: impl AsRef<[u8]>, text: impl Into<Vec<u8>>) -> Command {
+    write(key(name), Change::Upsert(Value { kind: ContentKind::Json, data: text.into() }))
+}
+
+fn criteria(text: &str) -> Criteria {
+    Criteria::read(&Json::parse(text.as_bytes()).unwrap(), "/where").unwrap()
+}
+
+fn order_by(names: &[&str]) -> FindOrder {
+    let field = |name: &&str| {
+        let (name, descending) = name.strip_prefix('-').map_or((*name, false), |name| (name, true));
+        OrderField { field: Field::parse(name).unwrap(), descending }
+    };
+    FindOrder::new(names.iter().map(field).collect())
+}
+
+fn find(prefix: &str, filter: &str, names: &[&str], limit: usize) -> FindQuery {
+    let wanted = Wanted::Page { order: order_by(names), limit, bytes_max: usize::MAX, shown: ValueShown::Whole };
+    let (prefix, criteria) = (prefix.as_bytes().to_vec(), criteria(filter));
+    FindQuery { prefix, criteria, wanted, moment: FindMoment::Now, after: None, bounds: UNBOUNDED }
+}
+
+fn found(read: FindRead) -> FindPage {
+    match read {
+        FindRead::Page(page) => page,
+        other => panic!("no page: {other:?}"),
+    }
+}
+
+fn names(page: &FindPage) -> Vec<String> {
+    page.items.iter().map(|found| String::from_utf8_lossy(found.key.as_bytes()).into_owned()).collect()
+}
+
+/// A value with fields of all kinds, or none, or bytes.
+fn any_write(rng: &mut Rng) -> Command {
+    const SCALARS: [&str; 12] = [
+        "null",
+        "false",
+        "true",
+        "0",
+        "-1",
+        "2.5",
+        "18446744073709551615",
+        "1e300",
+        "\"\"",
+        "\"a\"",
+        "[1]",
+        "{\"x\":1}",
+    ];
+    let name = format!("{}/{}", ["p", "q"][rng.below(2) as usize], rng.below(12));
+    let scalar = SCALARS[rng.below(12) as usize];
+    match rng.below(12) {
+        0 => remove(name),
+        1 => put(name, "bytes"),
+        2 => document(name, scalar),
+        3 => document(name, "{}"),
+        4..6 => with_ttl(document(name, format!("{{\"a\":{scalar}}}")), 1 + rng.below(40)),
+        _ => document(name, format!("{{\"a\":{scalar},\"b\":{{\"c\":{}}}}}", rng.below(4))),
+    }
+}
+
+/// What would be found if everything were in memory.
+fn naive(all: &[(Key, Entry)], query: &FindQuery, names: &[&str], wall: u64) -> Vec<Key> {
+    let parse = |entry: &Entry| match entry.value.kind {
+        ContentKind::Json => Some(Json::parse(&entry.value.data).unwrap().into_owned()),
+        ContentKind::Bytes => None,
+    };
+    let holds = |key: &Key, entry: &Entry| {
+        let document = parse(entry);
+        let (meta, document) = (Some(&entry.meta), document.as_ref());
+        query.criteria.hold(&Subject { key, meta, is_locked: false, document, wall })
+    };
+    let mut matching: Vec<_> = all
+        .iter()
+        .filter(|(key, entry)| key.as_bytes().starts_with(&query.prefix) && holds(key, entry))
+        .map(|(key, entry)| (key.clone(), entry.meta.version, parse(entry)))
+        .collect();
+    matching.sort_by(|a, b| {
+        for name in names {
+            let (field, descending) = name.strip_prefix('-').map_or((*name, false), |name| (name, true));
+            let ordering = match Field::parse(field).unwrap() {
+                Field::Meta(MetaField::Key) => a.0.cmp(&b.0),
+                Field::Meta(_) => a.1.cmp(&b.1),
+                Field::Document(path) => {
+                    let of =
+                        |document: &Option<Json<'static>>| document.as_ref().and_then(|root| path.find(root).cloned());
+                    compare_fields(of(&a.2).as_ref(), of(&b.2).as_ref())
+                }
+            };
+            let ordering = if descending { ordering.reverse() } else { ordering };
+            if ordering != Ordering::Equal {
+                return ordering;
+            }
+        }
+        let is_last_descending = names.last().is_some_and(|name| name.starts_with('-'));
+        if is_last_descending { b.0.cmp(&a.0) } else { a.0.cmp(&b.0) }
+    });
+    matching.into_iter().map(|(key, ..)| key).collect()
+}
+
+/// As values compare, but a missing field comes first, and all arrays are alike, and all objects.
+fn compare_fields(a: Option<&Json<'_>>, b: Option<&Json<'_>>) -> Ordering {
+    match (a, b) {
+        (Some(Json::Array(_)), Some(Json::Array(_))) | (Some(Json::Object(_)), Some(Json::Object(_))) => {
+            Ordering::Equal
+        }
+        (Some(a), Some(b)) => order::compare(a, b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    }
+}
+
+const FILTERS: [&str; 8] = [
+    "[]",
+    r#"[{"field":"a","op":"exists"}]"#,
+    r#"[{"field":"a","op":"gte","value":0}]"#,
+    r#"[{"field":"a","op":"neq","value":null},{"field":"$version","op":"lt","value":4}]"#,
+    r#"[{"any":[{"field":"b.c","op":"in","value":[0,1]},{"field":"a","op":"eq","value":"a"}]}]"#,
+    r#"[{"field":"$key","op":"ends","value":"1"}]"#,
+    r#"[{"field":"a","op":"lt","value":{"now":true}}]"#,
+    r#"[{"not":{"field":"b","op":"exists"}}]"#,
+];
+const ORDERS: [&[&str]; 8] =
+    [&[], &["$key"], &["-$key"], &["a"], &["-a"], &["b.c", "-a"], &["-$version", "a"], &["nothing", "-b.c"]];
+
+/// All pages of a query, with `disturb` called before each but the first.
+fn pages(reader: &StateReader, query: &FindQuery, mut disturb: impl FnMut()) -> (Vec<FindPage>, FindPage) {
+    let mut query = query.clone();
+    let mut pages = Vec::new();
+    loop {
+        let page = found(reader.find(&query).unwrap());
+        query.moment = FindMoment::Pinned(page.pin);
+        query.after = page.after.clone();
+        if query.after.is_none() {
+            return (pages, page);
+        }
+        assert!(page.examined > 0 || !page.items.is_empty(), "a page that gets nowhere: {page:?}");
+        pages.push(page);
+        disturb();
+    }
+}
+
+#[test]
+fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    let mut rng = Rng::seeded("pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile");
+    let runtime = runtime();
+    runtime.block_on(apply(&mut state, vec![blank(0)]));
+    let (mut index, mut clock) = (0, 0);
+    let mut change = |rng: &mut Rng| {
+        (index, clock) = (index + 1, clock + rng.below(20));
+        let mut commands: Vec<_> = (0..rng.below(8)).map(|_| any_write(rng)).collect();
+        if rng.below(4) == 0 {
+            commands.push(maintain(Maintenance::ExpireDue { limit: 3 }));
+        }
+        runtime.block_on(apply(&mut state, vec![batch(index, clock, &commands)]));
+    };
+    for case in 0..CASES {
+        change(&mut rng);
+        let all = page(reader.list(&query("", None)).unwrap());
+        let wall = reader.applied().wall;
+        let order = ORDERS[rng.below(8) as usize];
+        let limit = 1 + rng.below(6) as usize;
+        let mut asked =
+            find(["", "p/", "q/1", "r"][rng.below(4) as usize], FILTERS[rng.below(8) as usize], order, limit);
+        if matches!(&asked.wanted, Wanted::Page { order, .. } if order.by_key().is_some()) {
+            asked.bounds = FindBounds { entries_max: 1 + rng.below(9), bytes_max: 1 + rng.below(300) as usize };
+        }
+        let expected = naive(&all.entries, &asked, order, wall);
+        let (mut got, last) = pages(&reader, &asked, || change(&mut rng));
+        got.push(last);
+        assert!(got.iter().all(|page| page.at.revision == all.at.revision && page.items.len() <= limit), "{got:?}");
+        let items: Vec<_> = got.iter().flat_map(|page| &page.items).collect();
+        let keys: Vec<_> = items.iter().map(|found| found.key.clone()).collect();
+        assert_eq!(keys, expected, "case {case}: {asked:?}");
+        for found in items {
+            let (_, entry) = all.entries.iter().find(|(key, _)| *key == found.key).unwrap();
+            assert_eq!(found.entry, *entry);
+        }
+        // The same moment, counted.
+        let moment = FindMoment::Pinned(got[0].pin);
+        let counted = FindQuery { wanted: Wanted::Count, moment, ..asked.clone() };
+        let (parts, last) = pages(&reader, &counted, || change(&mut rng));
+        let count = parts.iter().map(|part| part.count).sum::<u64>() + last.count;
+        assert_eq!(count, expected.len() as u64, "case {case}: {counted:?}");
+    }
+}
+
+#[test]
+fn a_revision_shows_what_a_find_showed_when_it_was_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        let due = |at: u64| format!("{{\"due\":{at}}}");
+        let first = [with_ttl(document("a", due(1_200)), 50), document("b", due(1_050)), document("c", "{}")];
+        apply(&mut state, vec![blank(0), batch(1, 100, &first)]).await;
+        let asked = find("", r#"[{"field":"due","op":"lte","value":{"now":true}}]"#, &[], 9);
+        let revision = reader.position().revision;
+        assert_eq!(names(&found(reader.find(&asked).unwrap())), ["b"], "the wall clock is 1100");
+        apply(&mut state, vec![batch(2, 500, &[document("b", "{}")])]).await;
+        assert_eq!(names(&found(reader.find(&asked).unwrap())), [""; 0], "a is expired, b has no field");
+        let asked_then = FindQuery { moment: FindMoment::Revision(revision), ..asked };
+        assert_eq!(names(&found(reader.find(&asked_then).unwrap())), ["b"], "as it was");
+        let all_then = FindQuery { criteria: criteria("[]"), ..asked_then };
+        assert_eq!(names(&found(reader.find(&all_then).unwrap())), ["a", "b", "c"], "a was not expired then");
+    });
+}
+
+#[test]
+fn an_order_that_would_need_more_than_may_be_read_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        let many: Vec<_> = (0..10).map(|n| document(format!("k{n}"), format!("{{\"n\":{n}}}"))).collect();
+        apply(&mut state, vec![blank(0), batch(1, 1, &many)]).await;
+        let mut asked = find("", "[]", &["-n"], 2);
+        asked.bounds.entries_max = 10;
+        assert_eq!(names(&found(reader.find(&asked).unwrap())), ["k9", "k8"]);
+        asked.bounds.entries_max = 9;
+        assert!(matches!(reader.find(&asked).unwrap(), FindRead::TooManyToOrder(at) if at.revision == 11));
+        asked.bounds = FindBounds { bytes_max: 30, ..UNBOUNDED };
+        assert!(matches!(reader.find(&asked).unwrap(), FindRead::TooManyToOrder(_)));
+    });
+}
+
+#[test]
+fn a_page_holds_no_more_bytes_than_asked_for_of_what_it_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        let wide = |n: u64| format!("{{\"n\":{n},\"pad\":\"{}\"}}", "x".repeat(100));
+        let many: Vec<_> = (0..9).map(|n| document(format!("k{n}"), wide(n))).collect();
+        apply(&mut state, vec![blank(0), batch(1, 1, &many)]).await;
+        for order in [&["n"], &["$key"]] {
+            let mut asked = find("", "[]", order, 100);
+            let Wanted::Page { bytes_max, .. } = &mut asked.wanted else { unreachable!() };
+            *bytes_max = 36;
+            let (pages_whole, _) = pages(&reader, &asked, || {});
+            assert_eq!(pages_whole.len(), 8, "one entry a page");
+            let Wanted::Page { shown: parts, .. } = &mut asked.wanted else { unreachable!() };
+            *parts = ValueShown::Parts(Projection::new(vec![Path::parse("n").unwrap()]));
+            let (pages_parts, last) = pages(&reader, &asked, || {});
+            assert_eq!((pages_parts.len(), last.items.len()), (2, 1), "four entries of nine bytes a page");
+            assert_eq!(last.items[0].entry.value.data, br#"{"n":8}"#);
+        }
+    });
+}
