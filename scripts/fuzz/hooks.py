@@ -1,0 +1,277 @@
+"""What schemathesis is taught about Quorate; loaded by scripts/fuzz-api.
+
+Knows no operation by name. All it adds follows from the OpenAPI document and from the answers: what a healthy cluster may
+answer with 5xx, that answers have no field which is not documented, how to speak in lines, and how to get further than random
+requests do. Those are mostly refused for one of many fields; but the refusal points at each fault, and answers are full of
+keys and tokens that exist. So each request is sent again with such values, and with its faults repaired, until it is taken.
+"""
+
+import json
+import os
+import random
+import re
+import time
+
+import schemathesis
+from schemathesis.specs.openapi import checks as standard
+
+RANDOM = random.Random(int(os.environ.get("QUORATE_FUZZ_SEED", "0")))
+# How often a request that was answered well is sent once more with values that exist.
+FOLLOW_UP_SHARE = 0.25
+REPAIRS_MAX = 6
+# A deadline shorter than this may pass in a healthy cluster on a busy machine.
+PATIENCE_MS = 20_000
+# An election takes less than a second; on a busy machine some.
+ELECTION_SECONDS = 15
+LINES = "application/x-ndjson"
+KNOWN_MAX = 50
+# Few, so that operations meet each other.
+HOT_KEYS = ["hot/1", "hot/2", "hot/3", "hot/ä b", "hot/%2F?#"]
+
+# Values seen in answers, by the name of their field.
+known = {"key": HOT_KEYS[:]}
+# Parameters that take what a field of another name shows.
+SAME = {
+    "If-Match": ("cas", '"{}"'),
+    "If-None-Match": ("cas", '"{}"'),
+    "if_none_match": ("cas", "{}"),
+    "id": ("request_id", "{}"),
+    "Idempotency-Key": ("request_id", "{}"),
+    "min_revision": ("revision", "{}"),
+    "prefix": ("key", "{}"),
+    "start": ("key", "{}"),
+    "end": ("key", "{}"),
+}
+
+
+# --- the document --------------------------------------------------------------------------------------------------------
+
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    """For this test an answer has only documented fields. Clients must not demand that: fields may come with any version."""
+    for schema in raw_schema["components"]["schemas"].values():
+        if schema.get("type") == "object" and "properties" in schema:
+            schema.setdefault("additionalProperties", False)
+
+
+# --- lines ---------------------------------------------------------------------------------------------------------------
+
+
+@schemathesis.serializer(LINES)
+def one_line(ctx, value):
+    return value if isinstance(value, bytes) else json.dumps(value).encode() + b"\n"
+
+
+@schemathesis.deserializer(LINES)
+def first_line(ctx, response):
+    """The document describes one line. All lines of an answer look alike, and a generated request has one."""
+    return json.loads(response.content.splitlines()[0])
+
+
+# --- judging -------------------------------------------------------------------------------------------------------------
+
+
+@schemathesis.check
+def only_sane_server_errors(ctx, response, case):
+    judge(response.status_code, body_of(response), case)
+    for line in lines_of(response):
+        judge(line["status"], line["answer"], case)
+
+
+def judge(status, problem, case):
+    """A healthy cluster answers 503 only for as long as an election takes, and 504 only to those who asked for haste."""
+    if status < 500:
+        return
+    code = problem.get("code") if isinstance(problem, dict) else None
+    if status == 503 and code in ("no_leader", "not_ready"):
+        assert "transfer-leader" in case.path or soon_better(case), f"503 `{code}` for {ELECTION_SECONDS} s"
+    elif status == 504 and code == "timeout":
+        assert in_haste(case), "504, and the request had neither a short deadline nor a revision to wait for"
+    else:
+        raise AssertionError(f"{status} `{code}` from a healthy cluster: {json.dumps(problem)[:400]}")
+
+
+def soon_better(case):
+    deadline = time.monotonic() + ELECTION_SECONDS
+    while time.monotonic() < deadline:
+        response = case.call()
+        answers = [response.status_code, *(line["status"] for line in lines_of(response))]
+        if 503 not in answers:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def in_haste(case):
+    asked = [case.headers.get("Request-Timeout")] if case.headers else []
+    asked += re.findall(r'"timeout_ms": (\d+)', json.dumps(case.body, default=str))
+    short = any(str(text).isdigit() and int(text) < PATIENCE_MS for text in asked if text is not None)
+    return short or "min_revision" in (case.query or {})
+
+
+@schemathesis.check
+def problems_are_consistent(ctx, response, case):
+    """What the schema cannot say of an error: that body, status and headers tell the same."""
+    problem = body_of(response)
+    if response.status_code < 400 or not isinstance(problem, dict):
+        assert response.status_code < 400, "an error without a problem document"
+        return
+    assert problem["status"] == response.status_code, f"the document says {problem['status']}"
+    assert problem["type"] == f"urn:quorate:error:{problem['code']}", problem["type"]
+    if response.status_code in (429, 503):
+        assert "retry-after" in response.headers, "no Retry-After"
+    if problem["code"] in ("invalid_argument", "unknown_field"):
+        assert problem.get("errors"), "no `errors` point at the fault"
+
+
+@schemathesis.hook
+def filter_failure(context, failure, case, response):
+    # A stream is always 200: each line of it has its own status.
+    return not (case.media_type == LINES and type(failure).__name__ == "AcceptedNegativeData")
+
+
+# --- getting further -----------------------------------------------------------------------------------------------------
+
+
+@schemathesis.check
+def follow_up(ctx, response, case):
+    """Sends the request again with values that exist and without its faults; what is answered must conform as well."""
+    learn(body_of(response))
+    faults = faults_of(response)
+    if not faults and RANDOM.random() > FOLLOW_UP_SHARE:
+        return
+    request = copy_of(case)
+    put_known_values(request)
+    for _ in range(REPAIRS_MAX):
+        if not repair(request, faults):
+            return
+        answer = request.call()
+        request.validate_response(answer, checks=CONFORMANCE)
+        learn(body_of(answer))
+        faults = faults_of(answer)
+        if not faults:
+            return
+
+
+def body_of(response):
+    try:
+        return json.loads(response.content)
+    except ValueError:
+        return None
+
+
+def lines_of(response):
+    if not response.headers.get("content-type", [""])[0].startswith(LINES):
+        return []
+    return [json.loads(line) for line in response.content.splitlines()]
+
+
+def learn(value):
+    if isinstance(value, list):
+        for item in value:
+            learn(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if name in ("value", "errors"):
+                continue
+            learn(item)
+            if isinstance(item, (str, int)) and not isinstance(item, bool) and name != "key":
+                seen = known.setdefault(name, [])
+                seen.append(item)
+                del seen[:-KNOWN_MAX]
+
+
+def faults_of(response):
+    bodies = [body_of(response)] if response.status_code == 400 else []
+    bodies += [line["answer"] for line in lines_of(response) if line["status"] == 400]
+    return [fault for body in bodies if isinstance(body, dict) for fault in body.get("errors", [])]
+
+
+def copy_of(case):
+    return case.operation.Case(
+        method=case.method,
+        path_parameters=dict(case.path_parameters or {}),
+        headers=dict(case.headers or {}),
+        query=dict(case.query or {}),
+        body=json.loads(json.dumps(case.body)) if isinstance(case.body, (dict, list)) else case.body,
+        media_type=case.media_type,
+    )
+
+
+def some_known(name):
+    source, shape = SAME.get(name, (name, None))
+    values = known.get(source)
+    if not values:
+        return None
+    # The newest tokens are the ones that may still hold.
+    value = RANDOM.choice(values if source == "key" else values[-5:])
+    return shape.format(value) if shape else value
+
+
+def put_known_values(case):
+    for part in (case.path_parameters, case.query, case.headers, case.body):
+        put_into(part, quoted=part is case.path_parameters)
+    # A header is a condition more often than not refused; half of the requests go without.
+    for name in ("If-Match", "If-None-Match", "Request-Timeout", "Idempotency-Key"):
+        if name in case.headers and RANDOM.random() < 0.5:
+            del case.headers[name]
+
+
+def put_into(part, quoted=False):
+    if not hasattr(part, "items"):
+        return
+    for name, value in list(part.items()):
+        if isinstance(value, dict) and name not in ("value", "patch"):
+            put_into(value)
+        elif (found := some_known(name)) is not None and RANDOM.random() < 0.7:
+            part[name] = found if not quoted else str(found)
+
+
+def repair(case, faults):
+    """Takes out what the answer points at; puts in what it misses. Whether there is anything left to try."""
+    changed = not faults
+    for fault in faults:
+        place, _, name = fault["pointer"].partition(":")
+        if place == "query":
+            changed |= take(case.query, name)
+        elif place == "header":
+            changed |= take(case.headers, name)
+        elif isinstance(case.body, dict):
+            changed |= repair_body(case, [unescape(step) for step in fault["pointer"].split("/")[1:]])
+    return changed
+
+
+def repair_body(case, steps):
+    target = case.body
+    for step in steps[:-1]:
+        target = target.get(step) if isinstance(target, dict) else None
+    if not steps or not isinstance(target, dict):
+        return False
+    name = steps[-1]
+    if name in target:
+        del target[name]
+    else:
+        target[name] = some_known(name) or RANDOM.choice([{"n": 1}, "AAAA", 60_000, {"a": None}])
+    return True
+
+
+def unescape(step):
+    return step.replace("~1", "/").replace("~0", "~")
+
+
+def take(part, name):
+    if part and name in part:
+        del part[name]
+        return True
+    return False
+
+
+CONFORMANCE = [
+    standard.status_code_conformance,
+    standard.content_type_conformance,
+    standard.response_headers_conformance,
+    standard.response_schema_conformance,
+    only_sane_server_errors,
+    problems_are_consistent,
+]
