@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use quorate_client::api::{EntryView, Problem, WriteAnswer};
+use quorate_client::api::{Problem, WriteAnswer};
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 
@@ -16,7 +16,7 @@ use super::extract::Query;
 use super::headers::{BodyKind, body_kind};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
-use super::openapi::{Common, Conditional};
+use super::openapi::{Common, Conditional, ReadAnswer};
 use super::{Backend, Outcome, body, headers, json, read, write};
 
 /// Reads one entry.
@@ -36,7 +36,10 @@ use super::{Backend, Outcome, body, headers, json, read, write};
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
-        (status = 200, description = "The entry.", body = EntryView, example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1, "revision": 20, "index": 31})),
+        (status = 200, description = "The entry, or its value.", content(
+            (ReadAnswer = "application/json", example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1, "revision": 20, "index": 31})),
+            (Vec<u8> = "application/octet-stream"),
+        )),
         (status = 304, description = "The entry is as the caller knows it."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         (status = 410, description = "`compacted`: the revision can no longer be read.", body = Problem, content_type = "application/problem+json"),
@@ -63,7 +66,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters.", example = "order-42-create"),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
-    request_body(content((Object = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
+    request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
         (status = 200, description = "Written, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
         (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),

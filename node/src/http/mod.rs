@@ -34,6 +34,7 @@ mod pulse;
 mod read;
 mod render;
 mod requests;
+mod schema;
 mod stream;
 mod write;
 
