@@ -7,6 +7,7 @@ mod bad_input;
 mod cas;
 mod counter;
 mod exactly_once;
+mod guide;
 mod reads;
 mod smoke;
 mod stream;

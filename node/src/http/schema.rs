@@ -54,7 +54,8 @@ fn walk(node: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
 
 /// `int64` ends where `u64` has only half of its numbers.
 fn say_unsigned(node: &mut Map<String, Value>) {
-    if node.get("format") == Some(&json!("int64")) && node.get("minimum") == Some(&json!(0)) {
+    let is_unsigned = node.get("minimum").and_then(Value::as_f64).is_some_and(|least| least >= 0.0);
+    if is_unsigned && node.get("format") == Some(&json!("int64")) {
         node.insert("format".into(), json!("uint64"));
     }
 }
