@@ -3,9 +3,12 @@
 Knows no operation by name. All it adds follows from the OpenAPI document and from the answers: what a healthy cluster may
 answer with 5xx, that answers have no field which is not documented, how to speak in lines, and how to get further than random
 requests do. Those are mostly refused for one of many fields; but the refusal points at each fault, and answers are full of
-keys and tokens that exist. So each request is sent again with such values, and with its faults repaired, until it is taken.
+keys and tokens that exist. So each request is sent again with such values, and with its faults repaired, until it is taken; and
+each request with a JSON object is followed by others that are made from the schema of that object.
 """
 
+import atexit
+import collections
 import json
 import os
 import random
@@ -18,7 +21,9 @@ from schemathesis.specs.openapi import checks as standard
 RANDOM = random.Random(int(os.environ.get("QUORATE_FUZZ_SEED", "0")))
 # How often a request that was answered well is sent once more with values that exist.
 FOLLOW_UP_SHARE = 0.25
-REPAIRS_MAX = 6
+REPAIRS_MAX = 8
+# Requests made from the schema of a body for each one that schemathesis makes.
+BODIES = 8
 # A deadline shorter than this may pass in a healthy cluster on a busy machine.
 PATIENCE_MS = 20_000
 # An election takes less than a second; on a busy machine some.
@@ -28,8 +33,16 @@ KNOWN_MAX = 50
 # Few, so that operations meet each other.
 HOT_KEYS = ["hot/1", "hot/2", "hot/3", "hot/ä b", "hot/%2F?#"]
 
+# How often each operation was answered with each status, to see how far a run got.
+reached = collections.Counter()
 # Values seen in answers, by the name of their field.
 known = {"key": HOT_KEYS[:]}
+DOCUMENTS = [{"n": 1}, {"n": 2, "a": {"b": [1, "x"]}, "status": "new"}, {"status": "paid", "n": None}, {}, {"a": {"b": 7}}]
+VALUES = [*DOCUMENTS, None, True, 0, -1, 1.5, 18_446_744_073_709_551_615, "new", "", [1, "x"], []]
+NUMBERS = [0, 1, 2, 1_000, 60_000, 9_007_199_254_740_993]
+TEXTS = ["n", "a.b", "/a/b/0", "status", "a", "x", "", "ä", "1"]
+# The document, as the node gave it.
+document = {}
 # Parameters that take what a field of another name shows.
 SAME = {
     "If-Match": ("cas", '"{}"'),
@@ -49,7 +62,8 @@ SAME = {
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """For this test an answer has only documented fields. Clients must not demand that: fields may come with any version."""
+    """Keeps the document. For this test an answer has only documented fields. Clients must not demand that: fields may come with any version."""
+    document.update(json.loads(json.dumps(raw_schema)))
     for schema in raw_schema["components"]["schemas"].values():
         if schema.get("type") == "object" and "properties" in schema:
             schema.setdefault("additionalProperties", False)
@@ -86,9 +100,27 @@ def first_line(ctx, response):
 
 @schemathesis.check
 def only_sane_server_errors(ctx, response, case):
-    judge(response.status_code, body_of(response), case)
-    for line in lines_of(response):
-        judge(line["status"], line["answer"], case)
+    answers = [(line["status"], line["answer"]) for line in lines_of(response)]
+    for status, problem in answers or [(response.status_code, body_of(response))]:
+        reached[(name_of(case), status)] += 1
+        judge(status, problem, case)
+
+
+def name_of(case):
+    """The operation; where one route takes several, the kind that the body names."""
+    body = case.body if isinstance(case.body, dict) else {}
+    body = body.get("op") if isinstance(body.get("op"), dict) else body
+    kind = body.get("op")
+    return f"{case.operation.label} {kind}" if isinstance(kind, str) and kind.isalpha() else case.operation.label
+
+
+@atexit.register
+def show_reached():
+    print("\nAnswers by operation:")
+    for name in sorted({name for name, _ in reached}):
+        counts = sorted((status, count) for (other, status), count in reached.items() if other == name)
+        if len(name) < 60:
+            print(f"  {name:40} {'  '.join(f'{status}: {count}' for status, count in counts)}")
 
 
 def judge(status, problem, case):
@@ -166,6 +198,17 @@ def follow_up(ctx, response, case):
         return
     request = copy_of(case)
     put_known_values(request)
+    send(request, faults)
+    schema = body_schema(case)
+    for _ in range(BODIES if schema else 0):
+        request = copy_of(case)
+        put_known_values(request)
+        request.body = sample(schema)
+        send(request, [])
+
+
+def send(request, faults):
+    """Sends a request, and again without what is wrong with it, until it is taken or nothing is left to try."""
     for _ in range(REPAIRS_MAX):
         if not repair(request, faults):
             return
@@ -266,17 +309,79 @@ def repair(case, faults):
 
 
 def repair_body(case, steps):
-    target = case.body
+    target, schema = case.body, body_schema(case) or {}
     for step in steps[:-1]:
-        target = target.get(step) if isinstance(target, dict) else None
-    if not steps or not isinstance(target, dict):
+        target, schema = child(target, step), property_of(schema, step)
+    if not steps or child(target, steps[-1]) is None and not isinstance(target, dict):
         return False
     name = steps[-1]
-    if name in target:
-        del target[name]
+    if isinstance(target, list):
+        del target[int(name)]
+    elif name not in target or name in resolved(schema).get("required", []):
+        target[name] = sample(property_of(schema, name), name)
     else:
-        target[name] = some_known(name) or RANDOM.choice([{"n": 1}, "AAAA", 60_000, {"a": None}])
+        del target[name]
     return True
+
+
+def child(target, step):
+    if isinstance(target, dict):
+        return target.get(step)
+    if isinstance(target, list) and step.isdigit() and int(step) < len(target):
+        return target[int(step)]
+    return None
+
+
+# --- making values from their schema -------------------------------------------------------------------------------------
+
+
+def resolved(schema):
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    return schema
+
+
+def property_of(schema, name):
+    schema = resolved(schema)
+    return schema.get("properties", {}).get(name) or schema.get("items") or {}
+
+
+def body_schema(case):
+    """The schema of a body that is an object with known fields."""
+    operation = document["paths"].get(case.path, {}).get(case.method.lower(), {})
+    content = operation.get("requestBody", {}).get("content", {}).get(case.media_type, {})
+    schema = resolved(content.get("schema", {}))
+    return schema if "properties" in schema else None
+
+
+def sample(schema, name="", depth=0):
+    """A value that mostly fits the schema, with few different ones, so that requests meet the same entries and fields."""
+    schema = resolved(schema)
+    for options in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
+        if options:
+            return RANDOM.choice(options)
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            return sample(RANDOM.choice(schema[word]), name, depth)
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = RANDOM.choice(kind)
+    if kind == "object" and "properties" in schema:
+        return sample_object(schema, depth)
+    if kind == "object":
+        return RANDOM.choice(DOCUMENTS)
+    if kind == "array":
+        return [sample(schema.get("items", {}), name, depth + 1) for _ in range(RANDOM.choice([0, 1, 1, 2]))]
+    found = some_known(name)
+    if found is not None and RANDOM.random() < 0.8:
+        return found
+    return RANDOM.choice({"boolean": [True, False], "integer": NUMBERS, "number": NUMBERS, "string": TEXTS, "null": [None]}.get(kind, VALUES))
+
+
+def sample_object(schema, depth):
+    required = schema.get("required", [])
+    taken = [name for name in schema["properties"] if name in required or RANDOM.random() < 0.4 / (depth + 1)]
+    return {name: sample(schema["properties"][name], name, depth + 1) for name in taken}
 
 
 def unescape(step):
