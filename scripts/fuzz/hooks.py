@@ -277,21 +277,21 @@ def some_known(name):
 
 def put_known_values(case):
     for part in (case.path_parameters, case.query, case.headers, case.body):
-        put_into(part, quoted=part is case.path_parameters)
+        put_into(part, as_text=part is case.path_parameters or part is case.headers)
     # A header is a condition more often than not refused; half of the requests go without.
     for name in ("If-Match", "If-None-Match", "Request-Timeout", "Idempotency-Key"):
         if name in case.headers and RANDOM.random() < 0.5:
             del case.headers[name]
 
 
-def put_into(part, quoted=False):
+def put_into(part, as_text=False):
     if not hasattr(part, "items"):
         return
     for name, value in list(part.items()):
         if isinstance(value, dict) and name not in ("value", "patch"):
             put_into(value)
         elif (found := some_known(name)) is not None and RANDOM.random() < 0.7:
-            part[name] = found if not quoted else str(found)
+            part[name] = str(found) if as_text else found
 
 
 def repair(case, faults):
