@@ -1,10 +1,10 @@
 """What schemathesis is taught about Quorate; loaded by scripts/fuzz-api.
 
-Knows no operation by name. All it adds follows from the OpenAPI document and from the answers: what a healthy cluster may
-answer with 5xx, that answers have no field which is not documented, how to speak in lines, and how to get further than random
-requests do. Those are mostly refused for one of many fields; but the refusal points at each fault, and answers are full of
-keys and tokens that exist. So each request is sent again with such values, and with its faults repaired, until it is taken; and
-each request with a JSON object is followed by others that are made from the schema of that object.
+All it adds follows from the OpenAPI document and from the answers, so that a new operation needs nothing here: what a
+healthy cluster may answer with 5xx, that answers have no field which is not documented, how to speak in lines, and how to
+get further than random requests do. Those are mostly refused for one of many fields; but the refusal points at each fault,
+and answers are full of keys and tokens that exist. So each request is sent again with such values and with its faults
+repaired, until it is taken; and each request with a JSON object is followed by others made from the schema of that object.
 """
 
 import atexit
@@ -37,7 +37,7 @@ HOT_KEYS = ["hot/1", "hot/2", "hot/3", "hot/ä b", "hot/%2F?#"]
 reached = collections.Counter()
 # Values seen in answers, by the name of their field.
 known = {"key": HOT_KEYS[:]}
-DOCUMENTS = [{"n": 1}, {"n": 2, "a": {"b": [1, "x"]}, "status": "new"}, {"status": "paid", "n": None}, {}, {"a": {"b": 7}}]
+DOCUMENTS = [{"n": 1}, {"n": 2, "a": {"b": [1, "x"]}, "status": "new"}, {"status": "paid"}, {}, {"a": {"b": 7}}]
 VALUES = [*DOCUMENTS, None, True, 0, -1, 1.5, 18_446_744_073_709_551_615, "new", "", [1, "x"], []]
 NUMBERS = [0, 1, 2, 1_000, 60_000, 9_007_199_254_740_993]
 TEXTS = ["n", "a.b", "/a/b/0", "status", "a", "x", "", "ä", "1"]
@@ -57,12 +57,12 @@ SAME = {
 }
 
 
-# --- the document --------------------------------------------------------------------------------------------------------
+# --- the document -----------------------------------------------------------------------------------------------------
 
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Keeps the document. For this test an answer has only documented fields. Clients must not demand that: fields may come with any version."""
+    """Keeps the document, and forbids fields that are not in it. Clients must not: any version may bring new ones."""
     document.update(json.loads(json.dumps(raw_schema)))
     for schema in raw_schema["components"]["schemas"].values():
         if schema.get("type") == "object" and "properties" in schema:
@@ -71,7 +71,7 @@ def before_load_schema(context, raw_schema):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Waiting is fine and takes the time of the run: a long poll gets a moment instead of a minute, so does a revision to come."""
+    """Waiting takes the time of the run: a long poll gets a moment instead of a minute, so does a revision to come."""
     query = case.query or {}
     wait = query.get("wait_ms")
     if str(wait).isdigit() and 20 < int(wait) <= 60_000:
@@ -81,7 +81,7 @@ def before_call(context, case, kwargs):
         case.headers["Request-Timeout"] = "100"
 
 
-# --- lines ---------------------------------------------------------------------------------------------------------------
+# --- lines ------------------------------------------------------------------------------------------------------------
 
 
 @schemathesis.serializer(LINES)
@@ -95,7 +95,7 @@ def first_line(ctx, response):
     return json.loads(response.content.splitlines()[0])
 
 
-# --- judging -------------------------------------------------------------------------------------------------------------
+# --- judging ----------------------------------------------------------------------------------------------------------
 
 
 @schemathesis.check
@@ -124,11 +124,12 @@ def show_reached():
 
 
 def judge(status, problem, case):
-    """A healthy cluster answers 503 only for as long as an election takes, and 504 only to those who asked for haste."""
+    """A healthy cluster answers 503 only while it elects a leader, and 504 only to those who asked for haste."""
     if status < 500:
         return
     code = problem.get("code") if isinstance(problem, dict) else None
     if status == 503 and code in ("no_leader", "not_ready"):
+        # Only the leader can hand over; the others say who that is.
         assert "transfer-leader" in case.path or soon_better(case), f"503 `{code}` for {ELECTION_SECONDS} s"
     elif status == 504 and code == "timeout":
         assert in_haste(case), "504, and the request had neither a short deadline nor a revision to wait for"
@@ -181,12 +182,13 @@ def filter_failure(context, failure, case, response):
     # HTTP wants unknown headers to be passed over.
     of_header = "in header - object with unexpected properties" in failure.message
     # `?dry_run` is `?dry_run=true`.
-    empty = [name for name, value in (case.query or {}).items() if value == ""]
-    of_switch = any(case.operation.query[name].definition.get("allowEmptyValue") for name in empty if name in case.operation.query)
+    documented = case.operation.query
+    empty = [name for name, value in (case.query or {}).items() if value == "" and name in documented]
+    of_switch = any(documented[name].definition.get("allowEmptyValue") for name in empty)
     return not (of_stream or of_header or of_switch)
 
 
-# --- getting further -----------------------------------------------------------------------------------------------------
+# --- getting further --------------------------------------------------------------------------------------------------
 
 
 @schemathesis.check
@@ -332,7 +334,7 @@ def child(target, step):
     return None
 
 
-# --- making values from their schema -------------------------------------------------------------------------------------
+# --- making values from their schema ----------------------------------------------------------------------------------
 
 
 def resolved(schema):
@@ -355,7 +357,7 @@ def body_schema(case):
 
 
 def sample(schema, name="", depth=0):
-    """A value that mostly fits the schema, with few different ones, so that requests meet the same entries and fields."""
+    """A value that mostly fits the schema, one of few, so that requests meet the same entries and fields."""
     schema = resolved(schema)
     for options in (schema.get("enum"), [schema["const"]] if "const" in schema else None):
         if options:
@@ -375,7 +377,8 @@ def sample(schema, name="", depth=0):
     found = some_known(name)
     if found is not None and RANDOM.random() < 0.8:
         return found
-    return RANDOM.choice({"boolean": [True, False], "integer": NUMBERS, "number": NUMBERS, "string": TEXTS, "null": [None]}.get(kind, VALUES))
+    simple = {"boolean": [True, False], "integer": NUMBERS, "number": NUMBERS, "string": TEXTS, "null": [None]}
+    return RANDOM.choice(simple.get(kind, VALUES))
 
 
 def sample_object(schema, depth):

@@ -17,13 +17,8 @@ pub fn complete(document: &mut Value) {
         say_unsigned(node);
         say_bytes(node);
         say_any_of(node);
+        describe_fields(node);
     });
-    for schema in children(document.pointer_mut("/components/schemas")) {
-        say_absent(schema);
-        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.iter_mut().for_each(|(name, property)| bound(name, property));
-        }
-    }
     for operation in children(document.get_mut("paths")).flat_map(|item| children(Some(item))) {
         for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
             say_parameter(parameter);
@@ -40,12 +35,13 @@ fn children(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
     object.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
 }
 
-/// Visits every object, the outer ones first.
+/// Visits every object, the inner ones first, but for examples.
 fn walk(node: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     match node {
         Value::Object(fields) => {
+            let inner = fields.iter_mut().filter(|(name, _)| *name != "example" && *name != "examples");
+            inner.for_each(|(_, field)| walk(field, visit));
             visit(fields);
-            fields.values_mut().for_each(|field| walk(field, visit));
         }
         Value::Array(items) => items.iter_mut().for_each(|item| walk(item, visit)),
         _ => {}
@@ -74,12 +70,16 @@ fn say_any_of(node: &mut Map<String, Value>) {
     }
 }
 
-/// A field that may be left out is left out, in requests and answers; it is never null.
-fn say_absent(schema: &mut Value) {
+/// Gives each field the bounds of its name. One that may be left out is left out, in requests and answers; it is never null.
+fn describe_fields(schema: &mut Map<String, Value>) {
     let required = schema.get("required").cloned().unwrap_or_default();
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
-    for (_, property) in properties.iter_mut().filter(|(name, _)| !is_required(name)) {
+    for (name, property) in properties.iter_mut() {
+        bound(name, property);
+        if is_required(name) {
+            continue;
+        }
         drop_null(property);
         let Some(property) = property.as_object_mut() else { continue };
         if let Some(Value::Array(options)) = property.get_mut("anyOf") {
