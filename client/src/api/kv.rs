@@ -21,7 +21,7 @@ pub struct EntryView {
     pub key: String,
     /// The value, where it is JSON and was asked for.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// The value in base64, where it is bytes and was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +29,7 @@ pub struct EntryView {
     /// How the value is stored.
     pub content_type: ContentType,
     /// The compare-and-swap token: an opaque decimal string. Null while the entry is locked.
+    #[schema(required = true)]
     pub cas: Option<String>,
     /// Revision that created the entry.
     pub create_revision: u64,
@@ -142,7 +143,7 @@ pub struct Op {
     pub key: String,
     /// New value as JSON (insert, upsert, replace).
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// New value as bytes in base64 (insert, upsert, replace).
     #[serde(default, skip_serializing_if = "Option::is_none")]

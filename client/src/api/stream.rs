@@ -29,12 +29,14 @@ pub struct OpLine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AnswerLine {
     /// Of the line that is answered; `null` where that line had none that could be read.
+    #[schema(required = true)]
     pub n: Option<u64>,
     /// The HTTP status that the operation alone would have been answered with.
     pub status: u16,
     /// Raft term of the node.
     pub term: u64,
     /// Node id of the leader; `null` where none is known.
+    #[schema(required = true)]
     pub leader: Option<u64>,
     /// The body that the operation alone would have been answered with: an entry, what was written, a problem document.
     #[schema(value_type = Object)]

@@ -8,6 +8,7 @@ mod cas;
 mod counter;
 mod exactly_once;
 mod find;
+mod guide;
 mod reads;
 mod smoke;
 mod stream;

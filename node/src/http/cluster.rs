@@ -57,8 +57,8 @@ fn target<B: Backend>(ask: &Ask<'_, B>, text: &[u8]) -> Result<Option<u64>, Fail
     let mut faults = Faults::default();
     let mut to = None;
     for (name, raw) in fields {
-        match (&*name, serde_json::from_str::<Option<u64>>(raw.get())) {
-            ("to", Ok(wanted)) if wanted != Some(0) => to = wanted,
+        match (&*name, serde_json::from_str::<u64>(raw.get())) {
+            ("to", Ok(wanted)) if wanted != 0 => to = Some(wanted),
             ("to", _) => faults.add("/to", "must be a node id from 1"),
             _ => faults.add_unknown(format!("/{}", json::escape(&name)), "no such field; there is: to"),
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use quorate_client::api::{Applied, ErrorCode, Problem, VersionAnswer};
+use quorate_client::api::{Applied, ErrorCode, VersionAnswer};
 
 use super::ask::Ask;
 use super::error::{Effect, Failure};
@@ -16,7 +16,7 @@ use crate::limits;
 #[utoipa::path(get, path = "/livez", tag = "node", operation_id = "livez",
     responses(
         (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
-        (status = 503, description = "`quarantined`", body = Problem, content_type = "application/problem+json"),
+        Common,
     ))]
 pub async fn livez<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let deadline = Instant::now() + Duration::from_millis(limits::READY_TIMEOUT_MS);
@@ -28,11 +28,12 @@ pub async fn livez<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 }
 
 /// Whether this node answers a linearizable read within a second: it is one.
+///
+/// If not, `detail` says why.
 #[utoipa::path(get, path = "/readyz", tag = "node", operation_id = "readyz",
     responses(
         (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
-        (status = 503, description = "`not_ready`, `no_leader` or `quarantined`; `detail` says why.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "`timeout`", body = Problem, content_type = "application/problem+json"),
+        Common,
     ))]
 pub async fn readyz<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let backend = &ask.api.backend;

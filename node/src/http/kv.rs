@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use quorate_client::api::{EntryView, Problem, WriteAnswer};
+use quorate_client::api::{Problem, WriteAnswer};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
@@ -17,7 +17,7 @@ use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
-use super::openapi::{Common, Conditional};
+use super::openapi::{Common, Conditional, ReadAnswer};
 use super::prefer::{self, Preferred};
 use super::{Backend, Outcome, body, criteria, headers, json, read, write};
 
@@ -39,7 +39,10 @@ use super::{Backend, Outcome, body, criteria, headers, json, read, write};
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
-        (status = 200, description = "The entry.", body = EntryView, example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1, "revision": 20, "index": 31})),
+        (status = 200, description = "The entry, or its value.", content(
+            (ReadAnswer = "application/json", example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1, "revision": 20, "index": 31})),
+            (Vec<u8> = "application/octet-stream"),
+        )),
         (status = 304, description = "The entry is as the caller knows it; `ETag` says which of the versions known."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         (status = 410, description = "`compacted`: the revision can no longer be read.", body = Problem, content_type = "application/problem+json"),
@@ -69,7 +72,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters.", example = "order-42-create"),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
-    request_body(content((Object = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
+    request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
         (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),

@@ -41,6 +41,7 @@ mod read;
 mod render;
 mod requests;
 mod scan;
+mod schema;
 mod stream;
 mod write;
 

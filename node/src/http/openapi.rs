@@ -1,18 +1,18 @@
 //! `/openapi.json`, generated from the handlers.
 //!
 //! Owns what the operations have in common: the errors that any route can answer with. A test holds the document to the
-//! list of routes.
+//! list of routes. What holds for all of it, whatever the operation, `schema` adds.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use quorate_client::api::Problem;
+use quorate_client::api::{EntryView, Problem, WriteAnswer};
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
-use super::{Backend, Outcome, cluster, find, headers, health, kv, list, ok, ops, requests};
+use super::{Backend, Outcome, cluster, find, headers, health, kv, list, ok, ops, requests, schema};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -38,8 +38,32 @@ use super::{Backend, Outcome, cluster, find, headers, health, kv, list, ok, ops,
 struct Document;
 
 /// The whole document, `HEAD` left out: it is `GET` without a body everywhere.
-pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+pub fn document() -> serde_json::Value {
+    let mut document = serde_json::to_value(Document::openapi()).expect("the document is JSON");
+    schema::complete(&mut document);
+    document
+}
+
+/// What a read of one entry shows.
+#[derive(utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub enum ReadAnswer {
+    /// The entry.
+    Envelope(EntryView),
+    /// With `raw`: the bare value, which can be any JSON.
+    Bare(serde_json::Value),
+}
+
+/// What one operation answers.
+#[derive(utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub enum OpAnswer {
+    /// What was written.
+    Written(WriteAnswer),
+    /// The entry that was read.
+    Read(EntryView),
 }
 
 /// This document.
@@ -47,7 +71,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
     responses((status = 200, description = "OpenAPI 3.1."), Common))]
 pub fn get<B: Backend>(_: &Ask<'_, B>) -> Outcome {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
-    let text = TEXT.get_or_init(|| Bytes::from(serde_json::to_vec(&document()).expect("the document is JSON")));
+    let text = TEXT.get_or_init(|| Bytes::from(document().to_string()));
     Ok(ok(headers::JSON, text.clone()))
 }
 

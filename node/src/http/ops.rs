@@ -9,7 +9,7 @@ use std::time::Instant;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
-use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem, WriteAnswer};
+use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{KEY_BYTES_MAX, LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
@@ -22,7 +22,7 @@ use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind, decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
-use super::openapi::{Common, Conditional};
+use super::openapi::{Common, Conditional, OpAnswer};
 use super::prefer::{self, Preferred};
 use super::{Backend, Outcome, body, criteria, headers, json, kv, read, stream, write};
 
@@ -47,7 +47,7 @@ use super::{Backend, Outcome, body, criteria, headers, json, kv, read, stream, w
     )),
     responses(
         (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", content(
-            (WriteAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+            (OpAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
             (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": 3, "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "revision": 21, "index": 34}})),
         )),
         (status = 204, description = "Done, with `Prefer: return=minimal`."),

@@ -180,6 +180,7 @@ fn cases() -> Vec<Case<'static>> {
         case("cursor and prefix", ("GET", "/v1/kv?cursor=AAAA&prefix=a"), &[], "", bad("query:cursor")),
         case("request id with a line break", ("GET", "/v1/requests/a%0d%0ab"), &[], "", bad("path:id")),
         case("no such node", ("POST", "/v1/cluster/transfer-leader"), &[JSON], r#"{"to":0}"#, bad("/to")),
+        case("null for a node", ("POST", "/v1/cluster/transfer-leader"), &[JSON], r#"{"to":null}"#, bad("/to")),
         case(
             "unknown field of a transfer",
             ("POST", "/v1/cluster/transfer-leader"),

@@ -48,6 +48,31 @@ async fn the_openapi_document_has_every_route_method_and_error() {
 }
 
 #[tokio::test]
+async fn the_openapi_document_says_what_every_response_and_bound_is() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.json();
+    let mut responses = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("a path item") {
+            for (status, response) in operation["responses"].as_object().expect("responses") {
+                // Refused by the HTTP library: there is no answer of ours.
+                let ours = status != "431";
+                assert_eq!(response["headers"]["Quorate-Revision"].is_object(), ours, "{status} of {method} {path}");
+                responses += 1;
+            }
+        }
+    }
+    assert!(responses > 100, "only {responses} responses are described");
+    let text = document.to_string();
+    assert!(!text.contains("\"int64\"") && text.contains("\"uint64\""), "all our numbers are unsigned");
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["EntryView"]["properties"]["value"]["type"], serde_json::Value::Null, "a value is any JSON");
+    assert_eq!(schemas["EntryView"]["properties"]["cas"]["type"], serde_json::json!(["string", "null"]));
+    assert_eq!(schemas["Op"]["properties"]["cas"]["type"], "string", "null is refused there");
+    assert_eq!(schemas["Op"]["properties"]["key"]["maxLength"], 4_096);
+}
+
+#[tokio::test]
 async fn metrics_count_requests_by_route_and_never_by_key() {
     let server = Server::start().await;
     server.put_json("/v1/kv/secret-key", "1").await;

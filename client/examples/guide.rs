@@ -1,0 +1,122 @@
+//! The Rust examples of `GUIDE.md`, as a program: `cargo run --example guide` runs them against the local cluster, or the one
+//! in `QUORATE_ENDPOINTS`.
+//!
+//! The lines of each block of the guide stand here as they are there, which a test of `cluster-tests` holds both to; that
+//! test also runs this program. It creates keys, so it runs once on a cluster.
+
+use std::error::Error as StdError;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use quorate_client::api::ErrorCode;
+use quorate_client::{Client, Document, Error, RequestId, Value as Content};
+use serde_json::{Value, json};
+
+type Outcome = Result<(), Box<dyn StdError>>;
+
+#[tokio::main]
+async fn main() -> Outcome {
+    let client = Client::from_env()?;
+    client.put("orders/o1", Content::json_text(r#"{"status":"new","lines":2}"#)).await?;
+    for number in 1..=3 {
+        client.put(format!("parts/p{number}"), Content::json(&json!({"n": number}))?).await?;
+    }
+    read(&client).await?;
+    life_cycle(&client).await?;
+    lost_update(&client).await?;
+    merge_patch(&client).await?;
+    time_to_live(&client).await?;
+    request_ids(&client).await?;
+    dry_run(&client).await?;
+    list(&client).await
+}
+
+async fn read(client: &Client) -> Outcome {
+    let order: Option<Document<Value>> = client.get_json("orders/o1").await?;
+    let order = order.expect("curl wrote it above");
+    assert_eq!(order.content["status"], "new");
+    let token = order.entry.cas.expect("nobody has locked it");
+    // As it was, and from the nearest node whatever that has.
+    let before = client.get("orders/o1").revision(order.entry.mod_revision).await?;
+    let maybe_old = client.get("orders/o1").local().await?;
+    assert_eq!(before.and_then(|entry| entry.cas), Some(token));
+    println!("a local read found {maybe_old:?}");
+    Ok(())
+}
+
+async fn life_cycle(client: &Client) -> Outcome {
+    let created = client.insert("orders/o8", Content::json(&json!({"status": "new"}))?).await?;
+    let token = created.cas.expect("an entry that is there has a token");
+    client.cas("orders/o8", &token, Content::json(&json!({"status": "paid"}))?).await?;
+    match client.cas("orders/o8", &token, Content::json(&json!({"status": "lost"}))?).await {
+        Err(Error::Rejected(problem)) if problem.code == ErrorCode::CasMismatch => {
+            let current = problem.current.expect("the entry as it is");
+            assert_eq!(current.json::<Value>()?["status"], "paid");
+        }
+        other => panic!("an old token was taken: {other:?}"),
+    }
+    client.remove("orders/o8").await?;
+    Ok(())
+}
+
+async fn lost_update(client: &Client) -> Outcome {
+    client.put("orders/o43", Content::json(&json!({"status": "new"}))?).await?;
+    let add = |field: &'static str| {
+        client.update("orders/o43", move |order: Option<Value>| {
+            let mut order = order?;
+            order[field] = json!(true);
+            Some(order)
+        })
+    };
+    // Eight writers at once, each with a field of its own: none is lost.
+    let fields = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    futures::future::try_join_all(fields.map(add)).await?;
+    let order = client.get_json::<Value>("orders/o43").await?.expect("it was written above");
+    assert!(fields.iter().all(|field| order.content[field] == true));
+    Ok(())
+}
+
+async fn merge_patch(client: &Client) -> Outcome {
+    client.put("orders/o51", Content::json(&json!({"status": "new", "note": "call first"}))?).await?;
+    client.patch("orders/o51", Content::json(&json!({"status": "paid", "note": null}))?).await?;
+    let order = client.get_json::<Value>("orders/o51").await?.expect("it was written above");
+    assert_eq!(order.content, json!({"status": "paid"}));
+    Ok(())
+}
+
+async fn time_to_live(client: &Client) -> Outcome {
+    client.put("sessions/s3", Content::json(&json!({"user": "cid"}))?).ttl(Duration::from_secs(60)).await?;
+    let touched = client.touch("sessions/s3", Duration::from_secs(3600)).await?;
+    assert!(touched.ttl_ms.is_some_and(|left| left > 3_500_000));
+    Ok(())
+}
+
+async fn request_ids(client: &Client) -> Outcome {
+    let id: RequestId = "o62-create".parse()?;
+    let write = || client.insert("orders/o62", Content::json_text(r#"{"status":"new"}"#)).request_id(id.clone());
+    let first = write().await?;
+    let again = write().await?;
+    assert!(again.replayed && again.cas == first.cas);
+    let fate = client.request_fate(&id).await?.expect("it was decided");
+    assert_eq!(fate.cas, first.cas);
+    Ok(())
+}
+
+async fn dry_run(client: &Client) -> Outcome {
+    let would = client.remove("orders/o62").dry_run().await?;
+    assert!(would.dry_run);
+    assert!(client.get("orders/o62").await?.is_some());
+    Ok(())
+}
+
+async fn list(client: &Client) -> Outcome {
+    let mut pages = pin!(client.list("parts/").limit(2).pages());
+    let mut keys = Vec::new();
+    while let Some(page) = pages.try_next().await? {
+        keys.extend(page.entries.into_iter().map(|entry| entry.key));
+    }
+    assert_eq!(keys, ["parts/p1", "parts/p2", "parts/p3"]);
+    assert_eq!(client.list("parts/").count().await?.count, 3);
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! The examples of `client/GUIDE.md`, run on a real cluster.
+//!
+//! Owns what the blocks of the guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
+//! in the example program of the client, which is run too. Never knows what an example is about.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cluster_tests::Cluster;
+
+const GUIDE: &str = include_str!("../../../client/GUIDE.md");
+const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
+/// The ports that the guide talks to, those of the local cluster.
+const PORTS: [&str; 3] = ["7101", "7102", "7103"];
+/// Seconds after which the shell, or the example program, is ended.
+const SECONDS_MAX: &str = "12";
+
+/// A block of the guide.
+#[derive(Debug)]
+struct Block {
+    language: &'static str,
+    section: &'static str,
+    /// Line of the guide where its text begins, from 1.
+    line: usize,
+    text: Vec<&'static str>,
+}
+
+impl Block {
+    /// Where it is, for people.
+    fn place(&self) -> String {
+        format!("client/GUIDE.md:{}, section `{}`", self.line, self.section)
+    }
+}
+
+/// All blocks of the guide in order.
+fn blocks(guide: &'static str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut section, mut open) = ("", false);
+    for (line, number) in guide.lines().zip(1..) {
+        match line.strip_prefix("```") {
+            Some(_) if open => open = false,
+            Some(language) => {
+                open = true;
+                blocks.push(Block { language, section, line: number + 1, text: Vec::new() });
+            }
+            None if open => blocks.last_mut().expect("a block is open").text.push(line),
+            None => section = line.strip_prefix("## ").unwrap_or(section),
+        }
+    }
+    assert!(!open, "the last block of the guide is not closed");
+    blocks
+}
+
+/// A line that the shell prints after each block, with the number of the block and the exit code of its last command.
+const MARK: &str = "=== end of block ";
+
+/// All blocks as one script: what one sets, the next finds.
+fn script(shell: &[&Block], addresses: &[String]) -> String {
+    let mut script = String::from("exec 2>&1\n");
+    for (number, block) in shell.iter().enumerate() {
+        let text = with_ports(&block.text.join("\n"), addresses);
+        // What is printed without an end of line must not swallow the mark.
+        writeln!(script, "{text}\nprintf '\\n{MARK}{number} %s\\n' \"$?\"").expect("a string takes everything");
+    }
+    script
+}
+
+fn with_ports(text: &str, addresses: &[String]) -> String {
+    PORTS.iter().zip(addresses).fold(text.to_owned(), |text, (port, address)| {
+        text.replace(&format!("localhost:{port}"), address).replace(&format!("127.0.0.1:{port}"), address)
+    })
+}
+
+/// What each block printed, with its exit code.
+fn outputs(printed: &str, count: usize) -> Vec<(Vec<&str>, &str)> {
+    let mut outputs = Vec::new();
+    let mut rest = printed;
+    for number in 0..count {
+        let mark = format!("\n{MARK}{number} ");
+        let Some((text, after)) = rest.split_once(&mark) else {
+            panic!("the shell ended in block {number}; at last it printed:\n{rest}");
+        };
+        let (code, after) = after.split_once('\n').expect("the mark ends its line");
+        outputs.push((text.lines().collect(), code));
+        rest = after;
+    }
+    outputs
+}
+
+/// Whether a line is as the guide shows it; `…` stands for anything, also for nothing.
+fn fits(shown: &str, line: &str) -> bool {
+    let mut parts = shown.split('…');
+    let first = parts.next().expect("split gives at least one part");
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    let mut parts: Vec<_> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// What is wrong with the output of a block; the line that the guide shows is named.
+fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) -> Option<String> {
+    let Some(shown) = shown else {
+        return (code != "0").then(|| format!("{}: exit code {code}: {}", block.place(), output.join("\n")));
+    };
+    let lines = shown.text.len().max(output.len());
+    let wrong = (0..lines).find(|at| match (shown.text.get(*at), output.get(*at)) {
+        (Some(shown), Some(line)) => !fits(shown, line),
+        _ => true,
+    })?;
+    let or_nothing = |line: Option<&&str>| line.map_or_else(|| "(nothing)".to_owned(), |line| (*line).to_owned());
+    Some(format!(
+        "client/GUIDE.md:{}, section `{}`\n   shown: {}\n printed: {}",
+        shown.line + wrong,
+        shown.section,
+        or_nothing(shown.text.get(wrong)),
+        or_nothing(output.get(wrong))
+    ))
+}
+
+/// A program that cargo built beside this test: target/debug/deps/it-0123 → target/debug/NAME.
+fn built(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let path = test.ancestors().nth(2).expect("a test is two levels deep").join(name);
+    assert!(path.is_file(), "there is no {}; run `cargo build --workspace --all-targets` first", path.display());
+    path
+}
+
+/// Runs a program with the endpoints of the cluster; gives all that it prints.
+async fn run(mut command: Command, endpoints: String) -> (bool, String) {
+    command.env("QUORATE_ENDPOINTS", endpoints).env("LC_ALL", "C.UTF-8").env_remove("CURL_HOME");
+    let done = tokio::task::spawn_blocking(move || command.output()).await.expect("the task ends");
+    let done = done.unwrap_or_else(|error| panic!("cannot be run: {error}"));
+    let text = [done.stdout, done.stderr].concat();
+    (done.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// A program that is ended when it takes too long.
+fn limited(program: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg(SECONDS_MAX).arg(program);
+    command
+}
+
+fn addresses(cluster: &Cluster) -> Vec<String> {
+    cluster.ids().into_iter().map(|id| cluster.client_address(id).to_string()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_guide_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    let blocks = blocks(GUIDE);
+    let shell: Vec<_> = blocks.iter().filter(|block| block.language == "sh").collect();
+    let addresses = addresses(&cluster);
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let file = home.path().join("guide.sh");
+    std::fs::write(&file, script(&shell, &addresses)).expect("the script can be written");
+    let mut command = limited(Path::new("bash"));
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let programs = built("quorate");
+    let programs = programs.parent().expect("a program is in a directory").display();
+    command.arg(&file).current_dir(home.path()).env("PATH", format!("{programs}:{path}"));
+    let (_, printed) = run(command, addresses.join(",")).await;
+    let faults = outputs(&printed, shell.len()).into_iter().zip(&shell).filter_map(|((output, code), block)| {
+        let at = blocks.iter().position(|other| other.line == block.line).expect("it is one of them");
+        let shown = blocks.get(at + 1).filter(|next| next.language == "text");
+        compare(block, shown, &output, code)
+    });
+    let faults: Vec<_> = faults.collect();
+    assert!(faults.is_empty(), "{} examples do not do what they show:\n{}", faults.len(), faults.join("\n"));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rust_examples_of_the_guide_run() {
+    let mut cluster = Cluster::start().await;
+    let (success, printed) = run(limited(&built("examples/guide")), addresses(&cluster).join(",")).await;
+    assert!(success, "client/examples/guide.rs failed:\n{printed}");
+    cluster.assert_agreement().await;
+}
+
+#[test]
+fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
+    let program: Vec<_> = EXAMPLE.lines().map(str::trim).collect();
+    let blocks = blocks(GUIDE);
+    let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
+    assert!(!rust.is_empty(), "the guide has no example in Rust");
+    for block in rust {
+        let text: Vec<_> = block.text.iter().map(|line| line.trim()).collect();
+        let there = program.windows(text.len()).any(|lines| lines == text);
+        assert!(there, "{}: these lines do not stand in client/examples/guide.rs:\n{}", block.place(), text.join("\n"));
+    }
+}
+
+#[test]
+fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
+    let blocks = blocks(GUIDE);
+    for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
+        let known = ["sh", "text", "rust"].contains(&block.language);
+        assert!(known, "{}: what is a block `{}`?", block.place(), block.language);
+        let follows = before.is_some_and(|before| before.language == "sh");
+        assert!(block.language != "text" || follows, "{}: the output of what?", block.place());
+    }
+}
+
+#[test]
+fn a_shown_line_fits_only_what_it_leaves_open() {
+    assert!(fits("cas …, version 1", "cas 17, version 1") && fits("…", "") && fits("same", "same"));
+    assert!(fits("{…\"a\":1,…}", "{\"a\":1,\"b\":2}"));
+    for line in ["cas 17, version 12", "as 17, version 1", "cas 17", ""] {
+        assert!(!fits("cas …, version 1", line), "{line}");
+    }
+}

@@ -1,0 +1,206 @@
+//! What the OpenAPI document says beyond what is derived from types and handlers.
+//!
+//! Owns the bounds of values by the name of their parameter or field, and the headers of every response. Never knows a single
+//! operation: whatever is in the document gets the same treatment, so that a new one is described as exactly.
+
+use quorate_store::limits::{EXPECT_TOKENS_MAX, KEY_BYTES_MAX, REQUEST_ID_BYTES_MAX, TTL_MS_MAX};
+use serde_json::{Map, Value, json};
+
+use crate::limits;
+
+/// A token as it stands in JSON and in queries.
+const CAS: &str = "(0|[1-9][0-9]{0,19})";
+
+/// Completes a document.
+pub fn complete(document: &mut Value) {
+    walk(document, &mut |node| {
+        say_unsigned(node);
+        say_bytes(node);
+        say_any_of(node);
+        describe_fields(node);
+    });
+    for operation in children(document.get_mut("paths")).flat_map(|item| children(Some(item))) {
+        for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+            say_parameter(parameter);
+        }
+        let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { continue };
+        for (status, response) in responses.iter_mut() {
+            response["headers"] = headers(status);
+        }
+        responses.insert("431".into(), head_too_large());
+    }
+}
+
+fn children(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
+    object.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut)
+}
+
+/// Visits every object, the inner ones first, but for examples.
+fn walk(node: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+    match node {
+        Value::Object(fields) => {
+            let inner = fields.iter_mut().filter(|(name, _)| *name != "example" && *name != "examples");
+            inner.for_each(|(_, field)| walk(field, visit));
+            visit(fields);
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, visit)),
+        _ => {}
+    }
+}
+
+/// `int64` ends where `u64` has only half of its numbers.
+fn say_unsigned(node: &mut Map<String, Value>) {
+    let is_unsigned = node.get("minimum").and_then(Value::as_f64).is_some_and(|least| least >= 0.0);
+    if is_unsigned && node.get("format") == Some(&json!("int64")) {
+        node.insert("format".into(), json!("uint64"));
+    }
+}
+
+/// Bytes in a body are not a list of numbers.
+fn say_bytes(node: &mut Map<String, Value>) {
+    if let Some(content) = node.get_mut("application/octet-stream") {
+        content["schema"] = json!({"type": "string", "format": "binary"});
+    }
+}
+
+/// Where answers have several shapes, one may fit two of them, which `oneOf` forbids.
+fn say_any_of(node: &mut Map<String, Value>) {
+    if let Some(options) = node.remove("oneOf") {
+        node.insert("anyOf".into(), options);
+    }
+}
+
+/// Gives each field the bounds of its name. One that may be left out is left out, in requests and answers; it is never null.
+fn describe_fields(schema: &mut Map<String, Value>) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
+    for (name, property) in properties.iter_mut() {
+        bound(name, property);
+        if is_required(name) {
+            continue;
+        }
+        drop_null(property);
+        let Some(property) = property.as_object_mut() else { continue };
+        if let Some(Value::Array(options)) = property.get_mut("anyOf") {
+            options.retain(|option| option.get("type") != Some(&json!("null")));
+            if let [Value::Object(one)] = &options[..] {
+                let one = one.clone();
+                property.remove("anyOf");
+                property.extend(one);
+            }
+        }
+    }
+}
+
+/// A parameter is left out, never null; a switch may stand without a value.
+fn say_parameter(parameter: &mut Value) {
+    let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+    drop_null(&mut parameter["schema"]);
+    bound(&name, &mut parameter["schema"]);
+    if parameter["in"] == "query" && parameter["schema"]["type"] == "boolean" {
+        parameter["allowEmptyValue"] = json!(true);
+    }
+}
+
+/// Leaves the other type of a type that may be null.
+fn drop_null(schema: &mut Value) {
+    if let Some(types) = schema.get_mut("type")
+        && let Some(list) = types.as_array_mut()
+    {
+        list.retain(|name| name != "null");
+        if let [one] = &list[..] {
+            *types = one.clone();
+        }
+    }
+}
+
+/// Adds the bounds that go with a name, where the value is of the kind they are for.
+fn bound(name: &str, schema: &mut Value) {
+    let Some((kind, bounds)) = bounds(name) else { return };
+    if schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))
+    {
+        let (Some(schema), Value::Object(bounds)) = (schema.as_object_mut(), bounds) else { return };
+        schema.extend(bounds);
+    }
+}
+
+/// A star, or a list of tags, each of which may begin so.
+fn tags(start: &str) -> String {
+    format!("^(\\*|{start}\"{CAS}\"(, {start}\"{CAS}\"){{0,{}}})$", EXPECT_TOKENS_MAX - 1)
+}
+
+/// What holds for every value of this name: its type, and the keywords that say the rest.
+fn bounds(name: &str) -> Option<(&'static str, Value)> {
+    Some(match name {
+        "key" => ("string", json!({"minLength": 1, "maxLength": KEY_BYTES_MAX})),
+        "cas" | "if_none_match" => ("string", json!({"pattern": format!("^{CAS}$")})),
+        "If-Match" => ("string", json!({"pattern": tags("")})),
+        "If-None-Match" => ("string", json!({"pattern": tags("(W/)?")})),
+        "request_id" | "id" | "Idempotency-Key" => {
+            ("string", json!({"pattern": format!("^[!-~]{{1,{REQUEST_ID_BYTES_MAX}}}$")}))
+        }
+        "Request-Timeout" => ("integer", json!({"minimum": 1})),
+        "ttl_ms" => ("integer", json!({"maximum": TTL_MS_MAX})),
+        "wait_ms" => ("integer", json!({"maximum": limits::WAIT_MS_MAX})),
+        "limit" => ("integer", json!({"minimum": 1, "maximum": limits::LIST_ENTRIES_MAX})),
+        "consistency" => ("string", json!({"enum": ["linearizable", "local"]})),
+        _ => return None,
+    })
+}
+
+/// What is refused before it is a request.
+fn head_too_large() -> Value {
+    let limit = limits::HEAD_BYTES_MAX / 1024;
+    json!({"description": format!("Path and headers take more than {limit} KiB. Not applied; there is no problem document.")})
+}
+
+/// What `finish` and the problem documents add to a response.
+fn headers(status: &str) -> Value {
+    let header =
+        |description: &str, schema: Value| json!({"description": description, "required": true, "schema": schema});
+    let number = || json!({"type": "integer", "format": "uint64", "minimum": 0});
+    let mut headers = json!({
+        "Quorate-Revision": header("Revision at which it was evaluated; where it was not, the node's own.", number()),
+        "Quorate-Term": header("Raft term of the node.", number()),
+        "Quorate-Leader": header("Node id of the leader, or `none`.", json!({"type": "string", "pattern": "^(none|[0-9]+)$"})),
+        "X-Request-Id": header("That of the request, else one made for it.", json!({"type": "string"})),
+    });
+    match status {
+        "405" => headers["Allow"] = header("The methods there are.", json!({"type": "string"})),
+        "429" | "503" => headers["Retry-After"] = header("Seconds.", number()),
+        _ => {}
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_left_out_is_never_null_and_what_must_be_there_may_be() {
+        let object = json!({
+            "required": ["cas"],
+            "properties": {
+                "cas": {"type": ["string", "null"]},
+                "ttl_ms": {"type": ["integer", "null"], "format": "int64", "minimum": 0},
+                "prev": {"oneOf": [{"$ref": "#/entry", "description": "before"}, {"type": "null"}]},
+            }
+        });
+        let mut document = json!({"components": {"schemas": {"Answer": object}}, "paths": {}});
+        complete(&mut document);
+        let fields = &document["components"]["schemas"]["Answer"]["properties"];
+        assert_eq!(fields["cas"], json!({"type": ["string", "null"], "pattern": "^(0|[1-9][0-9]{0,19})$"}));
+        assert_eq!(fields["ttl_ms"]["type"], "integer");
+        assert_eq!((&fields["ttl_ms"]["format"], &fields["ttl_ms"]["maximum"]), (&json!("uint64"), &json!(TTL_MS_MAX)));
+        assert_eq!(fields["prev"], json!({"$ref": "#/entry", "description": "before"}));
+    }
+
+    #[test]
+    fn a_name_bounds_only_values_of_its_kind() {
+        let mut number = json!({"type": "integer"});
+        bound("id", &mut number);
+        assert_eq!(number, json!({"type": "integer"}), "a node id is no request id");
+    }
+}
