@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use quorate_client::api::ErrorCode;
+use quorate_client::api::{Criterion, ErrorCode, Operator};
 use quorate_client::{Client, Document, Error, RequestId, Value as Content};
 use serde_json::{Value, json};
 
@@ -29,7 +29,11 @@ async fn main() -> Outcome {
     time_to_live(&client).await?;
     request_ids(&client).await?;
     dry_run(&client).await?;
-    list(&client).await
+    list(&client).await?;
+    conditions(&client).await?;
+    update_operators(&client).await?;
+    document_lock(&client).await?;
+    find(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -118,5 +122,46 @@ async fn list(client: &Client) -> Outcome {
     }
     assert_eq!(keys, ["parts/p1", "parts/p2", "parts/p3"]);
     assert_eq!(client.list("parts/").count().await?.count, 3);
+    Ok(())
+}
+
+async fn conditions(client: &Client) -> Outcome {
+    client.put("orders/o91", Content::json(&json!({"status": "pending"}))?).await?;
+    let is_pending = Criterion::new("status", Operator::Eq, "pending");
+    let paid = Content::json_text(r#"{"status":"paid"}"#);
+    let pay = || client.patch("orders/o91", paid.clone()).only_if(is_pending.clone());
+    pay().await?;
+    match pay().await {
+        Err(Error::Rejected(problem)) => assert_eq!(problem.failed[0].pointer, "/if/0"),
+        other => panic!("paid twice: {other:?}"),
+    }
+    Ok(())
+}
+
+async fn update_operators(client: &Client) -> Outcome {
+    client.put("stock/plums", Content::json(&json!({"left": 2}))?).await?;
+    let sell = Content::json(&json!([{"op": "inc", "path": "left", "value": -1}]))?;
+    client.patch("stock/plums", sell).only_if(Criterion::new("left", Operator::Gt, 0)).await?;
+    let left = client.get_json::<Value>("stock/plums").await?.expect("it was written above").content;
+    assert_eq!(left, json!({"left": 1}));
+    Ok(())
+}
+
+async fn document_lock(client: &Client) -> Outcome {
+    client.put("orders/o96", Content::json(&json!({"status": "new"}))?).await?;
+    let locked = client.lock("orders/o96", Duration::from_secs(20)).prev().await?;
+    let key = locked.cas.expect("the key of the lock");
+    assert!(client.put("orders/o96", Content::json_text("1")).await.is_err());
+    client.cas("orders/o96", key, Content::json(&json!({"status": "paid"}))?).await?;
+    Ok(())
+}
+
+async fn find(client: &Client) -> Outcome {
+    for (name, priority) in [("q1", 1), ("q2", 5)] {
+        client.put(format!("queue/{name}"), Content::json(&json!({"priority": priority}))?).await?;
+    }
+    let urgent = client.find("queue/").filter("priority", Operator::Gte, 5).page().await?;
+    assert_eq!(urgent.items[0].key, "queue/q2");
+    assert_eq!(client.find("queue/").count().await?.count, 2);
     Ok(())
 }

@@ -310,7 +310,9 @@ pub struct Write<'a> {
     key: String,
     value: Option<Value>,
     condition: Condition,
-    criteria: Vec<Criterion>,
+    criteria: Vec<Box<RawValue>>,
+    /// What was wrong with the criteria; told when it is sent.
+    wrong: Option<String>,
     ttl: Option<Duration>,
     lock_time: Option<Duration>,
     prev: bool,
@@ -328,6 +330,7 @@ impl<'a> Write<'a> {
             value,
             condition: Condition::None,
             criteria: Vec::new(),
+            wrong: None,
             ttl: None,
             lock_time: None,
             prev: false,
@@ -358,7 +361,19 @@ impl<'a> Write<'a> {
     /// Only while this holds of the entry; several must all hold. Fails with `condition_not_met`, which says what does not
     /// hold and carries the entry as it is. Not for an insert, which has its own condition.
     pub fn only_if(mut self, criterion: Criterion) -> Self {
-        self.criteria.push(criterion);
+        match to_raw_value(&criterion) {
+            Ok(text) => self.criteria.push(text),
+            Err(error) => self.wrong = Some(format!("a criterion has no JSON form: {error}")),
+        }
+        self
+    }
+
+    /// The same of a criterion as JSON text, with its numbers as they are written.
+    pub fn only_if_json(mut self, criterion: &str) -> Self {
+        match serde_json::from_str(criterion) {
+            Ok(text) => self.criteria.push(text),
+            Err(error) => self.wrong = Some(format!("a criterion is not JSON: {error}")),
+        }
         self
     }
 
@@ -427,6 +442,9 @@ impl<'a> Write<'a> {
     }
 
     fn condition_text(&self) -> Result<Option<Box<RawValue>>, Error> {
+        if let Some(wrong) = &self.wrong {
+            return Err(Error::Invalid(wrong.clone()));
+        }
         if self.criteria.is_empty() {
             return Ok(None);
         }
@@ -524,6 +542,7 @@ mod tests {
             client.patch("k", Value::bytes("x")),
             client.cas("k", "seven", Value::json_text("1")),
             client.remove("k").if_absent(),
+            client.remove("k").only_if_json("{} {}"),
         ] {
             assert!(matches!(write.into_call(), Err(Error::Invalid(_) | Error::Decode { .. })));
         }

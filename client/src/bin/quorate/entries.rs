@@ -7,6 +7,7 @@ use quorate_client::api::WriteAnswer;
 use quorate_client::{Change, Write};
 
 use crate::Context;
+use crate::criteria::{Criteria, criteria};
 use crate::fail::Failed;
 use crate::output::{self, Form};
 use crate::parse::{self, Meaning};
@@ -56,15 +57,20 @@ Examples:
         #[command(flatten)]
         write: Common,
     },
-    /// Change parts of a JSON document (RFC 7396 merge patch)
-    #[command(after_help = "Fields given are set, fields given as null are removed, the rest stays.
+    /// Change parts of a JSON document
+    #[command(
+        after_help = "An object is a merge patch (RFC 7396): fields given are set, fields given as null are removed, the rest stays. A list \
+is a JSON Patch (RFC 6902), or update operators: inc, set, unset, append, max, min, now.
 
-Example:
-  quorate patch orders/o42 '{\"status\":\"paid\",\"note\":null}'")]
+Examples:
+  quorate patch orders/o42 '{\"status\":\"paid\",\"note\":null}'
+  quorate patch orders/o42 '{\"status\":\"paid\"}' --if 'status eq pending'
+  quorate patch stock/apples '[{\"op\":\"inc\",\"path\":\"left\",\"value\":-1}]' --if 'left gt 0'"
+    )]
     Patch {
         /// Which entry.
         key: String,
-        /// The patch: a JSON object, `-` or @PATH.
+        /// The patch: JSON, `-` or @PATH.
         patch: String,
         /// Only if its cas is still this.
         #[arg(long, value_parser = parse::cas)]
@@ -85,6 +91,8 @@ Example:
         /// Say what would happen, remove nothing.
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        only: Only,
     },
     /// Set the time to live of an entry, change nothing else
     Touch {
@@ -94,11 +102,56 @@ Example:
         #[arg(long, value_parser = parse::duration, value_name = "TIME")]
         ttl: Duration,
     },
+    /// Lock an entry, extend or end a lock
+    #[command(subcommand)]
+    Doc(Doc),
     /// Tell what became of a write, by its request id
     Request {
         /// The id that the write was sent with.
         #[arg(value_parser = parse::request_id)]
         id: quorate_client::RequestId,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Doc {
+    /// Lock an entry; exit code 3 if somebody else has
+    #[command(
+        after_help = "The cas that it prints is the key: until the lock ends, only writes with it are applied, and the first of them ends the \
+lock.
+
+Example:
+  quorate doc lock orders/o42 --for 20s
+  quorate put orders/o42 '{\"status\":\"paid\"}' --if-cas 17"
+    )]
+    Lock {
+        /// Which entry.
+        key: String,
+        /// How long it holds by itself, at most 30s.
+        #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
+        time: Duration,
+        /// Print the entry.
+        #[arg(long)]
+        prev: bool,
+    },
+    /// Let a lock hold longer, counted from now
+    Extend {
+        /// Which entry.
+        key: String,
+        /// The key of the lock.
+        #[arg(value_parser = parse::cas)]
+        cas: String,
+        /// How long, at most 30s.
+        #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
+        time: Duration,
+    },
+    /// End a lock without a write
+    Unlock {
+        /// Which entry.
+        key: String,
+        /// The key of the lock.
+        #[arg(value_parser = parse::cas)]
+        cas: String,
     },
 }
 
@@ -163,6 +216,22 @@ pub struct Common {
     /// Say what would happen, write nothing.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    only: Only,
+}
+
+/// Conditions on fields.
+#[derive(Debug, Args)]
+pub struct Only {
+    /// Only while this holds: `FIELD OP VALUE`, or criteria in JSON, as `quorate find --where`; may be given several times.
+    #[arg(long = "if", value_name = "CRITERIA", value_parser = criteria)]
+    criteria: Vec<Criteria>,
+}
+
+impl Only {
+    fn on<'a>(&self, write: Write<'a>) -> Write<'a> {
+        self.criteria.iter().flat_map(|Criteria(list)| list).fold(write, |write, one| write.only_if_json(one))
+    }
 }
 
 impl Common {
@@ -170,7 +239,7 @@ impl Common {
         if let Some(ttl) = self.ttl {
             write = write.ttl(ttl);
         }
-        flags(write, self.prev, self.dry_run)
+        flags(self.only.on(write), self.prev, self.dry_run)
     }
 }
 
@@ -201,11 +270,18 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let wish = with_cas(client.patch(key, patch), cas);
             finish(context, write.on(wish), "written").await
         }
-        Command::Rm { key, cas, prev, dry_run } => {
-            let wish = with_cas(client.remove(key), cas);
+        Command::Rm { key, cas, prev, dry_run, only } => {
+            let wish = only.on(with_cas(client.remove(key), cas));
             finish(context, flags(wish, prev, dry_run), "removed").await
         }
         Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
+        Command::Doc(Doc::Lock { key, time, prev }) => {
+            finish(context, flags(client.lock(key, time), prev, false), "locked").await
+        }
+        Command::Doc(Doc::Extend { key, cas, time }) => {
+            finish(context, client.extend(key, cas, time), "extended").await
+        }
+        Command::Doc(Doc::Unlock { key, cas }) => finish(context, client.unlock(key, cas), "unlocked").await,
         Command::Request { id } => request(context, id).await,
     }
 }

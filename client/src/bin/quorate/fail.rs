@@ -98,6 +98,7 @@ impl Failed {
         if let Self::Client(error) = self {
             if let Some(problem) = error.problem() {
                 lines.extend(faults(problem));
+                lines.extend(problem.failed.iter().map(failed));
                 lines.extend(current(problem));
             }
             lines.push(format!("  applied: {}", applied(error.applied())));
@@ -124,7 +125,11 @@ impl Failed {
 fn code_of(error: &Error) -> u8 {
     match error {
         Error::Rejected(problem) => match problem.code {
-            ErrorCode::AlreadyExists | ErrorCode::CasMismatch | ErrorCode::ConditionNotMet => CONDITION,
+            ErrorCode::AlreadyExists
+            | ErrorCode::CasMismatch
+            | ErrorCode::ConditionNotMet
+            | ErrorCode::Locked
+            | ErrorCode::NotLockHolder => CONDITION,
             // Without `errors` it is about the key, with them about the path.
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,
             _ => ERROR,
@@ -137,6 +142,11 @@ fn code_of(error: &Error) -> u8 {
 fn faults(problem: &Problem) -> impl Iterator<Item = String> + '_ {
     let several = if problem.errors.len() > 1 { problem.errors.as_slice() } else { &[] };
     several.iter().map(|fault| format!("  {}: {}", fault.pointer, fault.detail))
+}
+
+fn failed(failed: &quorate_client::api::Failed) -> String {
+    let actual = failed.actual.as_ref().map(|actual| format!("; found {}", actual.0.get())).unwrap_or_default();
+    format!("  {}: {}{actual}", failed.pointer, failed.detail)
 }
 
 fn current(problem: &Problem) -> Option<String> {
@@ -164,6 +174,9 @@ fn advice(error: &Error) -> Option<String> {
         Error::Unavailable(_) => "`quorate status` shows which nodes answer; the command can be repeated".into(),
         Error::Protocol { .. } => "check --endpoints".into(),
         Error::Rejected(problem) => match problem.retry {
+            Retry::AfterReading if problem.current.as_ref().is_some_and(|entry| entry.locked) => {
+                "wait until the lock ends, or write with its key as cas".into()
+            }
             Retry::AfterReading if problem.current.is_some() => "decide on the current value, use its cas".into(),
             Retry::AfterReading => return None,
             Retry::SameRequestId => "repeat the command later".into(),

@@ -5,6 +5,7 @@
 
 mod bench;
 mod cluster;
+mod criteria;
 mod entries;
 mod fail;
 mod find;

@@ -45,6 +45,7 @@ pub fn entry(entry: &EntryView) -> Result<(), Failed> {
     facts.push(format!("created at revision {}", entry.create_revision));
     facts.push(format!("changed at {}", entry.mod_revision));
     facts.extend(entry.ttl_ms.map(|ttl| format!("expires in {}", millis(ttl))));
+    facts.extend(entry.lock_ms.map(|left| format!("locked for {}", millis(left))));
     line(format!("  {}", facts.join(", ")))
 }
 
@@ -65,6 +66,7 @@ pub fn written(answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
     facts.extend(answer.version.map(|version| format!("version {version}")));
     facts.push(format!("revision {}", answer.revision));
     facts.extend(answer.ttl_ms.map(|ttl| format!("expires in {}", millis(ttl))));
+    facts.extend(answer.lock_ms.map(|left| format!("locked for {}", millis(left))));
     facts.extend(answer.replayed.then(|| "done by an earlier try".to_owned()));
     let verb = if answer.dry_run { format!("dry run, nothing {verb}") } else { verb.to_owned() };
     line(format!("{verb}: {}  {}", answer.key, facts.join(", ")))?;
