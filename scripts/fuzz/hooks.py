@@ -9,6 +9,7 @@ repaired, until it is taken; and each request with a JSON object is followed by 
 
 import atexit
 import collections
+import copy
 import json
 import os
 import random
@@ -152,7 +153,8 @@ def in_haste(case):
     asked = [case.headers.get("Request-Timeout")] if case.headers else []
     asked += re.findall(r'"timeout_ms": (\d+)', json.dumps(case.body, default=str))
     short = any(str(text).isdigit() and int(text) < PATIENCE_MS for text in asked if text is not None)
-    return short or "min_revision" in (case.query or {})
+    body = case.body if isinstance(case.body, dict) else {}
+    return short or "min_revision" in (case.query or {}) or "min_revision" in body
 
 
 @schemathesis.check
@@ -371,14 +373,15 @@ def sample(schema, name="", depth=0):
     if kind == "object" and "properties" in schema:
         return sample_object(schema, depth)
     if kind == "object":
-        return RANDOM.choice(DOCUMENTS)
+        # A copy: repairs change requests in place, and would make one contain itself.
+        return copy.deepcopy(RANDOM.choice(DOCUMENTS))
     if kind == "array":
         return [sample(schema.get("items", {}), name, depth + 1) for _ in range(RANDOM.choice([0, 1, 1, 2]))]
     found = some_known(name)
     if found is not None and RANDOM.random() < 0.8:
         return found
     simple = {"boolean": [True, False], "integer": NUMBERS, "number": NUMBERS, "string": TEXTS, "null": [None]}
-    return RANDOM.choice(simple.get(kind, VALUES))
+    return copy.deepcopy(RANDOM.choice(simple.get(kind, VALUES)))
 
 
 def sample_object(schema, depth):

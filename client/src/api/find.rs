@@ -239,6 +239,7 @@ pub struct FindAnswer {
     /// Entries looked at for this page.
     pub examined: u64,
     /// The index that was used; `null` where none was.
+    #[schema(required = true)]
     pub index_used: Option<String>,
     /// Give this back as `cursor`, with the rest of the body, for the next page. Absent once everything was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -259,6 +260,7 @@ pub struct CountAnswer {
     /// Entries looked at for it.
     pub examined: u64,
     /// The index that was used; `null` where none was.
+    #[schema(required = true)]
     pub index_used: Option<String>,
     /// Give this back as `cursor`, with the rest of the body, to count the next part. Absent once everything was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,7 +17,7 @@ use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
-use super::openapi::{Common, Conditional, ReadAnswer};
+use super::openapi::{Common, Conditional, OpAnswer, ReadAnswer};
 use super::prefer::{self, Preferred};
 use super::{Backend, Outcome, body, criteria, headers, json, read, write};
 
@@ -74,7 +74,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     ),
     request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
-        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
@@ -121,7 +121,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (Object = "application/json"),
     )),
     responses(
-        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,

@@ -55,14 +55,14 @@ pub enum ReadAnswer {
     Bare(serde_json::Value),
 }
 
-/// What one operation answers.
+/// What one operation answers, and what a write does that may be asked for its entry.
 #[derive(utoipa::ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only described")]
 pub enum OpAnswer {
     /// What was written.
     Written(WriteAnswer),
-    /// The entry that was read.
+    /// The entry that was read, or as it is after the write.
     Read(EntryView),
 }
 
