@@ -62,26 +62,7 @@ impl<V: View> Applier<'_, V> {
         let (Some(before), Some(after), Some(_)) = (before, after, replaced) else {
             return Err(Fault::Invariant(format!("a change of the lock of {key}, which is not there")));
         };
-        self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
-    }
-
-    /// Keeps the pending ends of locks in step.
-    pub(super) fn move_lock(
-        &mut self,
-        key: &[u8],
-        before: Option<ClusterMillis>,
-        after: Option<ClusterMillis>,
-    ) -> Result<(), Fault> {
-        if before == after {
-            return Ok(());
-        }
-        if let Some(before) = before {
-            self.overlay.take(&lock::row_key(before, key))?;
-        }
-        if let Some(after) = after {
-            self.overlay.insert_new(lock::row_key(after, key), Vec::new())?;
-        }
-        Ok(())
+        self.move_row(key.as_bytes(), before.locked_until, after.locked_until, lock::row_key)
     }
 
     /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision.

@@ -10,7 +10,7 @@ use super::{Applier, Asker, lock};
 use crate::document::{Json, Patch, PatchFault, Subject};
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::entry::EntryRow;
-use crate::keyspace::{deadline, entry, history};
+use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
 use crate::types::{
     Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, Shown,
@@ -105,25 +105,29 @@ impl<V: View> Applier<'_, V> {
         if removed {
             self.overlay.insert_new(history::row_key(key, self.vars.revision), history::TOMBSTONE.to_vec())?;
         }
-        self.move_deadline(key, before.and_then(|meta| meta.expires_at), after.and_then(|meta| meta.expires_at))?;
-        self.move_lock(key, before.and_then(|meta| meta.locked_until), after.and_then(|meta| meta.locked_until))?;
+        let times = |meta: Option<&EntryMeta>| meta.map_or((None, None), |meta| (meta.expires_at, meta.locked_until));
+        let ((expired, unlocked), (expires, unlocks)) = (times(before), times(after));
+        self.move_row(key, expired, expires, deadline::row_key)?;
+        self.move_row(key, unlocked, unlocks, keyspace::lock::row_key)?;
         Ok(superseded)
     }
 
-    fn move_deadline(
+    /// Keeps the row of a pending time in step with the time.
+    pub(super) fn move_row(
         &mut self,
         key: &[u8],
         before: Option<ClusterMillis>,
         after: Option<ClusterMillis>,
+        row_key: fn(ClusterMillis, &[u8]) -> Vec<u8>,
     ) -> Result<(), Fault> {
         if before == after {
             return Ok(());
         }
         if let Some(before) = before {
-            self.overlay.take(&deadline::row_key(before, key))?;
+            self.overlay.take(&row_key(before, key))?;
         }
         if let Some(after) = after {
-            self.overlay.insert_new(deadline::row_key(after, key), Vec::new())?;
+            self.overlay.insert_new(row_key(after, key), Vec::new())?;
         }
         Ok(())
     }
