@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use futures::stream::{self, Stream};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{CountAnswer, CountRequest, Criterion, FindAnswer, FindRequest, JsonText, Operator, ReadConsistency};
+use crate::api::{CountAnswer, CountRequest, Criterion, FindAnswer, FindRequest, Operator, ReadConsistency};
 use crate::client::Client;
+use crate::criteria::Criteria;
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::request::{Call, Intent};
@@ -17,16 +17,14 @@ use crate::request::{Call, Intent};
 pub struct Find<'a> {
     client: &'a Client,
     request: FindRequest,
-    criteria: Vec<JsonText>,
-    /// What was wrong with the criteria; told when it is fetched.
-    wrong: Option<String>,
+    criteria: Criteria,
 }
 
 impl Client {
     /// Finds entries whose keys begin with `prefix`, any key for an empty one. Without filters it finds all of them.
     pub fn find(&self, prefix: impl Into<String>) -> Find<'_> {
         let request = FindRequest { prefix: Some(prefix.into()), ..FindRequest::default() };
-        Find { client: self, request, criteria: Vec::new(), wrong: None }
+        Find { client: self, request, criteria: Criteria::default() }
     }
 }
 
@@ -38,19 +36,13 @@ impl<'a> Find<'a> {
 
     /// Only where this holds, on top of all other filters.
     pub fn matching(mut self, criterion: Criterion) -> Self {
-        match to_raw_value(&criterion) {
-            Ok(text) => self.criteria.push(JsonText(text)),
-            Err(error) => self.wrong = Some(format!("a criterion has no JSON form: {error}")),
-        }
+        self.criteria.add(&criterion);
         self
     }
 
     /// The same of a criterion as JSON text, with its numbers as they are written.
     pub fn matching_json(mut self, criterion: &str) -> Self {
-        match serde_json::from_str::<Box<RawValue>>(criterion) {
-            Ok(text) => self.criteria.push(JsonText(text)),
-            Err(error) => self.wrong = Some(format!("a criterion is not JSON: {error}")),
-        }
+        self.criteria.add_json(criterion);
         self
     }
 
@@ -119,7 +111,7 @@ impl<'a> Find<'a> {
     /// part, with the sums of all.
     pub async fn count(&self) -> Result<CountAnswer, Error> {
         let FindRequest { prefix, revision, consistency, .. } = self.request.clone();
-        let criteria = self.criteria()?;
+        let criteria = self.criteria.checked()?.map(<[_]>::to_vec);
         let mut request = CountRequest { prefix, criteria, cursor: None, revision, consistency, min_revision: None };
         let (mut count, mut examined) = (0, 0);
         loop {
@@ -134,15 +126,9 @@ impl<'a> Find<'a> {
     }
 
     async fn fetch(&self, cursor: Option<String>) -> Result<FindAnswer, Error> {
-        let request = FindRequest { criteria: self.criteria()?, cursor, ..self.request.clone() };
+        let request =
+            FindRequest { criteria: self.criteria.checked()?.map(<[_]>::to_vec), cursor, ..self.request.clone() };
         self.client.fetch(self.call("/v1/find", &request)?).await
-    }
-
-    fn criteria(&self) -> Result<Option<Vec<JsonText>>, Error> {
-        match &self.wrong {
-            Some(wrong) => Err(Error::Invalid(wrong.clone())),
-            None => Ok((!self.criteria.is_empty()).then(|| self.criteria.clone())),
-        }
     }
 
     fn call(&self, route: &'static str, request: &impl Serialize) -> Result<Call, Error> {

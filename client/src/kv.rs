@@ -18,6 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::api::{Criterion, EntryView, ErrorCode, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
+use crate::criteria::Criteria;
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::op::{OpText, checked_json};
@@ -310,9 +311,7 @@ pub struct Write<'a> {
     key: String,
     value: Option<Value>,
     condition: Condition,
-    criteria: Vec<Box<RawValue>>,
-    /// What was wrong with the criteria; told when it is sent.
-    wrong: Option<String>,
+    criteria: Criteria,
     ttl: Option<Duration>,
     lock_time: Option<Duration>,
     prev: bool,
@@ -329,8 +328,7 @@ impl<'a> Write<'a> {
             key,
             value,
             condition: Condition::None,
-            criteria: Vec::new(),
-            wrong: None,
+            criteria: Criteria::default(),
             ttl: None,
             lock_time: None,
             prev: false,
@@ -361,19 +359,13 @@ impl<'a> Write<'a> {
     /// Only while this holds of the entry; several must all hold. Fails with `condition_not_met`, which says what does not
     /// hold and carries the entry as it is. Not for an insert, which has its own condition.
     pub fn only_if(mut self, criterion: Criterion) -> Self {
-        match to_raw_value(&criterion) {
-            Ok(text) => self.criteria.push(text),
-            Err(error) => self.wrong = Some(format!("a criterion has no JSON form: {error}")),
-        }
+        self.criteria.add(&criterion);
         self
     }
 
     /// The same of a criterion as JSON text, with its numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
-        match serde_json::from_str(criterion) {
-            Ok(text) => self.criteria.push(text),
-            Err(error) => self.wrong = Some(format!("a criterion is not JSON: {error}")),
-        }
+        self.criteria.add_json(criterion);
         self
     }
 
@@ -442,13 +434,8 @@ impl<'a> Write<'a> {
     }
 
     fn condition_text(&self) -> Result<Option<Box<RawValue>>, Error> {
-        if let Some(wrong) = &self.wrong {
-            return Err(Error::Invalid(wrong.clone()));
-        }
-        if self.criteria.is_empty() {
-            return Ok(None);
-        }
-        let text = to_raw_value(&self.criteria);
+        let Some(list) = self.criteria.checked()? else { return Ok(None) };
+        let text = to_raw_value(list);
         text.map(Some).map_err(|source| Error::Decode { what: "the condition has no JSON form".into(), source })
     }
 

@@ -35,6 +35,7 @@
 pub mod api;
 mod client;
 mod cluster;
+mod criteria;
 mod endpoints;
 mod error;
 mod find;

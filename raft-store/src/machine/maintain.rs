@@ -28,42 +28,32 @@ impl<V: View> Applier<'_, V> {
     /// ended.
     fn expire_due(&mut self, limit: usize) -> Result<Outcome, Fault> {
         let limit = limit.min(limits::MAINTENANCE_ROWS_MAX);
-        let (buried, more) = self.bury_all_due(limit)?;
+        let (buried, more) = self.each_due(deadline::due_range(self.vars.clock), limit, Self::bury_due)?;
         if more {
             return Ok(maintained(buried, true));
         }
-        let (forgotten, more) = self.forget_locks_due(limit - buried)?;
+        let (forgotten, more) = self.each_due(lock::due_range(self.vars.clock), limit - buried, Self::forget_lock)?;
         Ok(maintained(buried + forgotten, more))
     }
 
-    /// How many of at most `limit`, and whether more are left.
-    fn forget_locks_due(&mut self, limit: usize) -> Result<(usize, bool), Fault> {
-        let (start, end) = lock::due_range(self.vars.clock);
+    /// Takes a step for each row of a range, in order, until the batch has taken all that it may. Gives how many of at most
+    /// `limit` were taken, and whether more are left.
+    fn each_due(
+        &mut self,
+        (start, end): (Vec<u8>, Vec<u8>),
+        limit: usize,
+        step: fn(&mut Self, &[u8]) -> Result<(), Fault>,
+    ) -> Result<(usize, bool), Fault> {
         let due = self.overlay.scan(&start, &end, limit + 1)?;
-        let mut forgotten = 0;
+        let mut taken = 0;
         for (row_key, _) in due.iter().take(limit) {
             if self.has_taken_all() {
                 break;
             }
-            self.forget_lock(row_key)?;
-            forgotten += 1;
+            step(self, row_key)?;
+            taken += 1;
         }
-        Ok((forgotten, due.len() > forgotten))
-    }
-
-    /// How many of at most `limit`, and whether more are left.
-    fn bury_all_due(&mut self, limit: usize) -> Result<(usize, bool), Fault> {
-        let (start, end) = deadline::due_range(self.vars.clock);
-        let due = self.overlay.scan(&start, &end, limit + 1)?;
-        let mut buried = 0;
-        for (row_key, _) in due.iter().take(limit) {
-            if self.has_taken_all() {
-                break;
-            }
-            self.bury_due(row_key)?;
-            buried += 1;
-        }
-        Ok((buried, due.len() > buried))
+        Ok((taken, due.len() > taken))
     }
 
     fn bury_due(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {

@@ -7,6 +7,7 @@ use quorate_client::api::{EntryView, FindAnswer};
 use crate::Context;
 use crate::criteria::{Criteria, criteria};
 use crate::fail::Failed;
+use crate::listing::PAGE_ENTRIES;
 use crate::output::{self, Form};
 
 #[derive(Debug, clap::Args)]
@@ -71,9 +72,6 @@ struct Filter {
     #[arg(long)]
     local: bool,
 }
-
-/// Entries of a page with `--all`.
-const PAGE_ENTRIES: u32 = 1_000;
 
 /// Runs `quorate find`.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {

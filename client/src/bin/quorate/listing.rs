@@ -40,8 +40,8 @@ pub struct Args {
     local: bool,
 }
 
-/// Entries of a page with `--all`.
-const PAGE_ENTRIES: u32 = 1_000;
+/// Entries of a page with `--all`, of finds too.
+pub const PAGE_ENTRIES: u32 = 1_000;
 
 /// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
