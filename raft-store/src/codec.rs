@@ -6,10 +6,10 @@
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::types::{Action, Batch, Command};
+use crate::types::{Action, Batch, Command, WriteOp};
 
-/// Leads every record written by this build. (1 knew no conditions and no patches but merge patches.)
-pub const FORMAT_VERSION: u8 = 2;
+/// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key.)
+pub const FORMAT_VERSION: u8 = 3;
 
 /// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for
 /// that much memory and panic. Twice the largest batch: an audit group repeats every key of its batch.
@@ -76,11 +76,17 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
 pub fn encode_command(command: &Command) -> Bytes {
     let id = command.request_id.as_ref().map_or(0, |id| id.0.len());
     let op = match &command.action {
-        Action::Write(op) => op.key.as_bytes().len() + op.change.data().len(),
-        Action::Maintain(_) => 0,
+        Action::Write(op) => bytes_of(op),
+        Action::Bulk(ops) => ops.iter().map(|op| 16 + bytes_of(op)).sum(),
+        Action::Maintain(_) | Action::Txn(_) => 0,
     };
     // The rest, numbers and lengths, takes at most 9 bytes each.
     Bytes::from(encode_sized(command, 64 + id + command.principal.len() + op))
+}
+
+/// What key and value of a write take.
+fn bytes_of(op: &WriteOp) -> usize {
+    op.key.as_bytes().len() + op.change.data().len()
 }
 
 /// Reverses [`encode_command`].

@@ -11,8 +11,24 @@ pub const VALUE_BYTES_MAX: usize = 1_536 * 1024;
 /// each command carries its list through the log.
 pub const EXPECT_TOKENS_MAX: usize = 16;
 
-/// Longest request id. A UUID has 36; the rest is room for a caller's own prefix.
+/// Most writes in one command for many: as many as a batch may have commands, and for the same reason.
+pub const BULK_OPS_MAX: usize = BATCH_COMMANDS_MAX;
+
+/// Most checks and steps of a transaction, those of nested ones too: nothing else is applied meanwhile.
+pub const TXN_STEPS_MAX: usize = 1_024;
+
+/// Deepest transactions in each other. More is not for people.
+pub const TXN_DEPTH_MAX: usize = 4;
+
+/// Most bytes that one transaction may read, write and answer. It is all or nothing, so unlike a batch it cannot be cut:
+/// all that it writes is in memory at once.
+pub const TXN_EFFECT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Longest request id that a client may give. A UUID has 36; the rest is room for a caller's own prefix.
 pub const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// What the id of a part of a request may have beside the request's: [`crate::types::RequestId::of_part`].
+pub const REQUEST_PART_BYTES_MAX: usize = 8;
 
 /// Most bytes of encoded commands that one batch gathers before it is closed. One command may exceed it alone.
 pub const BATCH_BYTES_SOFT_MAX: usize = 256 * 1024;

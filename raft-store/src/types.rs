@@ -3,12 +3,16 @@
 //! Owns the types that are written to the log and the state, in their bincode form (see [`crate::codec`]).
 //! Never used as public JSON: the wire types live in `quorate-client` and age differently; the node converts.
 
+mod many;
+
 use std::fmt;
 
 use bincode::{Decode, Encode};
 
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
 use crate::limits;
+
+pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
 
 /// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
 pub type Revision = u64;
@@ -309,11 +313,36 @@ pub enum Action {
     Write(WriteOp),
     /// The leader's own housekeeping.
     Maintain(Maintenance),
+    /// Several writes, each on its own, in order, as if they had come one after the other: at most
+    /// [`limits::BULK_OPS_MAX`].
+    Bulk(Vec<WriteOp>),
+    /// Several writes, all or none.
+    Txn(Txn),
 }
 
-/// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII.
+/// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
+/// a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct RequestId(pub String);
+
+impl RequestId {
+    /// Stands between a request's id and the number of a part. No client's id has it, so none can be that of a part.
+    const PART_MARK: char = '\u{1f}';
+
+    /// The id of the part of a request that begins with its item `from`; the first part has the request's own.
+    pub fn of_part(&self, from: usize) -> Self {
+        if from == 0 { self.clone() } else { Self(format!("{}{}{from}", self.0, Self::PART_MARK)) }
+    }
+
+    /// Whether it is within its bounds.
+    pub fn is_valid(&self) -> bool {
+        let (id, part) = self.0.split_once(Self::PART_MARK).unwrap_or((&self.0, ""));
+        (1..=limits::REQUEST_ID_BYTES_MAX).contains(&id.len())
+            && id.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            && part.len() < limits::REQUEST_PART_BYTES_MAX
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+    }
+}
 
 /// One command of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -346,6 +375,13 @@ pub struct Written {
     pub meta: Option<EntryMeta>,
     /// The entry before the write, where the command asked for it and there was one.
     pub previous: Option<Shown>,
+}
+
+impl Written {
+    /// Bytes of the value that it carries.
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.previous.as_ref().map_or(0, Shown::value_bytes)
+    }
 }
 
 /// Why a command had no effect. Small enough to be passed around as it is: what is large and rare is boxed. Every one of these is definite, the same on every node, and kept for retries.
@@ -427,22 +463,23 @@ impl Rejection {
         }
     }
 
-    /// The same with another entry in place of [`Self::current`]. Only for one that shows an entry.
-    fn showing(&self, shown: Shown) -> Self {
-        let mut rejection = self.clone();
-        match &mut rejection {
-            Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => *current = Some(shown),
+    /// The same, to be changed.
+    pub(crate) fn current_mut(&mut self) -> Option<&mut Shown> {
+        match self {
+            Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => current.as_mut(),
             Self::AlreadyExists { current }
             | Self::CasListed { current }
             | Self::Locked { current }
             | Self::NotLocked { current }
             | Self::NotADocument { current }
-            | Self::PatchFailed { current, .. } => *current = shown,
-            Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => {
-                panic!("{self:?} shows no entry")
-            }
+            | Self::PatchFailed { current, .. } => Some(current),
+            Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => None,
         }
-        rejection
+    }
+
+    /// Bytes of the value that it carries.
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.current().map_or(0, Shown::value_bytes)
     }
 }
 
@@ -460,27 +497,48 @@ pub enum Outcome {
         /// Whether the same command would find more to do.
         more: bool,
     },
+    /// What came of each item of a bulk; evaluated at or before [`Reply::revision`].
+    Bulk(Vec<BulkItem>),
+    /// A transaction was carried out at [`Reply::revision`], or evaluated there where it had nothing to write.
+    Txn(TxnDone),
+    /// A transaction had no effect; evaluated at [`Reply::revision`].
+    TxnRejected(Box<StepRejected>),
     /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
     /// kept of it, so it may be proposed again, as if it had never been.
     Deferred,
 }
 
 impl Outcome {
-    /// The entry that it shows, if it shows one.
-    pub fn shown(&self) -> Option<&Shown> {
+    /// Visits every entry that it shows, in the order of what was asked.
+    pub(crate) fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
         match self {
-            Self::Written(written) => written.previous.as_ref(),
-            Self::Rejected(rejection) => rejection.current(),
-            Self::Maintained { .. } | Self::Deferred => None,
+            Self::Written(written) => written.previous.iter_mut().for_each(visit),
+            Self::Rejected(rejection) => rejection.current_mut().into_iter().for_each(visit),
+            Self::Bulk(items) => items.iter_mut().filter_map(|item| item.outcome.shown_mut()).for_each(visit),
+            Self::Txn(done) => done.each_shown(visit),
+            Self::TxnRejected(rejected) => rejected.why.current_mut().into_iter().for_each(visit),
+            Self::Maintained { .. } | Self::Deferred => {}
         }
     }
 
-    /// The same with another entry in place of [`Self::shown`]. Only for an outcome that shows one.
-    pub(crate) fn showing(&self, shown: Shown) -> Self {
+    /// How many items or steps it tells of; 0 for that of a single write.
+    pub fn parts(&self) -> usize {
         match self {
-            Self::Written(Written { meta, .. }) => Self::Written(Written { meta: *meta, previous: Some(shown) }),
-            Self::Rejected(rejection) => Self::Rejected(rejection.showing(shown)),
-            Self::Maintained { .. } | Self::Deferred => panic!("{self:?} shows no entry"),
+            Self::Bulk(items) => items.len(),
+            Self::Txn(done) => done.parts(),
+            Self::Written(_) | Self::Rejected(_) | Self::TxnRejected(_) | Self::Maintained { .. } | Self::Deferred => 0,
+        }
+    }
+
+    /// Bytes of the values that it carries.
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Self::Written(written) => written.value_bytes(),
+            Self::Rejected(rejection) => rejection.value_bytes(),
+            Self::Bulk(items) => items.iter().map(|item| item.outcome.value_bytes()).sum(),
+            Self::Txn(done) => done.value_bytes(),
+            Self::TxnRejected(rejected) => rejected.why.value_bytes(),
+            Self::Maintained { .. } | Self::Deferred => 0,
         }
     }
 }
@@ -501,12 +559,10 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A copy without the value of the entry that it shows.
+    /// A copy without the values of the entries that it shows.
     pub fn to_bare(&self) -> Self {
-        let outcome = match self.outcome.shown() {
-            Some(shown) => self.outcome.showing(shown.to_bare()),
-            None => self.outcome.clone(),
-        };
-        Self { outcome, ..*self }
+        let mut bare = self.clone();
+        bare.outcome.each_shown(&mut |shown| *shown = shown.to_bare());
+        bare
     }
 }

@@ -12,7 +12,7 @@ use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
-use quorate_store::types::{Action, Change, Command, Reply, Revision};
+use quorate_store::types::{Action, Change, Command, Reply, Revision, WriteOp};
 use quorate_store::{codec, raft::TypeConfig};
 
 use tokio::sync::watch;
@@ -121,8 +121,11 @@ impl Lack {
 
 /// Whether an action needs room on the disk. Removals and renewals do not count: they are the way out.
 fn grows_the_state(action: &Action) -> bool {
+    let grows = |op: &WriteOp| !matches!(op.change, Change::Remove | Change::Touch);
     match action {
-        Action::Write(op) => !matches!(op.change, Change::Remove | Change::Touch),
+        Action::Write(op) => grows(op),
+        Action::Bulk(ops) => ops.iter().any(grows),
+        Action::Txn(txn) => txn.all_writes().any(grows),
         Action::Maintain(_) => false,
     }
 }

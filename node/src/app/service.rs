@@ -14,7 +14,6 @@ use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
-use quorate_store::types::Shown;
 
 use super::App;
 use super::proposer::Submitted;
@@ -170,11 +169,11 @@ fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
 
 /// Roughly what the answer takes on the wire.
 fn answer_bytes(fate: &Fate) -> usize {
-    let shown = match fate {
-        Fate::Decided(reply) => reply.outcome.shown(),
-        Fate::NotProposed | Fate::Unknown | Fate::NoSpace { .. } => None,
-    };
-    128 + shown.map_or(0, Shown::value_bytes)
+    const PLAIN: usize = 128;
+    match fate {
+        Fate::Decided(reply) => PLAIN * (1 + reply.outcome.parts()) + reply.outcome.value_bytes(),
+        Fate::NotProposed | Fate::Unknown | Fate::NoSpace { .. } => PLAIN,
+    }
 }
 
 /// Adds a node as a learner, then as a voter, unless it is one already. A member's disk is never exchanged silently.

@@ -28,7 +28,11 @@ pub async fn perform<B: Backend>(
         Outcome::Written(written) => Ok(Done::write(key, &reply, written, dry_run)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
-        Outcome::Maintained { .. } | Outcome::Deferred => {
+        Outcome::Bulk(_)
+        | Outcome::Txn(_)
+        | Outcome::TxnRejected(_)
+        | Outcome::Maintained { .. }
+        | Outcome::Deferred => {
             let confused = Rejection::Unsupported("a write was not answered as one".into());
             Err(Failure::from_rejection(key, &reply, &confused))
         }

@@ -19,7 +19,8 @@ const LINE_BYTES: usize = 2 * 9 + 17 + 3 * 9 + 5;
 /// What one batch did.
 ///
 /// Invariant: `first_revision <= last_revision` where the batch changed something, and the changed lines carry each
-/// revision from first to last once, in order. Where it changed nothing, `first_revision == last_revision + 1`.
+/// revision from first to last in order: once, or for each key that a transaction changed. Where it changed nothing,
+/// `first_revision == last_revision + 1`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct AuditGroup {
     /// Log index of the batch.
@@ -78,6 +79,8 @@ pub enum AuditOp {
     Expire,
     /// A command that this build cannot read.
     Unknown,
+    /// A transaction that was refused: see [`crate::types::Txn`]. One that was carried out has a line for each write.
+    Txn,
 }
 
 /// What came of an operation.

@@ -6,10 +6,12 @@
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod bulk;
 mod lock;
 mod maintain;
 mod overlay;
 mod requests;
+mod txn;
 mod vars;
 mod view;
 mod write;
@@ -21,7 +23,7 @@ use crate::codec::{self, CodecError};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
-use crate::types::{Action, Batch, Command, Key, Outcome, Rejection, Reply, RequestId, Revision, Shown};
+use crate::types::{Action, Batch, Command, Key, Outcome, Rejection, Reply, RequestId, Revision};
 use overlay::Overlay;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
@@ -38,6 +40,8 @@ pub struct Applier<'v, V: View> {
     taken: usize,
     /// The same for all batches so far.
     taken_in_all: usize,
+    /// While writes share one revision: that, once the first of them took it.
+    joint: Option<Option<Revision>>,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<(Key, Revision)>,
@@ -56,7 +60,7 @@ pub struct Applied {
 }
 
 /// Who asked for a change, for its audit line. Nobody, where an entry expired.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Asker {
     request_id: Option<RequestId>,
     principal: String,
@@ -67,7 +71,8 @@ impl<'v, V: View> Applier<'v, V> {
     pub fn new(view: &'v V, vars: Vars) -> Self {
         let batch_start = vars.revision;
         let overlay = Overlay::new(view);
-        Self { overlay, vars, index: 0, batch_start, taken: 0, taken_in_all: 0, lines: Vec::new(), changed: Vec::new() }
+        let (lines, changed) = (Vec::new(), Vec::new());
+        Self { overlay, vars, index: 0, batch_start, taken: 0, taken_in_all: 0, joint: None, lines, changed }
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
@@ -103,7 +108,7 @@ impl<'v, V: View> Applier<'v, V> {
             return Ok(self.reply(Outcome::Deferred));
         }
         let reply = self.apply_command(encoded)?;
-        self.take_bytes(reply.outcome.shown().map_or(0, Shown::value_bytes));
+        self.take_bytes(reply.outcome.value_bytes());
         Ok(reply)
     }
 
@@ -133,7 +138,7 @@ impl<'v, V: View> Applier<'v, V> {
             Some(_) => {
                 let key = match command.action {
                     Action::Write(op) => Some(op.key),
-                    Action::Maintain(_) => None,
+                    Action::Bulk(_) | Action::Txn(_) | Action::Maintain(_) => None,
                 };
                 let asker = Asker { request_id: Some(id), principal: command.principal };
                 Ok(self.refuse(key, asker, Rejection::RequestIdReused))
@@ -149,7 +154,12 @@ impl<'v, V: View> Applier<'v, V> {
     fn execute(&mut self, command: Command) -> Result<Reply, Fault> {
         let asker = Asker { request_id: command.request_id, principal: command.principal };
         let outcome = match command.action {
-            Action::Write(op) => self.write(op, asker)?,
+            Action::Write(op) => match self.write(op, asker)? {
+                Ok(written) => Outcome::Written(written),
+                Err(rejection) => Outcome::Rejected(rejection),
+            },
+            Action::Bulk(ops) => self.bulk(ops, asker)?,
+            Action::Txn(txn) => self.txn(&txn, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))
@@ -159,6 +169,22 @@ impl<'v, V: View> Applier<'v, V> {
     fn refuse(&mut self, key: Option<Key>, asker: Asker, rejection: Rejection) -> Reply {
         self.record(AuditOp::Unknown, key, asker, AuditEffect::Refused((&rejection).into()));
         self.reply(Outcome::Rejected(rejection))
+    }
+
+    /// The revision that the next change takes.
+    fn next_revision(&self) -> Result<Revision, Fault> {
+        match self.joint {
+            Some(Some(revision)) => Ok(revision),
+            None | Some(None) => successor(self.vars.revision),
+        }
+    }
+
+    /// Takes a revision for a change.
+    fn take_revision(&mut self) -> Result<(), Fault> {
+        let revision = self.next_revision()?;
+        self.vars.revision = revision;
+        self.joint = self.joint.map(|_| Some(revision));
+        Ok(())
     }
 
     fn reply(&self, outcome: Outcome) -> Reply {
@@ -207,6 +233,11 @@ pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -
     applier.apply_command(&codec::encode_command(command))
 }
 
+/// The next revision or version.
+fn successor(number: u64) -> Result<u64, Fault> {
+    number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
+}
+
 /// Decodes a command; says what is wrong with one that this build cannot read.
 fn readable(encoded: &[u8]) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
@@ -217,7 +248,7 @@ fn readable(encoded: &[u8]) -> Result<Command, String> {
         CodecError::Malformed(_) => "a command that this build cannot decode".to_owned(),
         CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
     })?;
-    if !command.request_id.as_ref().is_none_or(requests::is_valid) {
+    if !command.request_id.as_ref().is_none_or(RequestId::is_valid) {
         return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
     }
     Ok(command)

@@ -18,15 +18,19 @@ pub(super) struct Overlay<'v, V: View> {
     slots: BTreeMap<Vec<u8>, Slot>,
     dropped: Vec<(Vec<u8>, Vec<u8>)>,
     hasher: RowHasher,
+    /// The slots changed since [`Self::begin`] as they were then; `None` where there was none.
+    before: Option<BTreeMap<Vec<u8>, Option<Slot>>>,
 }
 
 /// One row that was read or written.
+#[derive(Clone)]
 struct Slot {
     row: Option<Vec<u8>>,
     state: SlotState,
 }
 
 /// How the row in a slot relates to the one in the view.
+#[derive(Clone)]
 enum SlotState {
     /// It is the one in the view.
     Read,
@@ -41,7 +45,7 @@ enum SlotState {
 
 impl<'v, V: View> Overlay<'v, V> {
     pub(super) fn new(view: &'v V) -> Self {
-        Self { view, slots: BTreeMap::new(), dropped: Vec::new(), hasher: RowHasher::default() }
+        Self { view, slots: BTreeMap::new(), dropped: Vec::new(), hasher: RowHasher::default(), before: None }
     }
 
     /// Reads a row and keeps it at hand, because it is likely to be written next.
@@ -65,8 +69,39 @@ impl<'v, V: View> Overlay<'v, V> {
         }
     }
 
+    /// From now on changes can be undone.
+    pub(super) fn begin(&mut self) {
+        assert!(self.before.is_none(), "changes that can be undone within others");
+        self.before = Some(BTreeMap::new());
+    }
+
+    /// Keeps the changes since [`Self::begin`].
+    pub(super) fn keep(&mut self) {
+        assert!(self.before.take().is_some(), "nothing was begun");
+    }
+
+    /// Undoes the changes since [`Self::begin`].
+    pub(super) fn undo(&mut self) {
+        for (key, slot) in self.before.take().expect("nothing was begun") {
+            match slot {
+                Some(slot) => self.slots.insert(key, slot),
+                None => self.slots.remove(&key),
+            };
+        }
+    }
+
+    /// Notes a slot that is about to change.
+    fn remember(&mut self, key: &[u8]) {
+        if let Some(before) = &mut self.before
+            && !before.contains_key(key)
+        {
+            before.insert(key.to_vec(), self.slots.get(key).cloned());
+        }
+    }
+
     /// Writes or deletes a row and gives it as it was.
     pub(super) fn replace(&mut self, key: &[u8], row: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Fault> {
+        self.remember(key);
         let Some(slot) = self.slots.get_mut(key) else {
             let old = load(self.view, &self.dropped, key)?;
             let original = old.as_ref().map(|old| self.hasher.hash(key, old));
@@ -91,6 +126,7 @@ impl<'v, V: View> Overlay<'v, V> {
     /// Writes a row that cannot be there yet, and gives its hash. That it is not in the view follows from the key,
     /// which holds a revision, a log index or a deadline; builds with debug assertions look all the same.
     pub(super) fn insert_new(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<u128, Fault> {
+        self.remember(&key);
         let hash = self.hasher.hash(&key, &row);
         match self.slots.entry(key) {
             btree_map::Entry::Vacant(slot) => {
@@ -124,6 +160,7 @@ impl<'v, V: View> Overlay<'v, V> {
                 return Err(Fault::Invariant(format!("row {} has not hash {hash:032x}", key.escape_ascii())));
             }
         }
+        self.remember(&key);
         match self.slots.entry(key) {
             btree_map::Entry::Vacant(slot) => {
                 slot.insert(Slot { row: None, state: SlotState::Written { original: Some(hash), current: None } });
@@ -168,6 +205,7 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Forgets the pending rows of `[start, end)`.
     pub(super) fn forget_range(&mut self, start: &[u8], end: &[u8]) {
+        assert!(self.before.is_none(), "a range is dropped among changes that can be undone");
         let range = (Bound::Included(start), Bound::Excluded(end));
         let keys: Vec<Vec<u8>> = self.slots.range::<[u8], _>(range).map(|(key, _)| key.clone()).collect();
         for key in keys {

@@ -10,8 +10,10 @@ use crate::codec;
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
-use crate::limits;
-use crate::types::{Action, ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision, Shown, Value};
+use crate::types::{
+    Action, ClusterMillis, Command, Entry, Key, Outcome, Reply, RequestId, Revision, Shown, Step, StepDone, Txn,
+    TxnDone, Value, Written,
+};
 
 impl Command {
     /// Tells a retry from another command under the same request id. Of the whole command with its principal, so
@@ -24,11 +26,6 @@ impl Command {
 /// [`Command::fingerprint`] of a command in its encoded form: decoding and encoding give the same bytes again.
 pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
     xxh3_64(encoded)
-}
-
-/// Whether an id is within the bounds that [`RequestId`] states.
-pub(super) fn is_valid(id: &RequestId) -> bool {
-    (1..=limits::REQUEST_ID_BYTES_MAX).contains(&id.0.len()) && id.0.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 impl<V: View> Applier<'_, V> {
@@ -44,16 +41,27 @@ impl<V: View> Applier<'_, V> {
         Ok(None)
     }
 
-    /// The kept answer of a command that came again, with the value of the entry that it shows as long as that version
-    /// is there.
-    pub(super) fn replay(&self, action: &Action, kept: Reply) -> Result<Reply, Fault> {
+    /// The kept answer of a command that came again, with the values of the entries that it shows as long as those
+    /// versions are there.
+    pub(super) fn replay(&mut self, action: &Action, kept: Reply) -> Result<Reply, Fault> {
         let mut reply = Reply { replayed: true, ..kept };
-        if let (Action::Write(op), Some(shown)) = (action, reply.outcome.shown()) {
-            let meta = *shown.meta();
-            if let Some(value) = self.value_of_version(&op.key, meta.mod_revision)? {
-                reply.outcome = reply.outcome.showing(Shown::Whole(Entry { meta, value }));
-            }
+        let keys = shown_keys(action, &reply.outcome);
+        let mut values = Vec::with_capacity(keys.len());
+        let mut metas = Vec::with_capacity(keys.len());
+        reply.outcome.each_shown(&mut |shown| metas.push(*shown.meta()));
+        assert_eq!(keys.len(), metas.len(), "keys on the left, entries shown under them on the right, in {reply:?}");
+        for (key, meta) in keys.iter().zip(&metas) {
+            // What does not fit in the budget of the batch stays without its value.
+            let value = if self.has_taken_all() { None } else { self.value_of_version(key, meta.mod_revision)? };
+            self.take_bytes(value.as_ref().map_or(0, |value| value.data.len()));
+            values.push(value);
         }
+        let mut found = metas.into_iter().zip(values);
+        reply.outcome.each_shown(&mut |shown| {
+            if let Some((meta, Some(value))) = found.next() {
+                *shown = Shown::Whole(Entry { meta, value });
+            }
+        });
         Ok(reply)
     }
 
@@ -99,5 +107,38 @@ impl<V: View> Applier<'_, V> {
             }
         }
         self.vars.buckets.retain(|part| part.bucket >= oldest);
+    }
+}
+
+/// The keys of the entries that an outcome shows, in the order of [`Outcome::each_shown`].
+fn shown_keys(action: &Action, outcome: &Outcome) -> Vec<Key> {
+    let mut keys = Vec::new();
+    match (action, outcome) {
+        (Action::Write(op), Outcome::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
+        (Action::Write(op), Outcome::Rejected(why)) if why.current().is_some() => keys.push(op.key.clone()),
+        (Action::Bulk(ops), Outcome::Bulk(items)) => {
+            let shown = ops.iter().zip(items).filter(|(_, item)| item.outcome.shown().is_some());
+            keys.extend(shown.map(|(op, _)| op.key.clone()));
+        }
+        (Action::Txn(txn), Outcome::Txn(done)) => push_txn_keys(txn, done, &mut keys),
+        (Action::Txn(_), Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => {
+            keys.extend(rejected.key.clone());
+        }
+        _ => {}
+    }
+    keys
+}
+
+fn push_txn_keys(txn: &Txn, done: &TxnDone, keys: &mut Vec<Key>) {
+    if let Some(failed) = done.failed.as_ref().filter(|failed| failed.why.current().is_some()) {
+        keys.extend(txn.checks.get(failed.at as usize).map(|check| check.key.clone()));
+    }
+    for (step, result) in txn.branch(done.succeeded()).iter().zip(&done.results) {
+        match (step, result) {
+            (Step::Get(key), StepDone::Got(Some(_))) => keys.push(key.clone()),
+            (Step::Write(op), StepDone::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
+            (Step::Txn(txn), StepDone::Txn(done)) => push_txn_keys(txn, done, keys),
+            _ => {}
+        }
     }
 }

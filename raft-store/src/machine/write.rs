@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 
 use super::view::{Fault, View};
-use super::{Applier, Asker, lock};
-use crate::document::{Json, Patch, PatchFault, Subject};
+use super::{Applier, Asker, lock, successor};
+use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
 use crate::types::{
-    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Revision, Shown,
-    WallMillis, WriteOp, Written,
+    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Rejection, Revision, Shown, WallMillis,
+    WriteOp, Written,
 };
 
 /// A write that will take effect.
@@ -27,34 +27,33 @@ struct Planned {
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a write, or says why not.
-    pub(super) fn write(&mut self, op: WriteOp, asker: Asker) -> Result<Outcome, Fault> {
+    pub(super) fn write(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
         let row_key = entry::row_key(op.key.as_bytes());
         let clock = self.vars.clock;
-        let revision = self.vars.revision;
+        let (newest, next) = (self.vars.revision, self.next_revision()?);
         let (stored, read) = match self.overlay.get(&row_key)? {
             None => (None, 0),
-            Some(row) => (Some(decode_current(&row_key, row, revision)?), row.len()),
+            Some(row) => (Some(decode_current(&row_key, row, newest)?), row.len()),
         };
         let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
         let current = stored.filter(|row| !row.is_expired_at(clock));
         let before = current.map(|row| row.meta);
         // An expired entry that is written over is buried first, in a revision of its own.
-        let revision = successor(revision)?;
-        let revision = if expired.is_some() { successor(revision)? } else { revision };
+        let revision = if expired.is_some() { successor(next)? } else { next };
         let planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall)?;
         self.take_bytes(read.saturating_mul(passes(&op)));
         let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
                 self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused((&rejection).into()));
-                return Ok(Outcome::Rejected(rejection));
+                return Ok(Err(rejection));
             }
         };
         if let Some(meta) = expired {
             self.bury(op.key.clone(), &row_key, &meta)?;
         }
         let effect = if op.change.is_of_lock() {
-            self.vars.revision = successor(self.vars.revision)?;
+            self.take_revision()?;
             self.relock(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
             AuditEffect::Relocked
         } else {
@@ -64,7 +63,7 @@ impl<V: View> Applier<'_, V> {
         };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
         self.record(op_kind(&op.change), Some(op.key), asker, effect);
-        Ok(Outcome::Written(Written { meta: planned.meta, previous: planned.previous }))
+        Ok(Ok(Written { meta: planned.meta, previous: planned.previous }))
     }
 
     /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
@@ -85,7 +84,7 @@ impl<V: View> Applier<'_, V> {
         after: Option<&EntryMeta>,
     ) -> Result<Option<Superseded>, Fault> {
         let key = key.as_bytes();
-        self.vars.revision = successor(self.vars.revision)?;
+        self.take_revision()?;
         let removed = row.is_none();
         self.take_bytes(row.as_ref().map_or(0, Vec::len));
         let old_row = self.overlay.replace(row_key, row)?;
@@ -144,11 +143,6 @@ pub(super) fn decode_current<'a>(row_key: &[u8], row: &'a [u8], revision: Revisi
     Ok(decoded)
 }
 
-/// The next revision or version.
-fn successor(number: u64) -> Result<u64, Fault> {
-    number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
-}
-
 /// How many times about the work of reading it a write does on the bytes of its entry: what it takes of the batch's bound.
 fn passes(op: &WriteOp) -> usize {
     let operations = match &op.change {
@@ -168,11 +162,16 @@ fn plan(
 ) -> Result<Result<Planned, Rejection>, Fault> {
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
-        check_expect(op, current)?;
-        let document = document(op, current);
+        check_expect(&op.expect, Some(&op.change), current)?;
+        let patch = matches!(op.change, Change::Patch(_));
+        let document = document(&op.condition, patch, current);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
-        check_condition(op, current, &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), wall })?;
+        check_condition(
+            &op.condition,
+            current,
+            &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), wall },
+        )?;
         new_value(op, current, document, wall)
     });
     let value = match checked {
@@ -234,18 +233,22 @@ fn check_size(data: &[u8]) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Whether the current entry is what the command expects and its change needs.
-fn check_expect(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejection> {
-    let creates = matches!(op.change, Change::Insert(_) | Change::Upsert(_));
+/// Whether the current entry is what is expected, and what a change needs; without a change, nothing but that.
+pub(super) fn check_expect(
+    expect: &Expect,
+    change: Option<&Change>,
+    current: Option<&EntryRow>,
+) -> Result<(), Rejection> {
+    let needs_none = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
     let Some(row) = current else {
-        return match op.expect {
-            Expect::Cas(expected) if creates => Err(Rejection::CasMismatch { expected: Some(expected), current: None }),
-            Expect::AnyOf(_) if creates => Err(Rejection::CasMismatch { expected: None, current: None }),
-            Expect::Any | Expect::Absent | Expect::NoneOf(_) if creates => Ok(()),
+        return match *expect {
+            Expect::Cas(cas) if needs_none => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
+            Expect::AnyOf(_) if needs_none => Err(Rejection::CasMismatch { expected: None, current: None }),
+            Expect::Any | Expect::Absent | Expect::NoneOf(_) if needs_none => Ok(()),
             _ => Err(Rejection::NotFound),
         };
     };
-    match &op.expect {
+    match expect {
         Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
         Expect::Cas(expected) if *expected != row.meta.cas => {
             Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(row.to_shown()) })
@@ -256,26 +259,30 @@ fn check_expect(op: &WriteOp, current: Option<&EntryRow>) -> Result<(), Rejectio
         Expect::NoneOf(tokens) if tokens.contains(&row.meta.cas) => {
             Err(Rejection::CasListed { current: row.to_shown() })
         }
-        Expect::Any | Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) | Expect::NoneOf(_) => match op.change {
-            Change::Insert(_) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
+        Expect::Any | Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) | Expect::NoneOf(_) => match change {
+            Some(Change::Insert(_)) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
             _ => Ok(()),
         },
     }
 }
 
-/// The value as JSON, where the command looks into it and it is JSON. Parsed once for conditions and patch.
-fn document<'a>(op: &WriteOp, current: Option<&EntryRow<'a>>) -> Option<Json<'a>> {
-    let is_needed = op.condition.needs_document() || matches!(op.change, Change::Patch(_));
+/// The value as JSON, where a condition or a patch looks into it and it is JSON. Parsed once for both.
+pub(super) fn document<'a>(condition: &Criteria, is_patched: bool, current: Option<&EntryRow<'a>>) -> Option<Json<'a>> {
+    let is_needed = is_patched || condition.needs_document();
     let row = current.filter(|row| is_needed && row.kind == ContentKind::Json)?;
     Json::parse(row.data).ok()
 }
 
-/// Whether the criteria of the command hold.
-fn check_condition(op: &WriteOp, current: Option<&EntryRow>, subject: &Subject<'_>) -> Result<(), Rejection> {
-    if op.condition.is_empty() || op.condition.hold(subject) {
+/// Whether criteria hold.
+pub(super) fn check_condition(
+    condition: &Criteria,
+    current: Option<&EntryRow>,
+    subject: &Subject<'_>,
+) -> Result<(), Rejection> {
+    if condition.is_empty() || condition.hold(subject) {
         return Ok(());
     }
-    let unmet = op.condition.unmet(subject, "/if").into();
+    let unmet = condition.unmet(subject, "/if").into();
     Err(Rejection::ConditionNotMet { unmet, current: current.map(EntryRow::to_shown) })
 }
 

@@ -1,0 +1,33 @@
+//! Bulks: many writes in one command, each on its own.
+//!
+//! Owns how far a bulk goes in one batch. What each write means is `write`'s.
+
+use super::view::{Fault, View};
+use super::{Applier, Asker};
+use crate::limits;
+use crate::types::{BulkItem, ItemOutcome, Outcome, Rejection, WriteOp};
+
+impl<V: View> Applier<'_, V> {
+    /// Carries out the writes in order, until the batch has taken all that it may; the first one always.
+    pub(super) fn bulk(&mut self, ops: Vec<WriteOp>, asker: Asker) -> Result<Outcome, Fault> {
+        if ops.len() > limits::BULK_OPS_MAX {
+            let (given, max) = (ops.len(), limits::BULK_OPS_MAX);
+            return Ok(Outcome::Rejected(Rejection::Unsupported(format!("a bulk of {given} writes; at most {max}"))));
+        }
+        let mut items = Vec::with_capacity(ops.len());
+        for op in ops {
+            let outcome = if self.has_taken_all() { ItemOutcome::Deferred } else { self.item(op, asker.clone())? };
+            items.push(BulkItem { revision: self.vars.revision, outcome });
+        }
+        Ok(Outcome::Bulk(items))
+    }
+
+    fn item(&mut self, op: WriteOp, asker: Asker) -> Result<ItemOutcome, Fault> {
+        let outcome = match self.write(op, asker)? {
+            Ok(written) => ItemOutcome::Written(written),
+            Err(rejection) => ItemOutcome::Rejected(rejection),
+        };
+        self.take_bytes(outcome.value_bytes());
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,156 @@
+//! Transactions: conditions on many keys, then all of a branch or nothing of it.
+//!
+//! Owns the order of checks and steps, what "all or nothing" undoes, and that all writes share one revision. What each
+//! write means is `write`'s.
+
+use std::collections::BTreeSet;
+
+use super::view::{Fault, View};
+use super::write::{check_condition, check_expect, decode_current, document};
+use super::{Applier, Asker};
+use crate::document::Subject;
+use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::keyspace::entry::{self, EntryRow};
+use crate::limits;
+use crate::types::{
+    Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepDone, StepRejected, Txn, TxnDone, Written,
+};
+
+/// What a branch came to, unless a step was rejected.
+type Done<T> = Result<T, Box<StepRejected>>;
+
+impl<V: View> Applier<'_, V> {
+    /// Carries out a transaction, or says which step forbids it.
+    pub(super) fn txn(&mut self, txn: &Txn, asker: Asker) -> Result<Outcome, Fault> {
+        if let Some(fault) = txn.fault() {
+            return Ok(Outcome::Rejected(Rejection::Unsupported(fault.to_string())));
+        }
+        self.bury_expired(txn)?;
+        let done =
+            self.jointly(asker.clone(), |applier, taken_before| applier.branch(txn, "", &asker, taken_before))?;
+        Ok(match done {
+            Ok(done) => Outcome::Txn(done),
+            Err(rejected) => Outcome::TxnRejected(rejected),
+        })
+    }
+
+    /// Does something of which all writes share one revision, and undoes all of it where it is rejected. It is told how
+    /// many bytes the batch had taken before.
+    pub(super) fn jointly<T>(
+        &mut self,
+        asker: Asker,
+        work: impl FnOnce(&mut Self, usize) -> Result<Done<T>, Fault>,
+    ) -> Result<Done<T>, Fault> {
+        assert!(self.joint.is_none(), "a joint revision within another: {:?}", self.joint);
+        let (revision, lines, taken) = (self.vars.revision, self.lines.len(), self.taken);
+        self.overlay.begin();
+        self.joint = Some(None);
+        let done = work(self, taken)?;
+        self.joint = None;
+        match &done {
+            Ok(_) => self.overlay.keep(),
+            Err(rejected) => {
+                self.overlay.undo();
+                self.vars.revision = revision;
+                self.lines.truncate(lines);
+                let effect = AuditEffect::Refused((&rejected.why).into());
+                self.record(AuditOp::Txn, rejected.key.clone(), asker, effect);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Buries the expired entries of all keys that it may write, each in a revision of its own, so that what it then writes
+    /// needs only one.
+    fn bury_expired(&mut self, txn: &Txn) -> Result<(), Fault> {
+        let keys: BTreeSet<&Key> = txn.all_writes().map(|op| &op.key).collect();
+        for key in keys {
+            let row_key = entry::row_key(key.as_bytes());
+            let newest = self.vars.revision;
+            let Some(row) = self.overlay.get(&row_key)? else { continue };
+            let row = decode_current(&row_key, row, newest)?;
+            if row.is_expired_at(self.vars.clock) {
+                let meta = row.meta;
+                self.bury(key.clone(), &row_key, &meta)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the checks and takes the steps that follow. `place` points to the transaction.
+    fn branch(&mut self, txn: &Txn, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<TxnDone>, Fault> {
+        let mut failed = None;
+        for (at, check) in txn.checks.iter().enumerate() {
+            if let Err(why) = self.check(check)? {
+                let at = u32::try_from(at).expect("checks are bounded by limits::TXN_STEPS_MAX");
+                failed = Some(CheckFailed { at, why });
+                break;
+            }
+        }
+        let name = if failed.is_none() { "then" } else { "else" };
+        let steps = txn.branch(failed.is_none());
+        let mut results = Vec::with_capacity(steps.len());
+        for (at, step) in steps.iter().enumerate() {
+            let place = format!("{place}/{name}/{at}");
+            match self.step(step, &place, asker, taken_before)? {
+                Ok(result) => results.push(result),
+                Err(rejected) => return Ok(Err(rejected)),
+            }
+            let taken = self.taken - taken_before;
+            if taken > limits::TXN_EFFECT_BYTES_MAX {
+                let why = Rejection::TooLarge { limit: limits::TXN_EFFECT_BYTES_MAX as u64, actual: taken as u64 };
+                return Ok(Err(Box::new(StepRejected { pointer: String::new(), key: None, why })));
+            }
+        }
+        Ok(Ok(TxnDone { failed, results }))
+    }
+
+    fn step(&mut self, step: &Step, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<StepDone>, Fault> {
+        match step {
+            Step::Get(key) => {
+                let shown = self.live(key, |_, row| row.map(|row| row.to_shown()))?;
+                self.take_bytes(shown.as_ref().map_or(0, Shown::value_bytes));
+                Ok(Ok(StepDone::Got(shown)))
+            }
+            Step::Write(op) => match self.write(op.clone(), asker.clone())? {
+                Ok(written) => {
+                    self.take_bytes(Written::value_bytes(&written));
+                    Ok(Ok(StepDone::Written(written)))
+                }
+                Err(why) => {
+                    let (pointer, key) = (place.to_owned(), Some(op.key.clone()));
+                    Ok(Err(Box::new(StepRejected { pointer, key, why })))
+                }
+            },
+            Step::Txn(txn) => Ok(self.branch(txn, place, asker, taken_before)?.map(StepDone::Txn)),
+        }
+    }
+
+    /// Whether a check holds.
+    fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
+        let (clock, wall) = (self.vars.clock, self.vars.wall);
+        let (judged, passes) = self.live(&check.key, |key, row| {
+            let judged = check_expect(&check.expect, None, row).and_then(|()| {
+                let document = document(&check.condition, false, row);
+                let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
+                let meta = row.map(|row| &row.meta);
+                let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };
+                check_condition(&check.condition, row, &subject)
+            });
+            (judged, row.map_or(0, |row| row.data.len()) * (1 + check.condition.count()))
+        })?;
+        self.take_bytes(passes + judged.as_ref().err().map_or(0, Rejection::value_bytes));
+        Ok(judged)
+    }
+
+    /// Shows the entry of a key as it is now; an expired one is none.
+    fn live<T>(&mut self, key: &Key, look: impl FnOnce(&Key, Option<&EntryRow<'_>>) -> T) -> Result<T, Fault> {
+        let (newest, clock) = (self.vars.revision, self.vars.clock);
+        let row_key = entry::row_key(key.as_bytes());
+        let row = match self.overlay.get(&row_key)? {
+            Some(row) => Some(decode_current(&row_key, row, newest)?).filter(|row| !row.is_expired_at(clock)),
+            None => None,
+        };
+        Ok(look(key, row.as_ref()))
+    }
+}

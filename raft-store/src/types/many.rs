@@ -1,0 +1,341 @@
+//! Commands about many keys at once: bulks and transactions, and what applying them answers.
+//!
+//! Owns their form in the log. Each is one command: decided in one apply, under one request id.
+
+use std::collections::BTreeSet;
+
+use bincode::de::{Decode, Decoder};
+use bincode::error::DecodeError;
+use bincode::{Encode, impl_borrow_decode};
+
+use super::{Expect, Key, Rejection, Revision, Shown, WriteOp, Written};
+use crate::document::Criteria;
+use crate::limits;
+
+/// What came of one item of a bulk.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, bincode::Decode)]
+pub struct BulkItem {
+    /// Revision at which it took effect, or at which it was evaluated without effect.
+    pub revision: Revision,
+    /// What happened.
+    pub outcome: ItemOutcome,
+}
+
+/// The outcome of an item.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, bincode::Decode)]
+pub enum ItemOutcome {
+    /// It took effect.
+    Written(Written),
+    /// It had no effect.
+    Rejected(Rejection),
+    /// Not decided: the items before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. It may be asked
+    /// for again under another request id. The first item of a bulk is always decided.
+    Deferred,
+}
+
+impl ItemOutcome {
+    /// The entry that it shows, if it shows one.
+    pub(crate) fn shown_mut(&mut self) -> Option<&mut Shown> {
+        match self {
+            Self::Written(written) => written.previous.as_mut(),
+            Self::Rejected(rejection) => rejection.current_mut(),
+            Self::Deferred => None,
+        }
+    }
+
+    /// The same, only to be looked at.
+    pub fn shown(&self) -> Option<&Shown> {
+        match self {
+            Self::Written(written) => written.previous.as_ref(),
+            Self::Rejected(rejection) => rejection.current(),
+            Self::Deferred => None,
+        }
+    }
+
+    /// Bytes of the value that it carries.
+    pub(crate) fn value_bytes(&self) -> usize {
+        match self {
+            Self::Written(written) => written.value_bytes(),
+            Self::Rejected(rejection) => rejection.value_bytes(),
+            Self::Deferred => 0,
+        }
+    }
+}
+
+/// Conditions on any keys, and what to do where all of them hold or one does not: all of it or nothing, at one revision.
+/// Steps are taken in order, and each sees what the ones before it did.
+///
+/// Invariant of what is applied (see [`Txn::fault`]): no key is written twice on any way through it, so that a revision
+/// stands for one version of each key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode)]
+pub struct Txn {
+    /// What must hold for `then`.
+    pub checks: Vec<Check>,
+    /// The steps where all checks hold.
+    pub then: Vec<Step>,
+    /// The steps where one does not.
+    pub otherwise: Vec<Step>,
+}
+
+/// What must hold of one key.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, bincode::Decode)]
+pub struct Check {
+    /// The key.
+    pub key: Key,
+    /// Of its being there and of its token, which also holds where the entry is locked.
+    pub expect: Expect,
+    /// What else; also of a key without an entry.
+    pub condition: Criteria,
+}
+
+/// One step of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
+pub enum Step {
+    /// Reads an entry.
+    Get(Key),
+    /// Writes one; where it is rejected, so is the whole transaction.
+    Write(WriteOp),
+    /// Decides again.
+    Txn(Txn),
+}
+
+/// What is wrong with a transaction whatever the state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TxnFault {
+    /// Too many checks and steps; holds how many.
+    #[error("a transaction has at most {max} checks and steps, this one has {0}", max = limits::TXN_STEPS_MAX)]
+    TooMany(usize),
+    /// Nested too deeply.
+    #[error("transactions stand at most {max} deep in each other", max = limits::TXN_DEPTH_MAX)]
+    TooDeep,
+    /// A key would be written twice. Holds it and the pointer to the second step.
+    #[error(
+        "{pointer}: {key} is written twice on this way; a transaction is one revision, which has one version of each key"
+    )]
+    KeyTwice {
+        /// The key.
+        key: Key,
+        /// JSON pointer into the transaction, such as `/then/2`.
+        pointer: String,
+    },
+}
+
+impl Txn {
+    /// What is wrong with it, if anything.
+    pub fn fault(&self) -> Option<TxnFault> {
+        let mut count = 0;
+        self.measure(1, &mut count).and_then(|()| self.written_once("", &BTreeSet::new()).map(|_| ())).err()
+    }
+
+    /// Whether it can change anything.
+    pub fn writes(&self) -> bool {
+        self.then.iter().chain(&self.otherwise).any(|step| match step {
+            Step::Get(_) => false,
+            Step::Write(_) => true,
+            Step::Txn(txn) => txn.writes(),
+        })
+    }
+
+    /// The steps that are taken.
+    pub fn branch(&self, succeeded: bool) -> &[Step] {
+        if succeeded { &self.then } else { &self.otherwise }
+    }
+
+    /// Every write that stands in it, whichever way leads there.
+    pub fn all_writes(&self) -> impl Iterator<Item = &WriteOp> {
+        let mut writes = Vec::new();
+        self.collect_writes(&mut writes);
+        writes.into_iter()
+    }
+
+    fn collect_writes<'a>(&'a self, writes: &mut Vec<&'a WriteOp>) {
+        for step in self.then.iter().chain(&self.otherwise) {
+            match step {
+                Step::Get(_) => {}
+                Step::Write(op) => writes.push(op),
+                Step::Txn(txn) => txn.collect_writes(writes),
+            }
+        }
+    }
+
+    fn measure(&self, depth: usize, count: &mut usize) -> Result<(), TxnFault> {
+        if depth > limits::TXN_DEPTH_MAX {
+            return Err(TxnFault::TooDeep);
+        }
+        *count += self.checks.len() + self.then.len() + self.otherwise.len();
+        if *count > limits::TXN_STEPS_MAX {
+            return Err(TxnFault::TooMany(*count));
+        }
+        self.then.iter().chain(&self.otherwise).try_for_each(|step| match step {
+            Step::Txn(txn) => txn.measure(depth + 1, count),
+            Step::Get(_) | Step::Write(_) => Ok(()),
+        })
+    }
+
+    /// The keys written on any way through it, given those that are written before it.
+    fn written_once<'a>(&'a self, place: &str, before: &BTreeSet<&'a Key>) -> Result<BTreeSet<&'a Key>, TxnFault> {
+        let mut all = BTreeSet::new();
+        for (name, steps) in [("then", &self.then), ("else", &self.otherwise)] {
+            let mut written = before.clone();
+            for (at, step) in steps.iter().enumerate() {
+                match step {
+                    Step::Get(_) => {}
+                    Step::Write(op) if written.insert(&op.key) => {}
+                    Step::Write(op) => {
+                        return Err(TxnFault::KeyTwice {
+                            key: op.key.clone(),
+                            pointer: format!("{place}/{name}/{at}"),
+                        });
+                    }
+                    Step::Txn(txn) => written = txn.written_once(&format!("{place}/{name}/{at}"), &written)?,
+                }
+            }
+            all.append(&mut written);
+        }
+        Ok(all)
+    }
+}
+
+/// A transaction that was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
+pub struct TxnDone {
+    /// The first check that did not hold; `None` where all did.
+    pub failed: Option<CheckFailed>,
+    /// What came of each step of the branch that was taken.
+    pub results: Vec<StepDone>,
+}
+
+impl TxnDone {
+    /// Whether all checks held.
+    pub fn succeeded(&self) -> bool {
+        self.failed.is_none()
+    }
+
+    pub(super) fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
+        self.failed.iter_mut().filter_map(|failed| failed.why.current_mut()).for_each(&mut *visit);
+        for result in &mut self.results {
+            match result {
+                StepDone::Got(shown) => shown.iter_mut().for_each(&mut *visit),
+                StepDone::Written(written) => written.previous.iter_mut().for_each(&mut *visit),
+                StepDone::Txn(done) => done.each_shown(visit),
+            }
+        }
+    }
+
+    pub(super) fn parts(&self) -> usize {
+        let nested = self.results.iter().map(|result| match result {
+            StepDone::Txn(done) => done.parts(),
+            StepDone::Got(_) | StepDone::Written(_) => 0,
+        });
+        self.results.len() + nested.sum::<usize>()
+    }
+
+    pub(super) fn value_bytes(&self) -> usize {
+        let results = self.results.iter().map(|result| match result {
+            StepDone::Got(shown) => shown.as_ref().map_or(0, Shown::value_bytes),
+            StepDone::Written(written) => written.value_bytes(),
+            StepDone::Txn(done) => done.value_bytes(),
+        });
+        self.failed.iter().map(|failed| failed.why.value_bytes()).chain(results).sum()
+    }
+}
+
+/// A check that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, bincode::Decode)]
+pub struct CheckFailed {
+    /// Which one, from 0.
+    pub at: u32,
+    /// Why, as a write would be told.
+    pub why: Rejection,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
+pub enum StepDone {
+    /// The entry as it was then, if there was one.
+    Got(Option<Shown>),
+    /// The write took effect.
+    Written(Written),
+    /// The nested transaction.
+    Txn(TxnDone),
+}
+
+/// A step that was rejected, and with it the whole transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, bincode::Decode)]
+pub struct StepRejected {
+    /// JSON pointer into the transaction, such as `/then/2`; empty where it is the transaction as such.
+    pub pointer: String,
+    /// The key of the step.
+    pub key: Option<Key>,
+    /// Why.
+    pub why: Rejection,
+}
+
+// By hand, since derived decoders would follow a damaged record into any depth.
+
+const TOO_DEEP: DecodeError = DecodeError::Other("transactions deeper in each other than they may be");
+
+fn decode_list<T, D: Decoder>(
+    decoder: &mut D,
+    one: impl Fn(&mut D) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let count = usize::decode(decoder)?;
+    (0..count).map(|_| one(decoder)).collect()
+}
+
+impl Txn {
+    fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
+        let depth = depth.checked_sub(1).ok_or(TOO_DEEP)?;
+        let checks = decode_list(decoder, |decoder| Check::decode(decoder))?;
+        let then = decode_list(decoder, |decoder| Step::decode_within(decoder, depth))?;
+        let otherwise = decode_list(decoder, |decoder| Step::decode_within(decoder, depth))?;
+        Ok(Self { checks, then, otherwise })
+    }
+}
+
+impl Step {
+    fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
+        match u32::decode(decoder)? {
+            0 => Key::decode(decoder).map(Self::Get),
+            1 => WriteOp::decode(decoder).map(Self::Write),
+            2 => Txn::decode_within(decoder, depth).map(Self::Txn),
+            _ => Err(DecodeError::Other("an unknown kind of step")),
+        }
+    }
+}
+
+impl<Context> Decode<Context> for Txn {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        Self::decode_within(decoder, limits::TXN_DEPTH_MAX)
+    }
+}
+
+impl_borrow_decode!(Txn);
+
+impl TxnDone {
+    fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
+        let depth = depth.checked_sub(1).ok_or(TOO_DEEP)?;
+        let failed = Option::decode(decoder)?;
+        let results = decode_list(decoder, |decoder| StepDone::decode_within(decoder, depth))?;
+        Ok(Self { failed, results })
+    }
+}
+
+impl StepDone {
+    fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
+        match u32::decode(decoder)? {
+            0 => Option::decode(decoder).map(Self::Got),
+            1 => Written::decode(decoder).map(Self::Written),
+            2 => TxnDone::decode_within(decoder, depth).map(Self::Txn),
+            _ => Err(DecodeError::Other("an unknown kind of step")),
+        }
+    }
+}
+
+impl<Context> Decode<Context> for TxnDone {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        Self::decode_within(decoder, limits::TXN_DEPTH_MAX)
+    }
+}
+
+impl_borrow_decode!(TxnDone);
