@@ -43,6 +43,8 @@ pub enum ErrorCode {
     Internal,
     /// 400: the request is not well formed; `errors` points at each fault.
     InvalidArgument,
+    /// 422: the document does not fit the rules of its collection; `errors` points at each fault, below `/value`.
+    InvalidDocument,
     /// 423: somebody holds a lock on the entry.
     Locked,
     /// 405: the path exists, the method does not; `Allow` lists those that do.
@@ -55,6 +57,8 @@ pub enum ErrorCode {
     NotLockHolder,
     /// 503: the node is starting, stopping or not yet caught up.
     NotReady,
+    /// 428: the collection takes no write without a token or a condition.
+    PreconditionRequired,
     /// 503: the node does not trust its own state and serves nothing; `detail` says why.
     Quarantined,
     /// 507: the disk is nearly full; deletes still work.
@@ -67,6 +71,8 @@ pub enum ErrorCode {
     TooLarge,
     /// 429: more concurrent requests than the node takes.
     TooManyRequests,
+    /// 409: another document has these values already in the fields of a unique index; `detail` names both.
+    UniqueViolation,
     /// 400: a JSON field or query parameter that does not exist.
     UnknownField,
     /// 415: a content type that this route does not take.
@@ -80,12 +86,14 @@ impl ErrorCode {
             Self::InvalidArgument | Self::UnknownField => 400,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::AlreadyExists | Self::NotLockHolder | Self::RequestIdReused => 409,
+            Self::AlreadyExists | Self::NotLockHolder | Self::RequestIdReused | Self::UniqueViolation => 409,
             Self::Compacted => 410,
             Self::CasMismatch | Self::ConditionNotMet => 412,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
+            Self::InvalidDocument => 422,
             Self::Locked => 423,
+            Self::PreconditionRequired => 428,
             Self::TooManyRequests => 429,
             Self::Internal => 500,
             Self::NoLeader | Self::NotReady | Self::Quarantined => 503,
@@ -103,7 +111,9 @@ impl ErrorCode {
             | Self::Compacted
             | Self::Locked
             | Self::NotFound
-            | Self::NotLockHolder => Retry::AfterReading,
+            | Self::NotLockHolder
+            | Self::PreconditionRequired
+            | Self::UniqueViolation => Retry::AfterReading,
             Self::NoLeader
             | Self::NotReady
             | Self::Quarantined
@@ -112,6 +122,7 @@ impl ErrorCode {
             | Self::TooManyRequests => Retry::SameRequestId,
             Self::Internal
             | Self::InvalidArgument
+            | Self::InvalidDocument
             | Self::MethodNotAllowed
             | Self::RequestIdReused
             | Self::TooLarge
@@ -129,18 +140,21 @@ impl ErrorCode {
             Self::ConditionNotMet => "A condition does not hold",
             Self::Internal => "Internal error",
             Self::InvalidArgument => "The request is not well formed",
+            Self::InvalidDocument => "The document does not fit its collection",
             Self::Locked => "The entry is locked",
             Self::NotLockHolder => "The entry is not locked by the caller",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::NoLeader => "No leader is known",
             Self::NotFound => "Not found",
             Self::NotReady => "The node is not ready",
+            Self::PreconditionRequired => "The collection demands a condition",
             Self::Quarantined => "The node is quarantined",
             Self::QuotaExceeded => "The disk is nearly full",
             Self::RequestIdReused => "The request id belongs to another request",
             Self::Timeout => "The deadline passed",
             Self::TooLarge => "Too large",
             Self::TooManyRequests => "Too many requests",
+            Self::UniqueViolation => "Another document has these values",
             Self::UnknownField => "Unknown field",
             Self::UnsupportedMediaType => "Unsupported content type",
         }

@@ -238,9 +238,9 @@ pub struct FindAnswer {
     pub items: Vec<EntryView>,
     /// Entries looked at for this page.
     pub examined: u64,
-    /// The index that was used; `null` where none was.
-    #[schema(required = true)]
-    pub index_used: Option<String>,
+    /// Fields of the index that was used; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_used: Option<Vec<String>>,
     /// Give this back as `cursor`, with the rest of the body, for the next page. Absent once everything was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
@@ -259,9 +259,9 @@ pub struct CountAnswer {
     pub count: u64,
     /// Entries looked at for it.
     pub examined: u64,
-    /// The index that was used; `null` where none was.
-    #[schema(required = true)]
-    pub index_used: Option<String>,
+    /// Fields of the index that was used; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_used: Option<Vec<String>>,
     /// Give this back as `cursor`, with the rest of the body, to count the next part. Absent once everything was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,

@@ -52,6 +52,9 @@ pub struct EntryView {
     /// Log index at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
+    /// After `get_and_touch`: whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 /// JSON text carried through unparsed, so that numbers and formatting survive as they were stored.
@@ -123,7 +126,7 @@ pub enum OpKind {
     Remove,
     /// Change only the time to live: `ttl_ms`, 0 for never.
     Touch,
-    /// `touch` with `prev`: read the entry and change its time to live.
+    /// Read the entry and change its time to live: answers as `get` does, with the new time.
     GetAndTouch,
     /// Lock for `lock_ms`; the `cas` of the answer is the key. Fails with `locked`. Any write with the key ends the lock.
     Lock,

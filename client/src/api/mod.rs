@@ -2,14 +2,24 @@
 //!
 //! Owns the wire types and the error catalogue. Never used on disk.
 
+mod bulk;
+mod claim;
 mod cluster;
+mod collections;
 mod error;
 mod find;
 mod kv;
+mod sequences;
 mod stream;
+mod txn;
 
+pub use bulk::*;
+pub use claim::*;
 pub use cluster::*;
+pub use collections::*;
 pub use error::*;
 pub use find::*;
 pub use kv::*;
+pub use sequences::*;
 pub use stream::*;
+pub use txn::*;

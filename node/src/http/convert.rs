@@ -29,6 +29,7 @@ pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
         lock_ms: lock_ms(meta, clock),
         revision: None,
         index: None,
+        replayed: false,
     }
 }
 

@@ -1,0 +1,48 @@
+//! Sequences: counters that give each number once and leave none out.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The body of `POST /v1/sequences/{name}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceRequest {
+    /// How many numbers to take, 1 to 1000000; 1 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000000, nullable = false)]
+    pub count: Option<u64>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The answer of `GET /v1/sequences/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SequenceAnswer {
+    /// Its name.
+    pub name: String,
+    /// The last number given; 0 before the first.
+    pub value: u64,
+    /// Revision at which it was read.
+    pub revision: u64,
+    /// Log index at which it was read.
+    pub index: u64,
+}
+
+/// The answer of `POST /v1/sequences/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SequenceNext {
+    /// Its name.
+    pub name: String,
+    /// The first of the numbers taken.
+    pub first: u64,
+    /// The last of them.
+    pub last: u64,
+    /// Revision at which they were taken.
+    pub revision: u64,
+    /// Log index at which they were taken.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
