@@ -510,7 +510,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Visits every entry that it shows, in the order of what was asked.
-    pub(crate) fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
+    pub fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
         match self {
             Self::Written(written) => written.previous.iter_mut().for_each(visit),
             Self::Rejected(rejection) => rejection.current_mut().into_iter().for_each(visit),

@@ -9,6 +9,8 @@
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
 //!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  prev
 //!                           id=ID  by=PRINCIPAL
+//! bulk [id=ID] [by=NAME] ; OP … ; OP …
+//! txn [id=ID] [by=NAME] ; STEP ; …   STEP: check KEY [OPTION…] | then … | else …; there `get KEY`, `OP …`, or `( STEP ; … )`
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -28,7 +30,8 @@ use bytes::Bytes;
 use machine_support::{Store, show};
 use quorate_store::document::{Criteria, Json, Patch};
 use quorate_store::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
+    Action, Batch, Change, Check, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Step, Txn, Value,
+    WriteOp,
 };
 use quorate_store::{codec, machine};
 
@@ -131,18 +134,78 @@ fn query(store: &Store, line: &str) -> String {
 }
 
 fn command(line: &str) -> Command {
-    let mut words = line.split(' ').peekable();
-    let op = words.next().unwrap();
-    let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
     let plain = |what| Command { request_id: None, principal: String::new(), action: Action::Maintain(what) };
-    match op {
-        "expire" => return plain(Maintenance::ExpireDue { limit: number(words.next()) as u32 }),
+    match words[0] {
+        "expire" => plain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
         "compact" => {
-            let revision = number(words.next());
-            return plain(Maintenance::Compact { revision, groups_max: number(words.next()) as u32 });
+            let (revision, groups_max) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+            plain(Maintenance::Compact { revision, groups_max })
         }
-        _ => {}
+        "bulk" | "txn" => {
+            let parts = parts(&words[1..]);
+            let action = match words[0] {
+                "bulk" => Action::Bulk(parts[1..].iter().map(|words| write_op(words).0).collect()),
+                _ => Action::Txn(txn(&parts[1..])),
+            };
+            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
+            let by = |word: &&str| word.strip_prefix("by=").map(str::to_owned);
+            let request_id = parts[0].iter().find_map(id);
+            Command { request_id, principal: parts[0].iter().find_map(by).unwrap_or_default(), action }
+        }
+        _ => {
+            let (op, request_id, principal) = write_op(&words);
+            Command { request_id, principal, action: Action::Write(op) }
+        }
     }
+}
+
+/// Splits at each `;` that stands in no parentheses.
+fn parts<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let (mut parts, mut depth) = (vec![Vec::new()], 0);
+    for word in words {
+        match *word {
+            "(" => depth += 1,
+            ")" => depth -= 1,
+            _ => {}
+        }
+        match (*word, depth) {
+            (";", 0) => parts.push(Vec::new()),
+            _ => parts.last_mut().unwrap().push(*word),
+        }
+    }
+    parts
+}
+
+fn txn(parts: &[Vec<&str>]) -> Txn {
+    let mut txn = Txn::default();
+    for words in parts {
+        match words[0] {
+            "check" => {
+                let (op, ..) = write_op(&[&["touch"], &words[1..]].concat());
+                txn.checks.push(Check { key: op.key, expect: op.expect, condition: op.condition });
+            }
+            "then" => txn.then.push(step(&words[1..])),
+            "else" => txn.otherwise.push(step(&words[1..])),
+            other => panic!("{other} in {words:?}"),
+        }
+    }
+    txn
+}
+
+fn step(words: &[&str]) -> Step {
+    match words[0] {
+        "get" => Step::Get(Key::new(unescape(words[1])).unwrap()),
+        "(" => Step::Txn(self::txn(&parts(&words[1..words.len() - 1]))),
+        _ => Step::Write(write_op(words).0),
+    }
+}
+
+fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
+    let line = words.join(" ");
+    let mut words = words.iter().copied();
+    let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
+    let op = words.next().unwrap();
     let key = Key::new(unescape(words.next().unwrap())).unwrap();
     let change = match op {
         "insert" => Change::Insert(value(words.next().unwrap())),
@@ -178,7 +241,7 @@ fn command(line: &str) -> Command {
             other => panic!("{other:?} in {line}"),
         }
     }
-    Command { request_id, principal, action: Action::Write(op) }
+    (op, request_id, principal)
 }
 
 fn tokens(list: &str) -> Vec<u64> {

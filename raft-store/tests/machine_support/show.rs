@@ -8,7 +8,10 @@ use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::{deadline, entry, family, history, lock, refusals, request};
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Reply, Shown};
+use quorate_store::types::{
+    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
+    Written,
+};
 
 pub fn reply(reply: &Reply) -> String {
     let replayed = if reply.replayed { " replayed" } else { "" };
@@ -17,20 +20,55 @@ pub fn reply(reply: &Reply) -> String {
 
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Written(written) => {
-            let mut text = match &written.meta {
-                Some(after) => format!("written {}", meta(after)),
-                None => "removed".into(),
-            };
-            if let Some(previous) = &written.previous {
-                write!(text, ", was {}", show_shown(previous)).unwrap();
-            }
-            text
-        }
+        Outcome::Written(done) => written(done),
         Outcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+        Outcome::Bulk(items) => {
+            let items = items.iter().map(|item| {
+                let outcome = match &item.outcome {
+                    ItemOutcome::Written(done) => written(done),
+                    ItemOutcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+                    ItemOutcome::Deferred => "deferred".into(),
+                };
+                format!("\n  r{} {outcome}", item.revision)
+            });
+            format!("bulk{}", items.collect::<String>())
+        }
+        Outcome::Txn(done) => txn(done, "\n  "),
+        Outcome::TxnRejected(rejected) => {
+            let StepRejected { pointer, key, why } = &**rejected;
+            let key = key.as_ref().map_or("?".into(), |key| key.to_string());
+            format!("transaction rejected at {pointer:?} {key}: {}", rejection(why))
+        }
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
+}
+
+fn written(written: &Written) -> String {
+    let mut text = match &written.meta {
+        Some(after) => format!("written {}", meta(after)),
+        None => "removed".into(),
+    };
+    if let Some(previous) = &written.previous {
+        write!(text, ", was {}", show_shown(previous)).unwrap();
+    }
+    text
+}
+
+fn txn(done: &TxnDone, line: &str) -> String {
+    let mut text = match &done.failed {
+        None => "transaction, then".to_owned(),
+        Some(failed) => format!("transaction, check {}: {}; else", failed.at, rejection(&failed.why)),
+    };
+    for result in &done.results {
+        text.push_str(line);
+        text.push_str(&match result {
+            StepDone::Got(shown) => format!("got {}", shown.as_ref().map_or("nothing".into(), show_shown)),
+            StepDone::Written(done) => written(done),
+            StepDone::Txn(done) => txn(done, &format!("{line}  ")),
+        });
+    }
+    text
 }
 
 fn rejection(rejection: &Rejection) -> String {
