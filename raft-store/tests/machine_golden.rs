@@ -7,10 +7,15 @@
 //! @CLOCK                    moves the cluster clock
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
-//!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  prev
+//!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  usual  prev
 //!                           id=ID  by=PRINCIPAL
 //! bulk [id=ID] [by=NAME] ; OP … ; OP …
 //! txn [id=ID] [by=NAME] ; STEP ; …   STEP: check KEY [OPTION…] | then … | else …; there `get KEY`, `OP …`, or `( STEP ; … )`
+//! claim PREFIX MS [where=…] [order=FIELD,…] [limit=N] [patch=JSON] [id=ID]
+//! remove_where|patch_where PREFIX [where=…] [if=…] [patch=JSON] [limit=N] [after=KEY] [id=ID]
+//! rules NAME JSON|none [if=absent|present|CAS] [id=ID]
+//! numbers NAME COUNT [id=ID]
+//! indexes ROWS              Indexes
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -28,10 +33,12 @@ use std::path::Path;
 
 use bytes::Bytes;
 use machine_support::{Store, show};
-use quorate_store::document::{Criteria, Json, Patch};
+use quorate_store::document::path::Field;
+use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
+use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::types::{
-    Action, Batch, Change, Check, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Step, Txn, Value,
-    WriteOp,
+    Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
+    RequestId, RulesChange, RulesOp, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_store::{codec, machine};
 
@@ -142,6 +149,8 @@ fn command(line: &str) -> Command {
             let (revision, groups_max) = (words[1].parse().unwrap(), words[2].parse().unwrap());
             plain(Maintenance::Compact { revision, groups_max })
         }
+        "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(&words),
         "bulk" | "txn" => {
             let parts = parts(&words[1..]);
             let action = match words[0] {
@@ -158,6 +167,59 @@ fn command(line: &str) -> Command {
             Command { request_id, principal, action: Action::Write(op) }
         }
     }
+}
+
+/// A command about what is found, a collection or a sequence.
+fn query_command(words: &[&str]) -> Command {
+    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let criteria = |name: &str| option(name).map_or(Criteria::default(), |list| criteria(list));
+    let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
+    let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
+    let action = match words[0] {
+        "claim" => {
+            let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
+            let order = Order::new(names.into_iter().map(order_field).collect());
+            let lock_ms = words[2].parse().unwrap();
+            Action::Claim(ClaimOp { prefix, criteria: criteria("where"), order, limit, lock_ms, patch })
+        }
+        "rules" => {
+            let expect = match option("if") {
+                None => Expect::Any,
+                Some("absent") => Expect::Absent,
+                Some("present") => Expect::Present,
+                Some(cas) => Expect::Cas(cas.parse().unwrap()),
+            };
+            let change = match words[2] {
+                "none" => RulesChange::Remove,
+                text => RulesChange::Set(Rules::read(&json(text), "").unwrap()),
+            };
+            Action::Rules(RulesOp { name: CollectionName::new(words[1]).unwrap(), expect, change })
+        }
+        "numbers" => {
+            let (name, count) = (SequenceName::new(words[1]).unwrap(), words[2].parse().unwrap());
+            Action::Numbers(NumbersOp { name, count })
+        }
+        _ => {
+            let change = match patch {
+                Some(patch) => WhereChange::Patch { patch, expiry: Expiry::Keep },
+                None => WhereChange::Remove,
+            };
+            let after = option("after").map(|key| Key::new(unescape(key)).unwrap());
+            let (criteria, condition) = (criteria("where"), criteria("if"));
+            Action::Where(WhereOp { prefix, criteria, condition, change, limit, after })
+        }
+    };
+    let request_id = option("id").map(|id| RequestId(id.into()));
+    Command { request_id, principal: String::new(), action }
+}
+
+fn criteria(list: &str) -> Criteria {
+    Criteria::read(&json(list), "/if").unwrap()
+}
+
+fn order_field(name: &str) -> OrderField {
+    let (name, descending) = name.strip_prefix('-').map_or((name, false), |name| (name, true));
+    OrderField { field: Field::parse(name).unwrap(), descending }
 }
 
 /// Splits at each `;` that stands in no parentheses.
@@ -235,6 +297,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
             ("keep", _) => op.expiry = Expiry::Keep,
             ("never", _) => op.expiry = Expiry::Never,
+            ("usual", _) => op.expiry = Expiry::Usual,
             ("prev", _) => op.return_previous = true,
             ("id", id) => request_id = Some(RequestId(id.into())),
             ("by", name) => principal = name.into(),

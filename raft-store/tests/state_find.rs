@@ -5,10 +5,8 @@ mod state_support;
 use std::cmp::Ordering;
 
 use quorate_store::document::path::{Field, MetaField, Path};
-use quorate_store::document::{Criteria, Json, Projection, Subject, order};
-use quorate_store::state::{
-    FindBounds, FindMoment, FindOrder, FindPage, FindQuery, FindRead, OrderField, StateReader, ValueShown, Wanted,
-};
+use quorate_store::document::{Criteria, Json, Order, OrderField, Projection, Subject, order};
+use quorate_store::state::{FindBounds, FindMoment, FindPage, FindQuery, FindRead, StateReader, ValueShown, Wanted};
 use quorate_store::types::{Change, Command, ContentKind, Entry, Key, Maintenance, Value};
 use state_support::*;
 
@@ -23,12 +21,12 @@ fn criteria(text: &str) -> Criteria {
     Criteria::read(&Json::parse(text.as_bytes()).unwrap(), "/where").unwrap()
 }
 
-fn order_by(names: &[&str]) -> FindOrder {
+fn order_by(names: &[&str]) -> Order {
     let field = |name: &&str| {
         let (name, descending) = name.strip_prefix('-').map_or((*name, false), |name| (name, true));
         OrderField { field: Field::parse(name).unwrap(), descending }
     };
-    FindOrder::new(names.iter().map(field).collect())
+    Order::new(names.iter().map(field).collect())
 }
 
 fn find(prefix: &str, filter: &str, names: &[&str], limit: usize) -> FindQuery {

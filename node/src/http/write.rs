@@ -28,11 +28,7 @@ pub async fn perform<B: Backend>(
         Outcome::Written(written) => Ok(Done::write(key, &reply, written, dry_run)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
-        Outcome::Bulk(_)
-        | Outcome::Txn(_)
-        | Outcome::TxnRejected(_)
-        | Outcome::Maintained { .. }
-        | Outcome::Deferred => {
+        _ => {
             let confused = Rejection::Unsupported("a write was not answered as one".into());
             Err(Failure::from_rejection(key, &reply, &confused))
         }

@@ -192,15 +192,13 @@ impl State {
         self.revision += 1;
         let value = match &op.change {
             Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => Some(value.clone()),
-            Change::Patch(_) | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock => {
-                previous.as_ref().map(|entry| entry.value.clone())
-            }
             Change::Remove => None,
+            _ => previous.as_ref().map(|entry| entry.value.clone()),
         };
         let before = previous.as_ref().map(|entry| entry.meta);
         let expires_at = match op.expiry {
             Expiry::Keep => before.and_then(|meta| meta.expires_at),
-            Expiry::Never => None,
+            Expiry::Never | Expiry::Usual => None,
             Expiry::After(ttl) => Some(self.at().clock + ttl),
         };
         let meta = EntryMeta {

@@ -45,6 +45,10 @@ impl<V: View> Applier<'_, V> {
     /// versions are there.
     pub(super) fn replay(&self, action: &Action, kept: Reply) -> Result<Reply, Fault> {
         let mut reply = Reply { replayed: true, ..kept };
+        // The row of a collection is no entry: its values are in the answer as it is.
+        if let Action::Rules(_) = action {
+            return Ok(reply);
+        }
         let keys = shown_keys(action, &reply.outcome);
         let mut metas = Vec::with_capacity(keys.len());
         reply.outcome.each_shown(&mut |shown| metas.push(*shown.meta()));
@@ -119,8 +123,11 @@ fn shown_keys(action: &Action, outcome: &Outcome) -> Vec<Key> {
             keys.extend(shown.map(|(op, _)| op.key.clone()));
         }
         (Action::Txn(txn), Outcome::Txn(done)) => push_txn_keys(txn, done, &mut keys),
-        (Action::Txn(_), Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => {
-            keys.extend(rejected.key.clone());
+        (_, Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => keys.extend(rejected.key.clone()),
+        (_, Outcome::Claimed(done)) => keys.extend(done.entries.iter().map(|(key, _)| key.clone())),
+        (_, Outcome::Where(done)) => {
+            let shown = done.items.iter().filter(|item| item.why.current().is_some());
+            keys.extend(shown.map(|item| item.key.clone()));
         }
         _ => {}
     }

@@ -8,7 +8,7 @@ use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::audit::{self, AuditGroup};
-use crate::keyspace::{family, family_range};
+use crate::keyspace::{after_prefix, family, family_range};
 use crate::types::{Key, Revision};
 
 /// Answers a query.
@@ -62,7 +62,7 @@ fn pin_of(moment: &Moment<'_>, revision: Revision) -> Result<FindPin, StateFault
 
 /// The keys that begin with the prefix, from after `after` on.
 fn bounds(query: &FindQuery, after: Option<&Key>) -> (Vec<u8>, Option<Vec<u8>>) {
-    let (start, end) = (query.prefix.clone(), listing::after_prefix(&query.prefix));
+    let (start, end) = (query.prefix.clone(), after_prefix(&query.prefix));
     match after.map(Key::as_bytes) {
         None => (start, end),
         // A cursor that was made up could lead out of the prefix.

@@ -8,8 +8,7 @@ use std::collections::BinaryHeap;
 use bincode::{Decode, Encode};
 
 use super::types::{ReadPosition, StateFault};
-use crate::document::path::{Field, MetaField};
-use crate::document::{Criteria, Json, Projection, Subject, order};
+use crate::document::{Criteria, Json, Order, Projection, Subject};
 use crate::keyspace::entry::EntryRow;
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
 
@@ -41,7 +40,7 @@ pub enum Wanted {
     /// The entries.
     Page {
         /// In which order.
-        order: FindOrder,
+        order: Order,
         /// Most entries.
         limit: usize,
         /// Stop before more than this many bytes of keys and values are gathered (at least one entry is returned).
@@ -91,67 +90,6 @@ pub struct FindBounds {
     pub entries_max: u64,
     /// Bytes of their keys and values. With many terms of criteria each byte counts more than once.
     pub bytes_max: usize,
-}
-
-/// An order of entries: by fields, then by key.
-///
-/// Invariant: the last field is `$key`, and it is the only one of that kind; so no two entries are equal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FindOrder {
-    fields: Vec<OrderField>,
-}
-
-/// A field that entries are ordered by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderField {
-    /// The field.
-    pub field: Field,
-    /// Whether the greatest come first.
-    pub descending: bool,
-}
-
-impl FindOrder {
-    /// By these fields, the first one first. Entries that are equal in all of them stand by key, in the direction of the
-    /// last field. A missing field is less than any value; arrays and objects are greater than other values, and equal to
-    /// each other.
-    pub fn new(mut fields: Vec<OrderField>) -> Self {
-        let is_key = |field: &OrderField| field.field == Field::Meta(MetaField::Key);
-        match fields.iter().position(is_key) {
-            // A key stands for one entry: what comes behind it decides nothing.
-            Some(at) => fields.truncate(at + 1),
-            None => {
-                let descending = fields.last().is_some_and(|last| last.descending);
-                fields.push(OrderField { field: Field::Meta(MetaField::Key), descending });
-            }
-        }
-        Self { fields }
-    }
-
-    /// Where it is the order of keys: whether that backwards.
-    pub fn by_key(&self) -> Option<bool> {
-        match self.fields.as_slice() {
-            [key] => Some(key.descending),
-            _ => None,
-        }
-    }
-
-    fn needs_document(&self) -> bool {
-        self.fields.iter().any(|field| matches!(field.field, Field::Document(_)))
-    }
-
-    /// Bytes that sort as the entries do.
-    fn rank(&self, subject: &Subject<'_>) -> Vec<u8> {
-        let mut rank = Vec::new();
-        for OrderField { field, descending } in &self.fields {
-            let start = rank.len();
-            order::encode_sort(subject.find(field).as_deref(), &mut rank);
-            if *descending {
-                // No form is the start of another, so inverted they sort the other way round.
-                rank[start..].iter_mut().for_each(|byte| *byte = !*byte);
-            }
-        }
-        rank
-    }
 }
 
 /// An entry that was found.
@@ -339,7 +277,7 @@ fn row_of(entry: &Entry) -> EntryRow<'_> {
 }
 
 /// The rank of the entry that a page begins after. One that is not there, which no cursor of ours names, has no fields.
-fn rank_of(order: &FindOrder, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, StateFault> {
+fn rank_of(order: &Order, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, StateFault> {
     let document = entry.map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
     let meta = entry.map(|entry| &entry.meta);
     let is_locked = meta.is_some_and(|meta| meta.is_locked_at(pin.clock));
@@ -384,7 +322,7 @@ impl Page<'_> {
 /// Invariant: holds at most `page.limit` entries, the greatest rank on top. Their values were read within the bounds, so
 /// together they are not larger than those.
 struct Best<'q> {
-    order: &'q FindOrder,
+    order: &'q Order,
     /// Only what comes after this.
     floor: Option<Vec<u8>>,
     heap: BinaryHeap<Candidate>,

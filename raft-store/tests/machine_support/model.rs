@@ -87,6 +87,7 @@ impl Model {
             Action::Maintain(Maintenance::Compact { revision, groups_max }) => {
                 self.compact((*revision).min(batch_start), *groups_max as usize)
             }
+            other => panic!("the model knows no {other:?}"),
         };
         let reply = self.reply(index, outcome);
         if command.request_id.is_some() {
@@ -259,7 +260,7 @@ impl Model {
         }
         let expires_at = match op.expiry {
             Expiry::Keep => current.as_ref().and_then(|entry| entry.meta.expires_at),
-            Expiry::Never => None,
+            Expiry::Never | Expiry::Usual => None,
             Expiry::After(ms) => Some(self.clock + ms),
         };
         let old = current.as_ref().map(|entry| entry.meta);
@@ -421,7 +422,7 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         }
         (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
         (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
-        (Some(entry), _, Touch | Lock(_) | Extend(_) | Unlock) => Ok(Some(entry.value.clone())),
+        (Some(entry), _, Touch | Lock(_) | Extend(_) | Unlock | Claim { .. }) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
         (Some(entry), _, Patch(patch)) => {
             let document = Json::parse(&entry.value.data).ok().filter(|_| entry.value.kind == ContentKind::Json);
