@@ -15,13 +15,13 @@ pub struct Where {
     /// VALUE is JSON, or a word, which is taken as a string; a list like ["a","b"] for in, nin and between. {"now":true} is
     /// the time. In JSON: one criterion, or a list of them, also with any, all and not.
     #[arg(long = "where", value_name = "CRITERIA", value_parser = criteria)]
-    criteria: Vec<Criteria>,
+    matching: Vec<Criteria>,
 }
 
 impl Where {
     /// One by one, each as JSON.
     pub fn iter(&self) -> impl Iterator<Item = &String> {
-        self.criteria.iter().flat_map(|Criteria(list)| list)
+        self.matching.iter().flat_map(|Criteria(list)| list)
     }
 }
 
@@ -30,13 +30,13 @@ impl Where {
 pub struct Only {
     /// Only while this holds: `FIELD OP VALUE`, or criteria in JSON, as `quorate find --where`; may be given several times.
     #[arg(long = "if", value_name = "CRITERIA", value_parser = criteria)]
-    criteria: Vec<Criteria>,
+    only_if: Vec<Criteria>,
 }
 
 impl Only {
     /// One by one, each as JSON.
     pub fn iter(&self) -> impl Iterator<Item = &String> {
-        self.criteria.iter().flat_map(|Criteria(list)| list)
+        self.only_if.iter().flat_map(|Criteria(list)| list)
     }
 }
 
