@@ -25,7 +25,7 @@
 //! }
 //! ```
 //!
-//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `wheres`,
+//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
 //! `claim`, `collections`, `sequences`, `cluster` (what can be called), `operation` (what is done to one key), `request` and `op`
 //! (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
@@ -35,6 +35,7 @@
 
 pub mod api;
 mod bulk;
+mod change_where;
 mod claim;
 mod client;
 mod cluster;
@@ -53,9 +54,9 @@ mod sequences;
 mod transport;
 mod txn;
 mod update;
-mod wheres;
 
 pub use bulk::Bulk;
+pub use change_where::ChangeWhere;
 pub use claim::{Claim, Claimed, Claims};
 pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
 pub use cluster::NodeStatus;
@@ -72,4 +73,3 @@ pub use sequences::{Sequence, TakeNext};
 pub use transport::Protocol;
 pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};
-pub use wheres::ChangeWhere;

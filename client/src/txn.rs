@@ -83,7 +83,7 @@ impl Client {
                 }
                 txn.body = body;
             }
-            Err(source) => txn.wrong = Some(Error::Decode { what: "not a transaction".into(), source }),
+            Err(error) => txn.wrong = Some(Error::Invalid(format!("not a transaction: {error}"))),
         }
         txn
     }

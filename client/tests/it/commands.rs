@@ -269,7 +269,7 @@ async fn a_transaction_shows_its_branch_and_fails_only_where_nothing_was_to_be_d
     assert_eq!(run(&fake.address, &["txn", &path]).await.code, 0, "there was an else");
     let (_home, path) = file("txn", "{\"them\":[]}");
     let ran = run(&fake.address, &["txn", &path]).await;
-    assert!(ran.code != 0 && ran.err.contains("them"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("them"), "{}", ran.err);
 }
 
 #[tokio::test]

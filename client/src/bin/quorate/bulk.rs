@@ -2,6 +2,7 @@
 
 use quorate_client::api::{BULK_OPS_MAX, BulkItem, BulkOutcome};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::Context;
@@ -71,9 +72,13 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 
 /// One JSON object with `ops`, else lines.
 fn body(text: &str) -> Result<Body<'_>, Failed> {
-    let whole = serde_json::from_str::<Body<'_>>(text);
-    if let Ok(body) = whole {
-        return Ok(body);
+    #[derive(Deserialize)]
+    struct Whole {
+        #[serde(rename = "ops")]
+        _ops: IgnoredAny,
+    }
+    if serde_json::from_str::<Whole>(text).is_ok() {
+        return serde_json::from_str(text).map_err(|error| Failed::usage(format!("not a bulk: {error}")));
     }
     let mut ops = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
@@ -113,5 +118,6 @@ mod tests {
         assert_eq!(ops("{\"op\":\"remove\",\"key\":\"a\"}\n\n{\"op\":\"remove\",\"key\":\"b\"}"), Ok(2));
         assert_eq!(ops("{\"ops\":[{\"op\":\"remove\",\n\"key\":\"a\"}],\"dry_run\":true}"), Ok(1));
         assert!(ops("{\"op\":\"remove\"}\nhello").is_err_and(|error| error.contains("line 2")));
+        assert!(ops("{\"ops\":[],\"dry\":true}").is_err_and(|error| error.contains("dry")));
     }
 }

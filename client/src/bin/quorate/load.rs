@@ -94,8 +94,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let state = State::open(args.resume.as_deref(), settings, context.shared.request_id.clone())?;
     let mut load = Load::new(context.shared.output, state, input_length(&args.file));
     if !load.state.complete {
-        load.state.save()?;
         let chunks = read(&args, load.state.at)?;
+        // Before anything is sent, so that the id under which it is sent is not lost.
+        load.state.save()?;
         load.send_all(&context.client, chunks, args.parallel as usize).await?;
     }
     load.finish()
@@ -194,6 +195,8 @@ impl Load {
             }
         }
         self.state.complete = failed.is_none();
+        let ahead = self.ahead.len();
+        assert!(!self.state.complete || ahead == 0, "{ahead} chunks are ahead of {:?}, and none failed", self.state.at);
         self.state.save()?;
         match failed {
             Some(error) => Err(self.stopped(&error)),
@@ -291,7 +294,7 @@ struct Done {
 /// those are depends on the lines alone, so a load that is started again comes by the same ids.
 async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Failed> {
     let Chunk { start, end, mut lines, mut faults } = chunk;
-    let mut counts = Counts::default();
+    let mut counts = Counts { failed: faults.len() as u64, ..Counts::default() };
     let mut tries = 0;
     while !lines.is_empty() {
         let id = match tries {
@@ -301,7 +304,8 @@ async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Fa
         let bulk = client.bulk().extend(lines.iter().map(|line| line.op.clone())).failures_only();
         match bulk.request_id(id.parse()?).await {
             Ok(answer) => {
-                counts.add(Counts { applied: answer.applied, skipped: answer.skipped, failed: 0 });
+                let BulkAnswer { applied, skipped, failed, .. } = answer;
+                counts.add(Counts { applied, skipped, failed });
                 faults.extend(failures(&answer, &lines));
                 break;
             }
@@ -314,6 +318,7 @@ async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Fa
                     None
                 });
                 lines = left.collect();
+                counts.failed += (before - lines.len()) as u64;
                 if lines.len() == before {
                     return Err(Error::Rejected(problem).into());
                 }
@@ -322,7 +327,6 @@ async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Fa
         }
         tries += 1;
     }
-    counts.failed = faults.len() as u64;
     Ok(Done { start, end, counts, faults })
 }
 

@@ -5,6 +5,7 @@
 
 mod bench;
 mod bulk;
+mod change_where;
 mod claim;
 mod cluster;
 mod collections;
@@ -17,7 +18,6 @@ mod load;
 mod output;
 mod parse;
 mod txn;
-mod wheres;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -91,9 +91,9 @@ enum Command {
     /// Do several things together or not at all
     Txn(txn::Args),
     /// Change every document that matches
-    UpdateWhere(wheres::UpdateArgs),
+    UpdateWhere(change_where::UpdateArgs),
     /// Delete every entry that matches
-    DeleteWhere(wheres::DeleteArgs),
+    DeleteWhere(change_where::DeleteArgs),
     /// Find entries that nobody has locked, and lock them
     Claim(claim::Args),
     /// Show and set the rules of collections
@@ -156,8 +156,8 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Bulk(args) => bulk::run(&context, args).await,
             Command::Load(args) => load::run(&context, args).await,
             Command::Txn(args) => txn::run(&context, args).await,
-            Command::UpdateWhere(args) => wheres::update(&context, args).await,
-            Command::DeleteWhere(args) => wheres::delete(&context, args).await,
+            Command::UpdateWhere(args) => change_where::update(&context, args).await,
+            Command::DeleteWhere(args) => change_where::delete(&context, args).await,
             Command::Claim(args) => claim::run(&context, args).await,
             Command::Collection(command) => collections::run(&context, command).await,
             Command::Sequence(command) => collections::run_sequence(&context, command).await,
