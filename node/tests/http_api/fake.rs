@@ -323,7 +323,7 @@ impl Backend for Fake {
             }
             let after = query.after.as_ref();
             let after_entry = after.and_then(|key| state.entry_at(key.as_bytes(), pin.revision));
-            let mut finder = Finder::new(query, pin, after_entry.as_ref())?;
+            let mut finder = Finder::new(query, pin, !Finder::takes_all(query), after_entry.as_ref())?;
             let mut keys: Vec<_> = state.versions.keys().filter(|key| key.starts_with(&query.prefix)).collect();
             if Finder::is_reverse(query) {
                 keys.reverse();
@@ -343,7 +343,7 @@ impl Backend for Fake {
                     break;
                 }
             }
-            finder.finish(at)
+            finder.finish(at, None)
         })
     }
 

@@ -15,6 +15,7 @@ mod shared;
 
 mod find;
 mod finder;
+mod indexed;
 mod listing;
 mod reader;
 mod retention;
