@@ -14,7 +14,7 @@ use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::types::*;
 use quorate_store::{limits, machine};
 
-const KEYS: [&str; 6] = ["c/1", "c/2", "c/3", "c/4", "c/5", "d/1"];
+const KEYS: [&str; 7] = ["c/1", "c/1\0", "c/2", "c/3", "c/4", "c/5", "d/1"];
 
 fn json(text: &str) -> Json<'_> {
     Json::parse(text.as_bytes()).unwrap()
