@@ -31,6 +31,7 @@ mod kv;
 mod line;
 mod lines;
 mod list;
+mod op_body;
 mod openapi;
 mod ops;
 mod paths;
