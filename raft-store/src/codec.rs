@@ -78,7 +78,7 @@ pub fn encode_command(command: &Command) -> Bytes {
     let op = match &command.action {
         Action::Write(op) => bytes_of(op),
         Action::Bulk(ops) => ops.iter().map(|op| 16 + bytes_of(op)).sum(),
-        Action::Maintain(_) | Action::Txn(_) => 0,
+        _ => 0,
     };
     // The rest, numbers and lengths, takes at most 9 bytes each.
     Bytes::from(encode_sized(command, 64 + id + command.principal.len() + op))

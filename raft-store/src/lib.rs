@@ -14,6 +14,7 @@ pub mod digest;
 pub mod document;
 pub mod keyspace;
 pub mod machine;
+pub mod rules;
 
 pub mod durable;
 pub mod identity;

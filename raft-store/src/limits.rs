@@ -24,6 +24,22 @@ pub const TXN_DEPTH_MAX: usize = 4;
 /// all that it writes is in memory at once.
 pub const TXN_EFFECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Most entries that one command looks at to find what it is about: bounds the time one apply takes.
+pub const COMMAND_ENTRIES_MAX: u64 = 10_000;
+
+/// Most entries that one command about what is found changes.
+pub const WHERE_LIMIT_MAX: u32 = 1_000;
+
+/// Most entries shown that such a command did not change.
+pub const WHERE_ITEMS_MAX: usize = 100;
+
+/// Most entries that one claim locks: each answer carries their values, and whoever claims more than it works off in the
+/// time of a lock only keeps others from it.
+pub const CLAIM_LIMIT_MAX: u32 = 100;
+
+/// Most numbers drawn at once: a mistake does not use up a sequence.
+pub const NUMBERS_MAX: u32 = 1_000_000;
+
 /// Longest request id that a client may give. A UUID has 36; the rest is room for a caller's own prefix.
 pub const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -103,3 +119,36 @@ pub const READ_FAULTS_MAX: usize = 32;
 const _: () = assert!(BATCH_BYTES_SOFT_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_EFFECT_BYTES_MAX > 4 * VALUE_BYTES_MAX);
 const _: () = assert!(COMMAND_BYTES_MAX > VALUE_BYTES_MAX + KEY_BYTES_MAX);
+
+/// Longest name of a collection. Every key below it repeats it, and each write looks for the rules of its key.
+pub const COLLECTION_NAME_BYTES_MAX: usize = 256;
+
+/// Most segments in the name of a collection: so many names may a key belong to, and so many rows are looked for.
+pub const COLLECTION_SEGMENTS_MAX: usize = 8;
+
+/// Longest name of a sequence.
+pub const SEQUENCE_NAME_BYTES_MAX: usize = 256;
+
+/// Most fields with rules in one collection, and most required ones: each is looked up in every document written.
+pub const RULE_FIELDS_MAX: usize = 64;
+
+/// Most indexes of one collection: each write changes a row or two in every one of them.
+pub const INDEXES_MAX: usize = 16;
+
+/// Most fields of one index.
+pub const INDEX_FIELDS_MAX: usize = 8;
+
+/// Longest string in an indexed field: it stands in the key of a row, escaped.
+pub const INDEX_TEXT_BYTES_MAX: usize = 1_024;
+
+/// Most bytes of a collection's rules as JSON text: they stand in one log entry and one row, and are kept in memory.
+pub const RULES_BYTES_MAX: usize = 64 * 1024;
+
+/// Most faults of a document that one refusal by rules tells. It is kept under the request id.
+pub const RULE_FAULTS_MAX: usize = 8;
+
+/// Most ranges of an index that one search walks. A list of values that would make more is looked at as fewer, wider ones.
+pub const INDEX_RANGES_MAX: usize = 64;
+
+const _: () = assert!(COLLECTION_NAME_BYTES_MAX < KEY_BYTES_MAX);
+const _: () = assert!(RULES_BYTES_MAX < VALUE_BYTES_MAX);

@@ -4,15 +4,20 @@
 //! Never used as public JSON: the wire types live in `quorate-client` and age differently; the node converts.
 
 mod many;
+mod query;
 
 use std::fmt;
 
 use bincode::{Decode, Encode};
 
+use crate::document::path::Path;
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
+use crate::keyspace::collection::CollectionRow;
 use crate::limits;
+use crate::rules::{CollectionName, RuleFault};
 
 pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
+pub use query::{ClaimDone, ClaimOp, NumbersOp, RulesChange, RulesOp, WhereChange, WhereDone, WhereItem, WhereOp};
 
 /// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
 pub type Revision = u64;
@@ -244,20 +249,41 @@ pub enum Change {
     Extend(u64),
     /// Ends a lock; takes the key. The token stays what it is.
     Unlock,
+    /// Patches, if that is asked for, and locks in the same step: what a claim does.
+    Claim {
+        /// As with [`Self::Lock`].
+        ms: u64,
+        /// As with [`Self::Patch`].
+        patch: Option<Patch>,
+    },
 }
 
 impl Change {
     /// Whether it is about a lock, and leaves the entry as it is.
     pub fn is_of_lock(&self) -> bool {
-        matches!(self, Self::Lock(_) | Self::Extend(_) | Self::Unlock)
+        matches!(self, Self::Lock(_) | Self::Extend(_) | Self::Unlock | Self::Claim { patch: None, .. })
     }
 
     /// The bytes of the value that it brings.
     pub fn data(&self) -> &[u8] {
         match self {
             Self::Insert(value) | Self::Upsert(value) | Self::Replace(value) => &value.data,
-            Self::Patch(_) | Self::Remove | Self::Touch | Self::Lock(_) | Self::Extend(_) | Self::Unlock => &[],
+            _ => &[],
         }
+    }
+
+    /// How it patches a document, if it does.
+    pub fn patch(&self) -> Option<&Patch> {
+        match self {
+            Self::Patch(patch) => Some(patch),
+            Self::Claim { patch, .. } => patch.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the entry it leaves, if any, has another value than before.
+    pub fn brings_value(&self) -> bool {
+        matches!(self, Self::Insert(_) | Self::Upsert(_) | Self::Replace(_)) || self.patch().is_some()
     }
 }
 
@@ -266,10 +292,12 @@ impl Change {
 pub enum Expiry {
     /// Leaves it: the default of a patch. For a new entry: never expires.
     Keep,
-    /// Never expires: the default of insert, upsert and replace.
+    /// Never expires.
     Never,
     /// Expires this many milliseconds of cluster clock after the command's own clock stamp.
     After(u64),
+    /// As the collection has it, else never: the default of insert, upsert and replace.
+    Usual,
 }
 
 /// One conditional write of one key.
@@ -304,6 +332,11 @@ pub enum Maintenance {
         /// Most audit groups dropped by this command.
         groups_max: u32,
     },
+    /// Goes on with the building of indexes, then with the clearing of those that failed or were dropped. Takes no revision.
+    Indexes {
+        /// Most entries and rows looked at by this command.
+        rows_max: u32,
+    },
 }
 
 /// What a command does.
@@ -318,6 +351,14 @@ pub enum Action {
     Bulk(Vec<WriteOp>),
     /// Several writes, all or none.
     Txn(Txn),
+    /// Writes of what is found.
+    Where(WhereOp),
+    /// Locks of what is found.
+    Claim(ClaimOp),
+    /// Rules of a collection.
+    Rules(RulesOp),
+    /// Numbers from a sequence.
+    Numbers(NumbersOp),
 }
 
 /// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
@@ -442,6 +483,23 @@ pub enum Rejection {
         /// Bytes it would have had.
         actual: u64,
     },
+    /// The document is not what the rules of its collection ask for.
+    RulesBroken(Box<[RuleFault]>),
+    /// Another entry has the same values in a unique index.
+    NotUnique {
+        /// The fields of the index.
+        fields: Box<[Path]>,
+        /// The other entry.
+        key: Box<Key>,
+    },
+    /// The collection demands that a write says what it expects.
+    PreconditionRequired,
+    /// A collection within another one, or around one. Holds the name of that.
+    Overlaps(Box<CollectionName>),
+    /// A claim in an order that no index gives, over more entries than one may look at. Holds how many that is.
+    TooManyToOrder(u64),
+    /// A sequence has no number left.
+    UsedUp,
     /// The request id was used before with another action. Not stored: the first outcome stays.
     RequestIdReused,
     /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
@@ -459,7 +517,16 @@ impl Rejection {
             | Self::NotLocked { current }
             | Self::NotADocument { current }
             | Self::PatchFailed { current, .. } => Some(current),
-            Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => None,
+            Self::NotFound
+            | Self::TooLarge { .. }
+            | Self::RulesBroken(_)
+            | Self::NotUnique { .. }
+            | Self::PreconditionRequired
+            | Self::Overlaps(_)
+            | Self::TooManyToOrder(_)
+            | Self::UsedUp
+            | Self::RequestIdReused
+            | Self::Unsupported(_) => None,
         }
     }
 
@@ -473,7 +540,16 @@ impl Rejection {
             | Self::NotLocked { current }
             | Self::NotADocument { current }
             | Self::PatchFailed { current, .. } => Some(current),
-            Self::NotFound | Self::TooLarge { .. } | Self::RequestIdReused | Self::Unsupported(_) => None,
+            Self::NotFound
+            | Self::TooLarge { .. }
+            | Self::RulesBroken(_)
+            | Self::NotUnique { .. }
+            | Self::PreconditionRequired
+            | Self::Overlaps(_)
+            | Self::TooManyToOrder(_)
+            | Self::UsedUp
+            | Self::RequestIdReused
+            | Self::Unsupported(_) => None,
         }
     }
 
@@ -501,6 +577,19 @@ pub enum Outcome {
     Bulk(Vec<BulkItem>),
     /// A transaction was carried out at [`Reply::revision`], or evaluated there where it had nothing to write.
     Txn(TxnDone),
+    /// What came of what was found.
+    Where(WhereDone),
+    /// What was locked at [`Reply::revision`], or that nothing was found there.
+    Claimed(ClaimDone),
+    /// Rules were set at [`Reply::revision`], or removed: the collection as it is now.
+    RulesSet(Option<Box<CollectionRow>>),
+    /// Numbers were drawn at [`Reply::revision`].
+    Numbers {
+        /// The first.
+        first: u64,
+        /// The last.
+        last: u64,
+    },
     /// A transaction had no effect; evaluated at [`Reply::revision`].
     TxnRejected(Box<StepRejected>),
     /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
@@ -510,14 +599,16 @@ pub enum Outcome {
 
 impl Outcome {
     /// Visits every entry that it shows, in the order of what was asked.
-    pub(crate) fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
+    pub fn each_shown(&mut self, visit: &mut dyn FnMut(&mut Shown)) {
         match self {
             Self::Written(written) => written.previous.iter_mut().for_each(visit),
             Self::Rejected(rejection) => rejection.current_mut().into_iter().for_each(visit),
             Self::Bulk(items) => items.iter_mut().filter_map(|item| item.outcome.shown_mut()).for_each(visit),
             Self::Txn(done) => done.each_shown(visit),
             Self::TxnRejected(rejected) => rejected.why.current_mut().into_iter().for_each(visit),
-            Self::Maintained { .. } | Self::Deferred => {}
+            Self::Where(done) => done.items.iter_mut().filter_map(|item| item.why.current_mut()).for_each(visit),
+            Self::Claimed(done) => done.entries.iter_mut().map(|(_, shown)| shown).for_each(visit),
+            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
         }
     }
 
@@ -526,7 +617,9 @@ impl Outcome {
         match self {
             Self::Bulk(items) => items.len(),
             Self::Txn(done) => done.parts(),
-            Self::Written(_) | Self::Rejected(_) | Self::TxnRejected(_) | Self::Maintained { .. } | Self::Deferred => 0,
+            Self::Where(done) => done.items.len(),
+            Self::Claimed(done) => done.entries.len(),
+            _ => 0,
         }
     }
 
@@ -538,7 +631,9 @@ impl Outcome {
             Self::Bulk(items) => items.iter().map(|item| item.outcome.value_bytes()).sum(),
             Self::Txn(done) => done.value_bytes(),
             Self::TxnRejected(rejected) => rejected.why.value_bytes(),
-            Self::Maintained { .. } | Self::Deferred => 0,
+            Self::Where(done) => done.items.iter().map(|item| item.why.value_bytes()).sum(),
+            Self::Claimed(done) => done.entries.iter().map(|(_, shown)| shown.value_bytes()).sum(),
+            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
         }
     }
 }

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use quorate_store::codec;
 use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
 use quorate_store::keyspace::history::Version;
@@ -16,6 +15,7 @@ use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, r
 use quorate_store::machine::{BucketDigest, Vars};
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use quorate_store::types::*;
+use quorate_store::{codec, limits};
 
 /// Keys of the bytes that escaping has to care for.
 fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -119,15 +119,39 @@ fn commands() -> impl Strategy<Value = Command> {
         Just(Change::Unlock),
     ];
     let expiry = prop_oneof![Just(Expiry::Keep), Just(Expiry::Never), any::<u64>().prop_map(Expiry::After)];
-    let write = (keys(), expect, conditions(), change, expiry, any::<bool>()).prop_map(
-        |(key, expect, condition, change, expiry, return_previous)| {
-            Action::Write(WriteOp { key, expect, condition, change, expiry, return_previous })
-        },
-    );
+    let op = (keys(), expect.clone(), conditions(), change, expiry, any::<bool>())
+        .prop_map(|(key, expect, condition, change, expiry, return_previous)| WriteOp {
+            key,
+            expect,
+            condition,
+            change,
+            expiry,
+            return_previous,
+        })
+        .boxed();
+    let write = op.clone().prop_map(Action::Write);
+    let bulk = vec(op.clone(), 0..3).prop_map(Action::Bulk);
+    let check =
+        (keys(), expect, conditions()).prop_map(|(key, expect, condition)| Check { key, expect, condition }).boxed();
+    let step = prop_oneof![keys().prop_map(Step::Get), op.prop_map(Step::Write)].boxed();
+    let flat = (vec(check, 0..2), vec(step.clone(), 0..2), vec(step, 0..2)).prop_map(|(checks, then, otherwise)| Txn {
+        checks,
+        then,
+        otherwise,
+    });
+    let txn = flat.prop_recursive(limits::TXN_DEPTH_MAX as u32 - 1, 8, 1, |inner| {
+        (inner.clone(), inner).prop_map(|(mut outer, inner)| {
+            outer.otherwise.push(Step::Txn(inner));
+            outer
+        })
+    });
+    // What is nested too deeply is refused, and has a test of its own.
+    let txn =
+        txn.prop_filter_map("too deep", |txn| (txn.fault() != Some(TxnFault::TooDeep)).then_some(Action::Txn(txn)));
     let expire = any::<u32>().prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit }));
     let compact = any::<(u64, u32)>()
         .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
-    (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => expire, 1 => compact])
+    (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact])
         .prop_map(|(request_id, principal, action)| Command { request_id, principal, action })
 }
 
@@ -148,11 +172,33 @@ fn replies() -> impl Strategy<Value = Reply> {
         Just(Rejection::RequestIdReused),
         ".{0,20}".prop_map(Rejection::Unsupported),
         shown().prop_map(|current| Rejection::CasListed { current }),
+    ]
+    .boxed();
+    let written =
+        (option::of(metas()), option::of(shown())).prop_map(|(meta, previous)| Written { meta, previous }).boxed();
+    let items = prop_oneof![
+        written.clone().prop_map(ItemOutcome::Written),
+        rejection.clone().prop_map(ItemOutcome::Rejected),
+        Just(ItemOutcome::Deferred),
+    ];
+    let steps = prop_oneof![
+        option::of(shown()).prop_map(StepDone::Got),
+        written.clone().prop_map(StepDone::Written),
+        vec(written.prop_map(StepDone::Written), 0..2)
+            .prop_map(|results| StepDone::Txn(TxnDone { failed: None, results })),
     ];
     let outcome = prop_oneof![
         (option::of(metas()), option::of(shown()))
             .prop_map(|(meta, previous)| Outcome::Written(Written { meta, previous })),
-        rejection.prop_map(Outcome::Rejected),
+        rejection.clone().prop_map(Outcome::Rejected),
+        vec((any::<u64>(), items), 0..3).prop_map(|items| {
+            Outcome::Bulk(items.into_iter().map(|(revision, outcome)| BulkItem { revision, outcome }).collect())
+        }),
+        (option::of((any::<u32>(), rejection.clone())), vec(steps, 0..3)).prop_map(|(failed, results)| {
+            Outcome::Txn(TxnDone { failed: failed.map(|(at, why)| CheckFailed { at, why }), results })
+        }),
+        ("(/then/[0-9])?", option::of(keys()), rejection)
+            .prop_map(|(pointer, key, why)| { Outcome::TxnRejected(Box::new(StepRejected { pointer, key, why })) }),
         any::<(u32, bool)>().prop_map(|(removed, more)| Outcome::Maintained { removed, more }),
         Just(Outcome::Deferred),
     ];
@@ -168,7 +214,7 @@ fn replies() -> impl Strategy<Value = Reply> {
 fn groups() -> impl Strategy<Value = AuditGroup> {
     use AuditOp::*;
     let op = prop::sample::select(vec![
-        Insert, Upsert, Replace, Update, Remove, Touch, Lock, Extend, Unlock, Expire, Unknown,
+        Insert, Upsert, Replace, Update, Remove, Touch, Lock, Extend, Unlock, Expire, Unknown, Txn,
     ]);
     let refusal = prop::sample::select(vec![
         Refusal::AlreadyExists,
@@ -210,7 +256,7 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
     let bucket = any::<(u64, u128)>().prop_map(|(bucket, digest)| BucketDigest { bucket, digest });
     let vars = (any::<[u64; 4]>(), any::<u128>(), vec(bucket, 0..3)).prop_map(|(words, lasting_digest, buckets)| {
         let [revision, oldest_revision, clock, wall] = words;
-        Vars { revision, oldest_revision, clock, wall, lasting_digest, buckets }
+        Vars { revision, oldest_revision, clock, wall, collections: clock % 3, lasting_digest, buckets }
     });
     let log_id =
         || option::of(any::<(u64, u64, u64)>().prop_map(|(term, node, index)| LogIdRecord { term, node, index }));
@@ -294,7 +340,7 @@ proptest! {
     #[test]
     fn kept_replies_come_back_without_values(fingerprint in any::<u64>(), reply in replies()) {
         let kept = codec::decode::<KeptReply>(&request::encode(fingerprint, &reply)).unwrap();
-        prop_assert_eq!(kept.reply.outcome.shown().map_or(0, Shown::value_bytes), 0);
+        prop_assert_eq!(kept.reply.outcome.value_bytes(), 0);
         prop_assert_eq!(kept, KeptReply { fingerprint, reply: reply.to_bare() });
     }
 

@@ -7,8 +7,15 @@
 //! @CLOCK                    moves the cluster clock
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
-//!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  prev
+//!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  usual  prev
 //!                           id=ID  by=PRINCIPAL
+//! bulk [id=ID] [by=NAME] ; OP … ; OP …
+//! txn [id=ID] [by=NAME] ; STEP ; …   STEP: check KEY [OPTION…] | then … | else …; there `get KEY`, `OP …`, or `( STEP ; … )`
+//! claim PREFIX MS [where=…] [order=FIELD,…] [limit=N] [patch=JSON] [id=ID]
+//! remove_where|patch_where PREFIX [where=…] [if=…] [patch=JSON] [limit=N] [after=KEY] [id=ID]
+//! rules NAME JSON|none [if=absent|present|CAS] [id=ID]
+//! numbers NAME COUNT [id=ID]
+//! indexes ROWS              Indexes
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -26,9 +33,12 @@ use std::path::Path;
 
 use bytes::Bytes;
 use machine_support::{Store, show};
-use quorate_store::document::{Criteria, Json, Patch};
+use quorate_store::document::path::Field;
+use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
+use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
+    Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
+    RequestId, RulesChange, RulesOp, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_store::{codec, machine};
 
@@ -131,18 +141,133 @@ fn query(store: &Store, line: &str) -> String {
 }
 
 fn command(line: &str) -> Command {
-    let mut words = line.split(' ').peekable();
-    let op = words.next().unwrap();
-    let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
     let plain = |what| Command { request_id: None, principal: String::new(), action: Action::Maintain(what) };
-    match op {
-        "expire" => return plain(Maintenance::ExpireDue { limit: number(words.next()) as u32 }),
+    match words[0] {
+        "expire" => plain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
         "compact" => {
-            let revision = number(words.next());
-            return plain(Maintenance::Compact { revision, groups_max: number(words.next()) as u32 });
+            let (revision, groups_max) = (words[1].parse().unwrap(), words[2].parse().unwrap());
+            plain(Maintenance::Compact { revision, groups_max })
         }
-        _ => {}
+        "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(&words),
+        "bulk" | "txn" => {
+            let parts = parts(&words[1..]);
+            let action = match words[0] {
+                "bulk" => Action::Bulk(parts[1..].iter().map(|words| write_op(words).0).collect()),
+                _ => Action::Txn(txn(&parts[1..])),
+            };
+            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
+            let by = |word: &&str| word.strip_prefix("by=").map(str::to_owned);
+            let request_id = parts[0].iter().find_map(id);
+            Command { request_id, principal: parts[0].iter().find_map(by).unwrap_or_default(), action }
+        }
+        _ => {
+            let (op, request_id, principal) = write_op(&words);
+            Command { request_id, principal, action: Action::Write(op) }
+        }
     }
+}
+
+/// A command about what is found, a collection or a sequence.
+fn query_command(words: &[&str]) -> Command {
+    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let criteria = |name: &str| option(name).map_or(Criteria::default(), |list| criteria(list));
+    let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
+    let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
+    let action = match words[0] {
+        "claim" => {
+            let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
+            let order = Order::new(names.into_iter().map(order_field).collect());
+            let lock_ms = words[2].parse().unwrap();
+            Action::Claim(ClaimOp { prefix, criteria: criteria("where"), order, limit, lock_ms, patch })
+        }
+        "rules" => {
+            let expect = match option("if") {
+                None => Expect::Any,
+                Some("absent") => Expect::Absent,
+                Some("present") => Expect::Present,
+                Some(cas) => Expect::Cas(cas.parse().unwrap()),
+            };
+            let change = match words[2] {
+                "none" => RulesChange::Remove,
+                text => RulesChange::Set(Rules::read(&json(text), "").unwrap()),
+            };
+            Action::Rules(RulesOp { name: CollectionName::new(words[1]).unwrap(), expect, change })
+        }
+        "numbers" => {
+            let (name, count) = (SequenceName::new(words[1]).unwrap(), words[2].parse().unwrap());
+            Action::Numbers(NumbersOp { name, count })
+        }
+        _ => {
+            let change = match patch {
+                Some(patch) => WhereChange::Patch { patch, expiry: Expiry::Keep },
+                None => WhereChange::Remove,
+            };
+            let after = option("after").map(|key| Key::new(unescape(key)).unwrap());
+            let (criteria, condition) = (criteria("where"), criteria("if"));
+            Action::Where(WhereOp { prefix, criteria, condition, change, limit, after })
+        }
+    };
+    let request_id = option("id").map(|id| RequestId(id.into()));
+    Command { request_id, principal: String::new(), action }
+}
+
+fn criteria(list: &str) -> Criteria {
+    Criteria::read(&json(list), "/if").unwrap()
+}
+
+fn order_field(name: &str) -> OrderField {
+    let (name, descending) = name.strip_prefix('-').map_or((name, false), |name| (name, true));
+    OrderField { field: Field::parse(name).unwrap(), descending }
+}
+
+/// Splits at each `;` that stands in no parentheses.
+fn parts<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let (mut parts, mut depth) = (vec![Vec::new()], 0);
+    for word in words {
+        match *word {
+            "(" => depth += 1,
+            ")" => depth -= 1,
+            _ => {}
+        }
+        match (*word, depth) {
+            (";", 0) => parts.push(Vec::new()),
+            _ => parts.last_mut().unwrap().push(*word),
+        }
+    }
+    parts
+}
+
+fn txn(parts: &[Vec<&str>]) -> Txn {
+    let mut txn = Txn::default();
+    for words in parts {
+        match words[0] {
+            "check" => {
+                let (op, ..) = write_op(&[&["touch"], &words[1..]].concat());
+                txn.checks.push(Check { key: op.key, expect: op.expect, condition: op.condition });
+            }
+            "then" => txn.then.push(step(&words[1..])),
+            "else" => txn.otherwise.push(step(&words[1..])),
+            other => panic!("{other} in {words:?}"),
+        }
+    }
+    txn
+}
+
+fn step(words: &[&str]) -> Step {
+    match words[0] {
+        "get" => Step::Get(Key::new(unescape(words[1])).unwrap()),
+        "(" => Step::Txn(self::txn(&parts(&words[1..words.len() - 1]))),
+        _ => Step::Write(write_op(words).0),
+    }
+}
+
+fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
+    let line = words.join(" ");
+    let mut words = words.iter().copied();
+    let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
+    let op = words.next().unwrap();
     let key = Key::new(unescape(words.next().unwrap())).unwrap();
     let change = match op {
         "insert" => Change::Insert(value(words.next().unwrap())),
@@ -172,13 +297,14 @@ fn command(line: &str) -> Command {
             ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
             ("keep", _) => op.expiry = Expiry::Keep,
             ("never", _) => op.expiry = Expiry::Never,
+            ("usual", _) => op.expiry = Expiry::Usual,
             ("prev", _) => op.return_previous = true,
             ("id", id) => request_id = Some(RequestId(id.into())),
             ("by", name) => principal = name.into(),
             other => panic!("{other:?} in {line}"),
         }
     }
-    Command { request_id, principal, action: Action::Write(op) }
+    (op, request_id, principal)
 }
 
 fn tokens(list: &str) -> Vec<u64> {

@@ -13,8 +13,8 @@ use quorate_store::document::{self, Criteria, Json, Operand, Operator, Patch, Pr
 use quorate_store::keyspace::family;
 use quorate_store::machine::{self, Vars};
 use quorate_store::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply, RequestId, Shown,
-    Value, WriteOp,
+    Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
+    Outcome, Reply, RequestId, Step, Txn, Value, WriteOp,
 };
 use quorate_store::{codec, limits};
 
@@ -80,15 +80,56 @@ fn writes() -> impl Strategy<Value = WriteOp> {
     )
 }
 
+fn checks() -> impl Strategy<Value = Check> {
+    let expect = prop_oneof![
+        2 => Just(Expect::Any),
+        1 => Just(Expect::Absent),
+        2 => Just(Expect::Present),
+        2 => (1..30u64).prop_map(Expect::Cas),
+    ];
+    let condition = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => (1..6u64).prop_map(|version| vec![predicate("$version", "lte", &version.to_string())]),
+    ];
+    (0..KEYS.len(), expect, condition).prop_map(|(key, expect, condition)| Check {
+        key: Key::new(KEYS[key]).unwrap(),
+        expect,
+        condition: Criteria::new(condition).unwrap(),
+    })
+}
+
+fn txns() -> impl Strategy<Value = Txn> {
+    let step = || {
+        prop_oneof![
+            1 => (0..KEYS.len()).prop_map(|key| Step::Get(Key::new(KEYS[key]).unwrap())),
+            3 => writes().prop_map(Step::Write),
+        ]
+    };
+    let flat = move || {
+        (
+            prop::collection::vec(checks(), 0..2),
+            prop::collection::vec(step(), 0..3),
+            prop::collection::vec(step(), 0..3),
+        )
+            .prop_map(|(checks, then, otherwise)| Txn { checks, then, otherwise })
+    };
+    (flat(), prop::option::weighted(0.3, flat())).prop_map(|(mut txn, nested)| {
+        txn.then.extend(nested.map(Step::Txn));
+        txn
+    })
+}
+
 fn commands() -> impl Strategy<Value = Command> {
     let action = prop_oneof![
         12 => writes().prop_map(Action::Write),
+        2 => prop::collection::vec(writes(), 0..4).prop_map(Action::Bulk),
+        5 => txns().prop_map(Action::Txn),
         1 => (0..4u32).prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit })),
         1 => (0..40u64, 0..4u32)
             .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max })),
     ];
     (action, prop::option::weighted(0.4, 0..4u8), 0..8u8).prop_map(|(action, id, who)| {
-        let request_id = id.filter(|_| matches!(action, Action::Write(_))).map(|id| RequestId(format!("r{id}")));
+        let request_id = id.filter(|_| !matches!(action, Action::Maintain(_))).map(|id| RequestId(format!("r{id}")));
         Command { request_id, principal: if who == 0 { "ann".into() } else { String::new() }, action }
     })
 }
@@ -280,7 +321,7 @@ fn what_is_kept_of_a_large_entry_is_small() {
     let (again, _) = store.apply(&[batch(1, &commands)]).unwrap();
     for (first, again) in first[0].iter().zip(&again[0]) {
         assert_eq!(again, &Reply { replayed: true, ..first.clone() });
-        assert_eq!(again.outcome.shown().map(Shown::value_bytes), Some(large.data.len()));
+        assert_eq!(again.outcome.value_bytes(), large.data.len());
     }
     store.check();
 }
@@ -289,7 +330,7 @@ fn what_is_kept_of_a_large_entry_is_small() {
 fn decided(replies: &[Reply]) -> (usize, usize) {
     let decided = replies.iter().take_while(|reply| reply.outcome != Outcome::Deferred).count();
     assert!(replies[decided..].iter().all(|reply| reply.outcome == Outcome::Deferred), "decided after a deferred one");
-    (decided, replies.iter().filter_map(|reply| reply.outcome.shown()).map(Shown::value_bytes).sum())
+    (decided, replies.iter().map(|reply| reply.outcome.value_bytes()).sum())
 }
 
 #[test]
@@ -339,6 +380,53 @@ fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
     }
     store.check();
     assert_eq!(store.rows(family::REQUEST).len(), crowd.len());
+}
+
+#[test]
+fn a_bulk_stops_at_the_bound_and_says_which_items_are_undecided() {
+    let op = |number: u8| {
+        let data = vec![7; 1 << 20];
+        let Action::Write(op) = write(&[b'k', number], Change::Upsert(Value { kind: ContentKind::Bytes, data })).action
+        else {
+            unreachable!()
+        };
+        op
+    };
+    let mut store = Store::default();
+    let bulk = |ops: Vec<WriteOp>| Command { request_id: None, principal: String::new(), action: Action::Bulk(ops) };
+    // One command cannot carry so much, so the entries are there first, and then each is touched.
+    for number in 0..20 {
+        store.apply(&[batch(1, &[bulk(vec![op(number)])])]).unwrap();
+    }
+    let touches: Vec<_> = (0..20).map(|number| WriteOp { change: Change::Touch, ..op(number) }).collect();
+    let (replies, _) = store.apply(&[batch(2, &[bulk(touches)])]).unwrap();
+    let Outcome::Bulk(items) = &replies[0][0].outcome else { panic!("{replies:?}") };
+    let is_deferred = |item: &BulkItem| item.outcome == ItemOutcome::Deferred;
+    let decided = items.iter().position(is_deferred).unwrap();
+    assert!((1..20).contains(&decided) && items[decided..].iter().all(is_deferred), "{decided}");
+    assert_eq!(store.vars.revision, 1 + 20 + decided as u64);
+    store.check();
+}
+
+#[test]
+fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
+    let mut store = Store::default();
+    let value = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
+    let mut steps = Vec::new();
+    for number in 0..20 {
+        let put = write(&[b'k', number], Change::Upsert(value.clone()));
+        store.apply(&[batch(1, &[put])]).unwrap();
+        let Action::Write(touch) = write(&[b'k', number], Change::Touch).action else { unreachable!() };
+        steps.push(Step::Write(touch));
+    }
+    let before = store.clone();
+    let action = Action::Txn(Txn { checks: Vec::new(), then: steps, otherwise: Vec::new() });
+    let command = Command { request_id: None, principal: String::new(), action };
+    let (replies, changed) = store.apply(&[batch(1, &[command])]).unwrap();
+    assert!(matches!(replies[0][0].outcome, Outcome::TxnRejected(_)), "{:?}", replies[0][0].outcome);
+    assert_eq!((changed, store.vars.revision), (Vec::new(), before.vars.revision));
+    assert_eq!(store.rows(family::ENTRY), before.rows(family::ENTRY));
+    store.check();
 }
 
 #[test]

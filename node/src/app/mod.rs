@@ -12,7 +12,7 @@ use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
-use quorate_store::types::{Action, Change, Command, Reply, Revision, WriteOp};
+use quorate_store::types::{Action, Change, Command, Reply, Revision, RulesChange, WhereChange, WriteOp};
 use quorate_store::{codec, raft::TypeConfig};
 
 use tokio::sync::watch;
@@ -126,6 +126,9 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Write(op) => grows(op),
         Action::Bulk(ops) => ops.iter().any(grows),
         Action::Txn(txn) => txn.all_writes().any(grows),
+        Action::Where(op) => op.change != WhereChange::Remove,
+        Action::Claim(_) | Action::Numbers(_) => true,
+        Action::Rules(op) => op.change != RulesChange::Remove,
         Action::Maintain(_) => false,
     }
 }

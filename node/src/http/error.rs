@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{ClusterMillis, Entry, Rejection, Reply, Revision, Shown, StepRejected};
 
@@ -165,6 +166,11 @@ impl Failure {
             Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
         // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
         failure.problem.failed = failed::of(rejection);
+        if let Rejection::RulesBroken(faults) = rejection {
+            let fault =
+                |fault: &RuleFault| InputFault { pointer: fault.pointer.clone(), detail: fault.kind.to_string() };
+            failure.problem.errors = faults.iter().map(fault).collect();
+        }
         let current = rejection.current().and_then(Shown::entry);
         failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
@@ -196,7 +202,9 @@ impl Failure {
         for failed in &mut problem.failed {
             failed.pointer.insert_str(0, place);
         }
-        if !problem.errors.is_empty() {
+        let is_of_input =
+            matches!(problem.code, ErrorCode::InvalidArgument | ErrorCode::UnknownField | ErrorCode::TooLarge);
+        if is_of_input && !problem.errors.is_empty() {
             problem.detail = summary(&problem.errors);
         } else if !place.is_empty() {
             problem.detail = format!("{place}: {}", problem.detail);
@@ -285,6 +293,27 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         Rejection::TooLarge { limit, actual } => {
             format!("the value after the patch would have {actual} bytes, the limit is {limit}")
         }
+        Rejection::RulesBroken(faults) => {
+            let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
+            format!("{shown} would not be what its collection asks for{first}")
+        }
+        Rejection::NotUnique { fields, key } => {
+            let fields: Vec<_> = fields.iter().map(field_text).collect();
+            let (fields, other) = (fields.join(", "), quoted(&key::shown(key)));
+            format!("{shown} would have the same {fields} as {other}, which a unique index forbids")
+        }
+        Rejection::PreconditionRequired => {
+            let how = "give If-Match (`cas`) or `if`, or insert";
+            format!("the collection of {shown} takes no write that does not say what it expects; {how}")
+        }
+        Rejection::Overlaps(other) => {
+            format!("{shown} and the collection `{other}` would be within each other; collections do not nest")
+        }
+        Rejection::TooManyToOrder(max) => {
+            let how = "declare an index that gives the order, narrow the prefix, or leave out order_by";
+            format!("to order them, more than {max} entries would have to be looked at; {how}")
+        }
+        Rejection::UsedUp => "the sequence has no number left".to_owned(),
         Rejection::RequestIdReused => {
             "the request id was used before for another request; give each request its own".to_owned()
         }
@@ -307,7 +336,11 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
             ErrorCode::ConditionNotMet
         }
-        Rejection::TooLarge { .. } => ErrorCode::TooLarge,
+        Rejection::TooLarge { .. } | Rejection::TooManyToOrder(_) | Rejection::UsedUp => ErrorCode::TooLarge,
+        Rejection::RulesBroken(_) => ErrorCode::InvalidDocument,
+        Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
+        Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,
+        Rejection::Overlaps(_) => ErrorCode::AlreadyExists,
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
         Rejection::Unsupported(_) => ErrorCode::Internal,

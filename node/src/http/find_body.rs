@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use quorate_store::codec;
 use quorate_store::document::path::{Field, MetaField, Path};
-use quorate_store::document::{Criteria, Projection};
+use quorate_store::document::{Criteria, Order, OrderField, Projection};
 use quorate_store::limits::KEY_BYTES_MAX;
-use quorate_store::state::{FindBounds, FindMoment, FindOrder, FindQuery, OrderField, ValueShown, Wanted};
+use quorate_store::state::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
 use quorate_store::types::Revision;
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
@@ -149,7 +149,7 @@ impl<'a> Fields<'a> {
         };
         // Bounded where it was read.
         let limit = self.limit.map_or(limits::LIST_ENTRIES_DEFAULT, |limit| limit as usize);
-        let order = FindOrder::new(std::mem::take(&mut self.order_by));
+        let order = Order::new(std::mem::take(&mut self.order_by));
         Wanted::Page { order, limit, bytes_max: limits::LIST_BYTES_MAX, shown }
     }
 

@@ -97,7 +97,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),
         Condition::NoneOf(list) => (Change::Upsert(value), Expect::NoneOf(list)),
     };
-    submit(ask, key, change, expect, Expiry::Never, wish).await
+    submit(ask, key, change, expect, Expiry::Usual, wish).await
 }
 
 /// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).

@@ -198,9 +198,9 @@ impl<'a> Fields<'a> {
         let expect = self.cas.map_or(Expect::Any, Expect::Cas);
         let (change, usual) = match kind {
             OpKind::Get => return Some(OpAction::Get),
-            OpKind::Insert => (self.value(faults).map(Change::Insert), Expiry::Never),
-            OpKind::Upsert => (self.value(faults).map(Change::Upsert), Expiry::Never),
-            OpKind::Replace => (self.value(faults).map(Change::Replace), Expiry::Never),
+            OpKind::Insert => (self.value(faults).map(Change::Insert), Expiry::Usual),
+            OpKind::Upsert => (self.value(faults).map(Change::Upsert), Expiry::Usual),
+            OpKind::Replace => (self.value(faults).map(Change::Replace), Expiry::Usual),
             OpKind::Update => (self.patch(faults), Expiry::Keep),
             OpKind::Remove => (Some(Change::Remove), Expiry::Keep),
             OpKind::Touch | OpKind::GetAndTouch => (Some(Change::Touch), Expiry::Keep),

@@ -42,11 +42,7 @@ pub async fn perform<B: Backend>(
         Outcome::Written(written) => Ok(Done::write(key, &reply, written, manner.dry_run)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
-        Outcome::Bulk(_)
-        | Outcome::Txn(_)
-        | Outcome::TxnRejected(_)
-        | Outcome::Maintained { .. }
-        | Outcome::Deferred => Err(confused(&reply)),
+        _ => Err(confused(&reply)),
     }
 }
 

@@ -192,15 +192,13 @@ impl State {
         self.revision += 1;
         let value = match &op.change {
             Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => Some(value.clone()),
-            Change::Patch(_) | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock => {
-                previous.as_ref().map(|entry| entry.value.clone())
-            }
             Change::Remove => None,
+            _ => previous.as_ref().map(|entry| entry.value.clone()),
         };
         let before = previous.as_ref().map(|entry| entry.meta);
         let expires_at = match op.expiry {
             Expiry::Keep => before.and_then(|meta| meta.expires_at),
-            Expiry::Never => None,
+            Expiry::Never | Expiry::Usual => None,
             Expiry::After(ttl) => Some(self.at().clock + ttl),
         };
         let meta = EntryMeta {
@@ -325,7 +323,7 @@ impl Backend for Fake {
             }
             let after = query.after.as_ref();
             let after_entry = after.and_then(|key| state.entry_at(key.as_bytes(), pin.revision));
-            let mut finder = Finder::new(query, pin, after_entry.as_ref())?;
+            let mut finder = Finder::new(query, pin, !Finder::takes_all(query), after_entry.as_ref())?;
             let mut keys: Vec<_> = state.versions.keys().filter(|key| key.starts_with(&query.prefix)).collect();
             if Finder::is_reverse(query) {
                 keys.reverse();
@@ -345,7 +343,7 @@ impl Backend for Fake {
                     break;
                 }
             }
-            finder.finish(at)
+            finder.finish(at, None)
         })
     }
 

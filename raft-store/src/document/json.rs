@@ -154,6 +154,13 @@ impl<'a> Object<'a> {
     }
 }
 
+impl<'a> FromIterator<(Cow<'a, str>, Json<'a>)> for Object<'a> {
+    /// Members of these names, none of which may occur twice.
+    fn from_iter<T: IntoIterator<Item = (Cow<'a, str>, Json<'a>)>>(members: T) -> Self {
+        Self { members: members.into_iter().collect() }
+    }
+}
+
 /// As text: short, and the parser's checks hold for what is decoded too, its depth above all.
 impl Encode for Json<'_> {
     fn encode<E: bincode::enc::Encoder>(&self, encoder: &mut E) -> Result<(), bincode::error::EncodeError> {

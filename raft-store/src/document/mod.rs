@@ -23,6 +23,7 @@ mod like;
 
 // Views.
 mod project;
+mod sort;
 
 // Changes.
 mod json_patch;
@@ -43,4 +44,6 @@ pub use parse::JsonError;
 pub use patch::{JsonPatchOp, Patch, PatchError, PatchFault, PatchRefusal, TimeForm, UpdateAction, UpdateOp};
 pub use project::Projection;
 pub use read::{Fault, FaultKind};
+pub(crate) use read::{Faults, Members, read_list};
+pub use sort::{Order, OrderField};
 pub use write::Excerpt;

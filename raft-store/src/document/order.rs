@@ -71,6 +71,37 @@ pub fn encode_sort(value: Option<&Json<'_>>, out: &mut Vec<u8>) {
     }
 }
 
+/// What stands behind one form of [`encode_sort`]; `None` where none stands at the start.
+pub fn skip_sort(bytes: &[u8]) -> Option<&[u8]> {
+    let (tag, rest) = bytes.split_first()?;
+    match tag {
+        &MISSING_TAG | 0x10 | 0x20 | 0x30 | 0x60 | 0x70 => Some(rest),
+        0x40 => rest.get(NUMBER_BYTES..),
+        0x50 => skip_text(rest),
+        _ => None,
+    }
+}
+
+fn skip_text(mut bytes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let zero = bytes.iter().position(|byte| *byte == 0)?;
+        let escape = *bytes.get(zero + 1)?;
+        bytes = &bytes[zero + 2..];
+        match escape {
+            TEXT_END => return Some(bytes),
+            ZERO_ESCAPED => {}
+            _ => return None,
+        }
+    }
+}
+
+/// A double and how far above it.
+const NUMBER_BYTES: usize = 8 + 2;
+
+/// Behind a zero: that it is one of the text, or that the text ends.
+const ZERO_ESCAPED: u8 = 0xFF;
+const TEXT_END: u8 = 0x01;
+
 /// What [`encode_sort`] writes for no value; below every [`tag`].
 const MISSING_TAG: u8 = 0x08;
 
@@ -144,8 +175,8 @@ fn encode_text(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         out.push(byte);
         if byte == 0 {
-            out.push(0xFF);
+            out.push(ZERO_ESCAPED);
         }
     }
-    out.extend_from_slice(&[0, 1]);
+    out.extend_from_slice(&[0, TEXT_END]);
 }

@@ -220,13 +220,13 @@ impl MetaField {
 }
 
 /// A name as an index of an array.
-pub(super) fn array_index(name: &str) -> Option<usize> {
+pub(crate) fn array_index(name: &str) -> Option<usize> {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
     // 32 bits, so that no build understands more than another.
     is_plain.then(|| name.parse::<u32>().ok())?.map(|index| index as usize)
 }
 
 /// A name as a segment of a JSON pointer.
-pub(super) fn escape(name: &str) -> Cow<'_, str> {
+pub(crate) fn escape(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
 }

@@ -38,10 +38,10 @@ pub enum FaultKind {
 
 /// The faults so far; the first [`limits::READ_FAULTS_MAX`] are kept.
 #[derive(Default)]
-struct Faults(Vec<Fault>);
+pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
-    fn add(&mut self, pointer: impl Into<String>, detail: impl ToString) {
+    pub(crate) fn add(&mut self, pointer: impl Into<String>, detail: impl ToString) {
         self.push(pointer.into(), detail.to_string(), FaultKind::Invalid);
     }
 
@@ -52,12 +52,12 @@ impl Faults {
     }
 
     /// The value, or the fault that it has.
-    fn keep<T, E: ToString>(&mut self, pointer: impl Into<String>, result: Result<T, E>) -> Option<T> {
+    pub(crate) fn keep<T, E: ToString>(&mut self, pointer: impl Into<String>, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.add(pointer, error.to_string())).ok()
     }
 
     /// What was read, unless there were faults.
-    fn finish<T>(self, read: Option<T>) -> Result<T, Vec<Fault>> {
+    pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Vec<Fault>> {
         match read {
             Some(read) if self.0.is_empty() => Ok(read),
             _ => {
@@ -69,13 +69,13 @@ impl Faults {
 }
 
 /// An object being read, with the pointer to it.
-struct Members<'o, 'a> {
-    object: &'o Object<'a>,
-    pointer: String,
+pub(crate) struct Members<'o, 'a> {
+    pub(crate) object: &'o Object<'a>,
+    pub(crate) pointer: String,
 }
 
 impl<'o, 'a> Members<'o, 'a> {
-    fn of(json: &'o Json<'a>, pointer: String, faults: &mut Faults) -> Option<Self> {
+    pub(crate) fn of(json: &'o Json<'a>, pointer: String, faults: &mut Faults) -> Option<Self> {
         match json {
             Json::Object(object) => Some(Self { object, pointer }),
             other => {
@@ -85,18 +85,18 @@ impl<'o, 'a> Members<'o, 'a> {
         }
     }
 
-    fn at(&self, name: &str) -> String {
+    pub(crate) fn at(&self, name: &str) -> String {
         format!("{}/{}", self.pointer, super::path::escape(name))
     }
 
-    fn refuse_others(&self, known: &[&str], faults: &mut Faults) {
+    pub(crate) fn refuse_others(&self, known: &[&str], faults: &mut Faults) {
         for (name, _) in self.object.iter().filter(|(name, _)| !known.contains(name)) {
             let detail = format!("unknown field; known here are {}", known.join(" "));
             faults.push(self.at(name), detail, FaultKind::UnknownField);
         }
     }
 
-    fn required(&self, name: &str, faults: &mut Faults) -> Option<&'o Json<'a>> {
+    pub(crate) fn required(&self, name: &str, faults: &mut Faults) -> Option<&'o Json<'a>> {
         let found = self.object.get(name);
         if found.is_none() {
             faults.add(self.at(name), "required");
@@ -104,7 +104,7 @@ impl<'o, 'a> Members<'o, 'a> {
         found
     }
 
-    fn text(&self, name: &str, faults: &mut Faults) -> Option<&'o str> {
+    pub(crate) fn text(&self, name: &str, faults: &mut Faults) -> Option<&'o str> {
         match self.required(name, faults)? {
             Json::String(text) => Some(text),
             other => {
@@ -141,7 +141,7 @@ fn read_terms(json: &Json<'_>, pointer: &str, faults: &mut Faults) -> Option<Vec
     Some(items.iter().enumerate().filter_map(read).collect())
 }
 
-fn read_list<'j, 'a>(json: &'j Json<'a>, pointer: &str, faults: &mut Faults) -> Option<&'j [Json<'a>]> {
+pub(crate) fn read_list<'j, 'a>(json: &'j Json<'a>, pointer: &str, faults: &mut Faults) -> Option<&'j [Json<'a>]> {
     match json {
         Json::Array(items) => Some(items),
         other => {

@@ -4,19 +4,31 @@
 
 use crate::types::WallMillis;
 
-/// The last millisecond that RFC 3339 has a text for: the end of the year 9999.
-const LAST_MS: u64 = 253_402_300_799_999;
+/// The first millisecond that RFC 3339 has a text for: the start of the year 0.
+const FIRST_MS: i64 = -62_167_219_200_000;
 
-const MS_PER_DAY: u64 = 24 * 3600 * 1000;
+/// The last one: the end of the year 9999.
+const LAST_MS: i64 = 253_402_300_799_999;
+
+/// A day in the milliseconds of Unix time, which has no leap seconds.
+pub const MS_PER_DAY: i64 = 24 * 3600 * 1000;
 
 /// Unix milliseconds as UTC with milliseconds: `2026-11-21T01:06:00.123Z`. A wall clock beyond the year 9999 shows as
 /// its end.
 pub fn format(wall: WallMillis) -> String {
-    let wall = wall.min(LAST_MS);
-    let (day, in_day) = (wall / MS_PER_DAY, wall % MS_PER_DAY);
-    let (year, month, day) = date_of(i64::try_from(day).expect("days up to the year 9999"));
+    let wall = i64::try_from(wall).map_or(LAST_MS, |wall| wall.min(LAST_MS));
+    from_unix_ms(wall).expect("from 1970 to 9999")
+}
+
+/// [`format`] for times before 1970 too; `None` outside of the years 0 to 9999. These texts sort as the times do.
+pub fn from_unix_ms(ms: i64) -> Option<String> {
+    if !(FIRST_MS..=LAST_MS).contains(&ms) {
+        return None;
+    }
+    let (year, month, day) = date_of(ms.div_euclid(MS_PER_DAY));
+    let in_day = ms.rem_euclid(MS_PER_DAY);
     let (hour, minute, second, ms) = (in_day / 3_600_000, in_day / 60_000 % 60, in_day / 1000 % 60, in_day % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"))
 }
 
 /// Unix nanoseconds of a text in RFC 3339; `None` for any other. Fractions of up to nine digits and any offset are

@@ -81,6 +81,14 @@ pub enum AuditOp {
     Unknown,
     /// A transaction that was refused: see [`crate::types::Txn`]. One that was carried out has a line for each write.
     Txn,
+    /// Rules of a collection were set or removed.
+    Rules,
+    /// Numbers were drawn from a sequence.
+    Numbers,
+    /// Entries were claimed: one line for each.
+    Claim,
+    /// See [`crate::types::WhereOp`]: one line for each entry that it changed.
+    Where,
 }
 
 /// What came of an operation.
@@ -97,6 +105,8 @@ pub enum AuditEffect {
     Relocked,
     /// It had no effect.
     Refused(Refusal),
+    /// It took the line's revision and changed no entry.
+    Beside,
 }
 
 /// A version that moved to the history.
@@ -135,6 +145,18 @@ pub enum Refusal {
     Unsupported,
     /// See [`crate::types::Rejection::CasListed`].
     CasListed,
+    /// See [`crate::types::Rejection::RulesBroken`].
+    RulesBroken,
+    /// See [`crate::types::Rejection::NotUnique`].
+    NotUnique,
+    /// See [`crate::types::Rejection::PreconditionRequired`].
+    PreconditionRequired,
+    /// See [`crate::types::Rejection::Overlaps`].
+    Overlaps,
+    /// See [`crate::types::Rejection::TooManyToOrder`].
+    TooManyToOrder,
+    /// See [`crate::types::Rejection::UsedUp`].
+    UsedUp,
 }
 
 /// Encodes a group, in one allocation.

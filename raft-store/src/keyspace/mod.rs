@@ -13,6 +13,10 @@
 //! | `0x40` | [`request`] | bucket BE, request id | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
 //! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | exactly while the entry of that key has that `locked_until` |
+//! | `0x60` | [`collection`] | name | [`collection::CollectionRow`] | while the collection is declared |
+//! | `0x61` | [`index`] | index id BE, values, key | nothing | for each entry that the index [holds](collection::IndexState::holds), and of one that failed or was dropped until it is cleared |
+//! | `0x62` | [`sequence`] | name | last number BE | once the sequence gave one |
+//! | `0x63` | [`index`] | index id BE | nothing | from when an index fails or is dropped until its rows are cleared |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -22,13 +26,16 @@
 
 pub mod audit;
 pub mod bucket;
+pub mod collection;
 pub mod deadline;
 pub mod entry;
 pub mod history;
+pub mod index;
 pub mod lock;
 pub mod meta;
 pub mod refusals;
 pub mod request;
+pub mod sequence;
 
 use crate::codec::CodecError;
 use crate::types::ClusterMillis;
@@ -51,6 +58,14 @@ pub mod family {
     pub const DEADLINE: u8 = 0x50;
     /// Pending ends of document locks.
     pub const LOCK: u8 = 0x51;
+    /// Collections.
+    pub const COLLECTION: u8 = 0x60;
+    /// Entries of indexes.
+    pub const INDEX: u8 = 0x61;
+    /// Sequences.
+    pub const SEQUENCE: u8 = 0x62;
+    /// Indexes to be cleared.
+    pub const DROPPED_INDEX: u8 = 0x63;
 }
 
 /// The bounds `[start, end)` of all rows of a family.
@@ -113,5 +128,26 @@ fn decode_pair_key(row_key: &[u8], family: u8) -> Result<(u64, u64), CodecError>
     match split_u64(rest)? {
         (second, []) => Ok((first, second)),
         (_, rest) => Err(CodecError::Malformed(format!("{} bytes too many in a row key", rest.len()))),
+    }
+}
+
+/// The first key after all keys with this prefix; `None` where there is no such key.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_the_first_key_that_does_not_have_it() {
+        assert_eq!(after_prefix(b""), None);
+        assert_eq!(after_prefix(b"a/"), Some(b"a0".to_vec()));
+        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xff"), None);
     }
 }

@@ -4,6 +4,7 @@
 
 use super::view::{Fault, View};
 use super::{Applier, Asker};
+use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::limits;
 use crate::types::{BulkItem, ItemOutcome, Outcome, Rejection, WriteOp};
 
@@ -12,7 +13,9 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn bulk(&mut self, ops: Vec<WriteOp>, asker: Asker) -> Result<Outcome, Fault> {
         if ops.len() > limits::BULK_OPS_MAX {
             let (given, max) = (ops.len(), limits::BULK_OPS_MAX);
-            return Ok(Outcome::Rejected(Rejection::Unsupported(format!("a bulk of {given} writes; at most {max}"))));
+            let rejection = Rejection::Unsupported(format!("a bulk of {given} writes; at most {max}"));
+            self.record(AuditOp::Unknown, None, asker, AuditEffect::Refused((&rejection).into()));
+            return Ok(Outcome::Rejected(rejection));
         }
         let mut items = Vec::with_capacity(ops.len());
         for op in ops {

@@ -20,7 +20,7 @@ pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> R
         Expect::Any | Expect::Absent | Expect::Present | Expect::NoneOf(_) => false,
     };
     match &op.change {
-        Change::Lock(_) if is_locked => Err(Rejection::Locked { current: row.to_shown() }),
+        Change::Lock(_) | Change::Claim { .. } if is_locked => Err(Rejection::Locked { current: row.to_shown() }),
         Change::Extend(_) | Change::Unlock if !is_locked => Err(Rejection::NotLocked { current: row.to_shown() }),
         Change::Extend(_) | Change::Unlock if !has_key => Err(Rejection::Locked { current: row.to_shown() }),
         // That the entry is there at all is what these are told.
@@ -41,7 +41,7 @@ pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> R
 pub(super) fn relocked(change: &Change, meta: EntryMeta, revision: Revision, clock: ClusterMillis) -> EntryMeta {
     let until = |ms: u64| Some(clock.saturating_add(ms));
     match change {
-        Change::Lock(ms) => EntryMeta { cas: revision, locked_until: until(*ms), ..meta },
+        Change::Lock(ms) | Change::Claim { ms, .. } => EntryMeta { cas: revision, locked_until: until(*ms), ..meta },
         Change::Extend(ms) => EntryMeta { locked_until: until(*ms), ..meta },
         _ => EntryMeta { locked_until: None, ..meta },
     }

@@ -21,6 +21,7 @@ impl<V: View> Applier<'_, V> {
         match what {
             Maintenance::ExpireDue { limit } => self.expire_due(limit as usize),
             Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
+            Maintenance::Indexes { rows_max } => self.index_step(rows_max as usize),
         }
     }
 
@@ -133,7 +134,8 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-fn maintained(removed: usize, more: bool) -> Outcome {
+/// The outcome of a step.
+pub(super) fn maintained(removed: usize, more: bool) -> Outcome {
     let removed = u32::try_from(removed).expect("a step is bounded by limits::MAINTENANCE_ROWS_MAX");
     Outcome::Maintained { removed, more }
 }

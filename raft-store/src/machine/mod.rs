@@ -7,10 +7,14 @@
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod bulk;
+mod collections;
+mod find;
+mod indexing;
 mod lock;
 mod maintain;
 mod overlay;
 mod requests;
+mod rules;
 mod txn;
 mod vars;
 mod view;
@@ -19,8 +23,12 @@ mod write;
 pub use vars::{BucketDigest, Vars};
 pub use view::{Fault, MemoryView, Row, View, Write};
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::codec::{self, CodecError};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
+use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
 use crate::types::{Action, Batch, Command, Key, Outcome, Rejection, Reply, RequestId, Revision};
@@ -42,6 +50,8 @@ pub struct Applier<'v, V: View> {
     taken_in_all: usize,
     /// While writes share one revision: that, once the first of them took it.
     joint: Option<Option<Revision>>,
+    /// Collections looked for so far, those that are not declared too.
+    known_collections: BTreeMap<Vec<u8>, Option<Arc<CollectionRow>>>,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<(Key, Revision)>,
@@ -71,8 +81,18 @@ impl<'v, V: View> Applier<'v, V> {
     pub fn new(view: &'v V, vars: Vars) -> Self {
         let batch_start = vars.revision;
         let overlay = Overlay::new(view);
-        let (lines, changed) = (Vec::new(), Vec::new());
-        Self { overlay, vars, index: 0, batch_start, taken: 0, taken_in_all: 0, joint: None, lines, changed }
+        Self {
+            overlay,
+            vars,
+            index: 0,
+            batch_start,
+            taken: 0,
+            taken_in_all: 0,
+            joint: None,
+            known_collections: BTreeMap::new(),
+            lines: Vec::new(),
+            changed: Vec::new(),
+        }
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
@@ -138,7 +158,7 @@ impl<'v, V: View> Applier<'v, V> {
             Some(_) => {
                 let key = match command.action {
                     Action::Write(op) => Some(op.key),
-                    Action::Bulk(_) | Action::Txn(_) | Action::Maintain(_) => None,
+                    _ => None,
                 };
                 let asker = Asker { request_id: Some(id), principal: command.principal };
                 Ok(self.refuse(key, asker, Rejection::RequestIdReused))
@@ -160,6 +180,10 @@ impl<'v, V: View> Applier<'v, V> {
             },
             Action::Bulk(ops) => self.bulk(ops, asker)?,
             Action::Txn(txn) => self.txn(&txn, asker)?,
+            Action::Where(op) => self.update_where(&op, asker)?,
+            Action::Claim(op) => self.claim(&op, asker)?,
+            Action::Rules(op) => self.set_rules(op, asker)?,
+            Action::Numbers(op) => self.numbers(&op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))
@@ -233,6 +257,11 @@ pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -
     applier.apply_command(&codec::encode_command(command))
 }
 
+/// The key of a stored row.
+fn stored_key(key: &[u8]) -> Result<Key, Fault> {
+    Key::new(key).map_err(|error| Fault::Invariant(format!("a stored key: {error}")))
+}
+
 /// The next revision or version.
 fn successor(number: u64) -> Result<u64, Fault> {
     number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
@@ -267,6 +296,12 @@ impl From<&Rejection> for Refusal {
             Rejection::NotADocument { .. } => Self::NotADocument,
             Rejection::PatchFailed { .. } => Self::PatchFailed,
             Rejection::TooLarge { .. } => Self::TooLarge,
+            Rejection::RulesBroken(_) => Self::RulesBroken,
+            Rejection::NotUnique { .. } => Self::NotUnique,
+            Rejection::PreconditionRequired => Self::PreconditionRequired,
+            Rejection::Overlaps(_) => Self::Overlaps,
+            Rejection::TooManyToOrder(_) => Self::TooManyToOrder,
+            Rejection::UsedUp => Self::UsedUp,
             Rejection::RequestIdReused => Self::RequestIdReused,
             Rejection::Unsupported(_) => Self::Unsupported,
         }

@@ -178,6 +178,11 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Rows of `[start, end)` in ascending order, at most `limit`.
     pub(super) fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        self.scan_from(start, end, false, limit)
+    }
+
+    /// Rows of `[start, end)` from its start or, in descending order, from its end; at most `limit`.
+    pub(super) fn scan_from(&self, start: &[u8], end: &[u8], reverse: bool, limit: usize) -> Result<Vec<Row>, Fault> {
         assert!(
             !self.dropped.iter().any(|(first, last)| first.as_slice() < end && start < last.as_slice()),
             "a scan of {} to {} over a dropped range",
@@ -187,14 +192,22 @@ impl<'v, V: View> Overlay<'v, V> {
         let pending = || self.slots.range::<[u8], _>((Bound::Included(start), Bound::Excluded(end)));
         // With as many rows more as pending deletes can take away, the first `limit` merged rows are the right ones.
         let gone = pending().filter(|(_, slot)| slot.row.is_none()).count();
-        let mut rows: BTreeMap<_, _> = self.view.scan(start, end, limit.saturating_add(gone))?.into_iter().collect();
+        let wanted = limit.saturating_add(gone);
+        let stored = match reverse {
+            false => self.view.scan(start, end, wanted)?,
+            true => self.view.scan_back(start, end, wanted)?,
+        };
+        let mut rows: BTreeMap<_, _> = stored.into_iter().collect();
         for (key, slot) in pending() {
             match &slot.row {
                 Some(row) => rows.insert(key.clone(), row.clone()),
                 None => rows.remove(key),
             };
         }
-        Ok(rows.into_iter().take(limit).collect())
+        Ok(match reverse {
+            false => rows.into_iter().take(limit).collect(),
+            true => rows.into_iter().rev().take(limit).collect(),
+        })
     }
 
     /// Deletes the rows of `[start, end)` in the view unread; their part of the digest is the caller's to subtract.

@@ -43,23 +43,25 @@ impl<V: View> Applier<'_, V> {
 
     /// The kept answer of a command that came again, with the values of the entries that it shows as long as those
     /// versions are there.
-    pub(super) fn replay(&mut self, action: &Action, kept: Reply) -> Result<Reply, Fault> {
+    pub(super) fn replay(&self, action: &Action, kept: Reply) -> Result<Reply, Fault> {
         let mut reply = Reply { replayed: true, ..kept };
+        // The row of a collection is no entry: its values are in the answer as it is.
+        if let Action::Rules(_) = action {
+            return Ok(reply);
+        }
         let keys = shown_keys(action, &reply.outcome);
-        let mut values = Vec::with_capacity(keys.len());
         let mut metas = Vec::with_capacity(keys.len());
         reply.outcome.each_shown(&mut |shown| metas.push(*shown.meta()));
         assert_eq!(keys.len(), metas.len(), "keys on the left, entries shown under them on the right, in {reply:?}");
-        for (key, meta) in keys.iter().zip(&metas) {
-            // What does not fit in the budget of the batch stays without its value.
-            let value = if self.has_taken_all() { None } else { self.value_of_version(key, meta.mod_revision)? };
-            self.take_bytes(value.as_ref().map_or(0, |value| value.data.len()));
-            values.push(value);
+        let mut whole = Vec::with_capacity(keys.len());
+        for (key, meta) in keys.iter().zip(metas) {
+            let value = self.value_of_version(key, meta.mod_revision)?;
+            whole.push(value.map(|value| Shown::Whole(Entry { meta, value })));
         }
-        let mut found = metas.into_iter().zip(values);
+        let mut whole = whole.into_iter();
         reply.outcome.each_shown(&mut |shown| {
-            if let Some((meta, Some(value))) = found.next() {
-                *shown = Shown::Whole(Entry { meta, value });
+            if let Some(whole) = whole.next().flatten() {
+                *shown = whole;
             }
         });
         Ok(reply)
@@ -121,8 +123,11 @@ fn shown_keys(action: &Action, outcome: &Outcome) -> Vec<Key> {
             keys.extend(shown.map(|(op, _)| op.key.clone()));
         }
         (Action::Txn(txn), Outcome::Txn(done)) => push_txn_keys(txn, done, &mut keys),
-        (Action::Txn(_), Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => {
-            keys.extend(rejected.key.clone());
+        (_, Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => keys.extend(rejected.key.clone()),
+        (_, Outcome::Claimed(done)) => keys.extend(done.entries.iter().map(|(key, _)| key.clone())),
+        (_, Outcome::Where(done)) => {
+            let shown = done.items.iter().filter(|item| item.why.current().is_some());
+            keys.extend(shown.map(|item| item.key.clone()));
         }
         _ => {}
     }

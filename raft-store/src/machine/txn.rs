@@ -23,7 +23,9 @@ impl<V: View> Applier<'_, V> {
     /// Carries out a transaction, or says which step forbids it.
     pub(super) fn txn(&mut self, txn: &Txn, asker: Asker) -> Result<Outcome, Fault> {
         if let Some(fault) = txn.fault() {
-            return Ok(Outcome::Rejected(Rejection::Unsupported(fault.to_string())));
+            let rejection = Rejection::Unsupported(fault.to_string());
+            self.record(AuditOp::Txn, None, asker, AuditEffect::Refused((&rejection).into()));
+            return Ok(Outcome::Rejected(rejection));
         }
         self.bury_expired(txn)?;
         let done =

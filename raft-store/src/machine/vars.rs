@@ -9,7 +9,8 @@ use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
 ///
-/// Invariant: `1 <= oldest_revision <= revision`; nothing here but `digest` parts ever goes down.
+/// Invariant: `1 <= oldest_revision <= revision`; nothing here but `collections` and the digests ever goes
+/// down.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Vars {
     /// Of the whole store; 1 while it is empty.
@@ -20,6 +21,8 @@ pub struct Vars {
     pub clock: ClusterMillis,
     /// The latest wall clock applied.
     pub wall: WallMillis,
+    /// How many collections are declared: while there is none, no write looks for one.
+    pub collections: u64,
     /// Digest of all rows that are in no bucket.
     pub lasting_digest: u128,
     /// Digests of the live buckets that hold rows, in ascending order of bucket.
@@ -38,7 +41,15 @@ pub struct BucketDigest {
 impl Default for Vars {
     /// Those of an empty store.
     fn default() -> Self {
-        Self { revision: 1, oldest_revision: 1, clock: 0, wall: 0, lasting_digest: 0, buckets: Vec::new() }
+        Self {
+            revision: 1,
+            oldest_revision: 1,
+            clock: 0,
+            wall: 0,
+            collections: 0,
+            lasting_digest: 0,
+            buckets: Vec::new(),
+        }
     }
 }
 

@@ -46,6 +46,9 @@ pub trait View {
 
     /// Rows of `[start, end)` in ascending order, at most `limit`.
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault>;
+
+    /// Rows of `[start, end)` in descending order, at most `limit`.
+    fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault>;
 }
 
 /// One write to the database. The keys are row keys.
@@ -101,5 +104,10 @@ impl View for MemoryView {
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
         let range = self.0.range::<[u8], _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
         Ok(range.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        let range = self.0.range::<[u8], _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
+        Ok(range.rev().take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 }

@@ -5,13 +5,16 @@
 
 use std::borrow::Cow;
 
+use super::collections::Draws;
 use super::view::{Fault, View};
 use super::{Applier, Asker, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
+use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
+use crate::rules::RuleFault;
 use crate::types::{
     Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Rejection, Revision, Shown, WallMillis,
     WriteOp, Written,
@@ -25,10 +28,45 @@ struct Planned {
     previous: Option<Shown>,
 }
 
+/// What a collection asks of a write into it.
+#[derive(Default)]
+struct Guide<'c> {
+    collection: Option<&'c CollectionRow>,
+    draws: Draws,
+}
+
 impl<V: View> Applier<'_, V> {
     /// Carries out a write, or says why not.
     pub(super) fn write(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
+        let collection = self.collection_of(op.key.as_bytes())?;
+        if let Some(collection) = &collection
+            && collection.rules.precondition_required()
+            && lacks_precondition(&op)
+        {
+            self.record_refusal(op, asker, &Rejection::PreconditionRequired);
+            return Ok(Err(Rejection::PreconditionRequired));
+        }
+        self.write_found(op, asker)
+    }
+
+    fn record_refusal(&mut self, op: WriteOp, asker: Asker, rejection: &Rejection) {
+        self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused(rejection.into()));
+    }
+
+    /// The same, whether or not the write says what it expects.
+    pub(super) fn write_found(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
         let row_key = entry::row_key(op.key.as_bytes());
+        let collection = self.collection_of(op.key.as_bytes())?;
+        let mut guide = match &collection {
+            None => Guide::default(),
+            Some(collection) => match self.draws(collection)? {
+                Ok(draws) => Guide { collection: Some(collection), draws },
+                Err(rejection) => {
+                    self.record_refusal(op, asker, &rejection);
+                    return Ok(Err(rejection));
+                }
+            },
+        };
         let clock = self.vars.clock;
         let (newest, next) = (self.vars.revision, self.next_revision()?);
         let (stored, read) = match self.overlay.get(&row_key)? {
@@ -40,15 +78,22 @@ impl<V: View> Applier<'_, V> {
         let before = current.map(|row| row.meta);
         // An expired entry that is written over is buried first, in a revision of its own.
         let revision = if expired.is_some() { successor(next)? } else { next };
-        let planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall)?;
+        let mut planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall, &mut guide)?;
         self.take_bytes(read.saturating_mul(passes(&op)));
+        if let (Ok(Planned { row: Some(row), .. }), Some(collection)) = (&planned, &collection)
+            && op.change.brings_value()
+            && let Err(rejection) = self.check_unique(collection, &op.key, row)?
+        {
+            planned = Err(rejection);
+        }
         let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
-                self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused((&rejection).into()));
+                self.record_refusal(op, asker, &rejection);
                 return Ok(Err(rejection));
             }
         };
+        self.keep_draws(&guide.draws)?;
         if let Some(meta) = expired {
             self.bury(op.key.clone(), &row_key, &meta)?;
         }
@@ -84,6 +129,10 @@ impl<V: View> Applier<'_, V> {
         after: Option<&EntryMeta>,
     ) -> Result<Option<Superseded>, Fault> {
         let key = key.as_bytes();
+        if let Some(collection) = self.collection_of(key)? {
+            let old_row = self.overlay.peek(row_key)?.map(Cow::into_owned);
+            self.reindex(&collection, key, old_row.as_deref(), row.as_deref())?;
+        }
         self.take_revision()?;
         let removed = row.is_none();
         self.take_bytes(row.as_ref().map_or(0, Vec::len));
@@ -143,12 +192,51 @@ pub(super) fn decode_current<'a>(row_key: &[u8], row: &'a [u8], revision: Revisi
     Ok(decoded)
 }
 
+impl Guide<'_> {
+    /// The value as the rules of the collection make it.
+    fn conform<'a>(
+        &mut self,
+        value: NewValue<'a>,
+        current: Option<&EntryRow<'a>>,
+        wall: WallMillis,
+    ) -> Result<NewValue<'a>, Rejection> {
+        let (Some(collection), Some((kind, data))) = (self.collection, &value) else { return Ok(value) };
+        let rules = &collection.rules;
+        if !rules.needs_documents() && rules.indexes().is_empty() {
+            return Ok(value);
+        }
+        let document = Json::parse(data).ok().filter(|_| *kind == ContentKind::Json);
+        let Some(document) = document else {
+            let fault = RuleFault::not_an_object();
+            return if rules.needs_documents() { Err(Rejection::RulesBroken([fault].into())) } else { Ok(value) };
+        };
+        let before = current.filter(|row| rules.needs_documents() && row.kind == ContentKind::Json);
+        let before = before.and_then(|row| Json::parse(row.data).ok());
+        let draws = &mut self.draws;
+        let conformed = rules
+            .conform(before.as_ref(), document, wall, &mut |name| draws.next(name))
+            .map_err(|faults| Rejection::RulesBroken(faults.into()))?;
+        for rule in rules.indexes() {
+            rule.key_of(Some(&conformed.document)).map_err(|fault| Rejection::RulesBroken([fault].into()))?;
+        }
+        if !conformed.is_changed {
+            return Ok(value);
+        }
+        let text = conformed.document.to_text().into_bytes();
+        check_size(&text)?;
+        Ok(Some((ContentKind::Json, text.into())))
+    }
+}
+
+/// Whether a write says nothing of what it expects, where it could. An insert expects that there is nothing.
+fn lacks_precondition(op: &WriteOp) -> bool {
+    let could = matches!(op.change, Change::Upsert(_) | Change::Replace(_) | Change::Patch(_) | Change::Remove);
+    could && op.expect == Expect::Any && op.condition.is_empty()
+}
+
 /// How many times about the work of reading it a write does on the bytes of its entry: what it takes of the batch's bound.
 fn passes(op: &WriteOp) -> usize {
-    let operations = match &op.change {
-        Change::Patch(patch) => patch.operations(),
-        _ => 0,
-    };
+    let operations = op.change.patch().map_or(0, Patch::operations);
     1 + op.condition.count() + operations
 }
 
@@ -159,12 +247,16 @@ fn plan(
     revision: Revision,
     clock: ClusterMillis,
     wall: WallMillis,
+    guide: &mut Guide<'_>,
 ) -> Result<Result<Planned, Rejection>, Fault> {
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
         check_expect(&op.expect, Some(&op.change), current)?;
-        let patch = matches!(op.change, Change::Patch(_));
-        let document = document(&op.condition, patch, current);
+        let condition = match guide.collection {
+            Some(collection) => collection.rules.converted(&op.condition, wall),
+            None => Cow::Borrowed(&op.condition),
+        };
+        let document = document(&condition, op.change.patch().is_some(), current);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
         check_condition(
@@ -172,7 +264,8 @@ fn plan(
             current,
             &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), wall },
         )?;
-        new_value(op, current, document, wall)
+        let value = new_value(op, current, document, wall)?;
+        if op.change.brings_value() { guide.conform(value, current, wall) } else { Ok(value) }
     });
     let value = match checked {
         Ok(value) => value,
@@ -195,8 +288,12 @@ fn plan(
             Expiry::Keep => current.and_then(|row| row.meta.expires_at),
             Expiry::Never => None,
             Expiry::After(ms) => Some(clock.saturating_add(ms)),
+            Expiry::Usual => guide.collection.and_then(|row| row.rules.ttl_ms()).map(|ms| clock.saturating_add(ms)),
         },
-        locked_until: None,
+        locked_until: match op.change {
+            Change::Claim { ms, .. } => Some(clock.saturating_add(ms)),
+            _ => None,
+        },
     };
     Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }))
 }
@@ -217,12 +314,39 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     }
     match &op.change {
         Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
-        Change::Lock(ms) | Change::Extend(ms) if !(1..=limits::LOCK_MS_MAX).contains(ms) => {
+        Change::Lock(ms) | Change::Extend(ms) | Change::Claim { ms, .. } if !(1..=limits::LOCK_MS_MAX).contains(ms) => {
             Err(Rejection::Unsupported(format!("a lock for {ms} ms; the longest is {} ms", limits::LOCK_MS_MAX)))
         }
-        Change::Patch(_) | Change::Remove | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock => {
-            Ok(())
+        _ => Ok(()),
+    }
+}
+
+/// Whether a collection is as expected; `current` is its token, if it is declared.
+pub(super) fn check_expect_of(expect: &Expect, current: Option<Revision>, needs_one: bool) -> Result<(), Rejection> {
+    let Some(cas) = current else {
+        return match *expect {
+            _ if needs_one => Err(Rejection::NotFound),
+            Expect::Present => Err(Rejection::NotFound),
+            Expect::Cas(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
+            Expect::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
+            Expect::Any | Expect::Absent | Expect::NoneOf(_) => Ok(()),
+        };
+    };
+    let shown = || {
+        let (create_revision, mod_revision, version) = (cas, cas, 1);
+        let meta = EntryMeta { create_revision, mod_revision, version, cas, expires_at: None, locked_until: None };
+        Shown::Bare { meta, kind: ContentKind::Json }
+    };
+    match expect {
+        Expect::Absent => Err(Rejection::AlreadyExists { current: shown() }),
+        Expect::Cas(expected) if *expected != cas => {
+            Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(shown()) })
         }
+        Expect::AnyOf(tokens) if !tokens.contains(&cas) => {
+            Err(Rejection::CasMismatch { expected: None, current: Some(shown()) })
+        }
+        Expect::NoneOf(tokens) if tokens.contains(&cas) => Err(Rejection::CasListed { current: shown() }),
+        _ => Ok(()),
     }
 }
 
@@ -300,15 +424,11 @@ fn new_value<'a>(
             Ok(Some((value.kind, value.data.as_slice().into())))
         }
         (Change::Remove, _) => Ok(None),
-        (Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock, Some(row)) => {
-            Ok(Some((row.kind, row.data.into())))
-        }
-        (Change::Patch(patch), Some(row)) => {
-            patched(patch, row, document, wall).map(|data| Some((ContentKind::Json, data.into())))
-        }
-        (Change::Patch(_) | Change::Touch | Change::Lock(_) | Change::Extend(_) | Change::Unlock, None) => {
-            Err(Rejection::NotFound)
-        }
+        (change, Some(row)) => match change.patch() {
+            Some(patch) => patched(patch, row, document, wall).map(|data| Some((ContentKind::Json, data.into()))),
+            None => Ok(Some((row.kind, row.data.into()))),
+        },
+        (_, None) => Err(Rejection::NotFound),
     }
 }
 
@@ -339,5 +459,6 @@ fn op_kind(change: &Change) -> AuditOp {
         Change::Lock(_) => AuditOp::Lock,
         Change::Extend(_) => AuditOp::Extend,
         Change::Unlock => AuditOp::Unlock,
+        Change::Claim { .. } => AuditOp::Claim,
     }
 }

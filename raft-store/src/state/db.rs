@@ -199,6 +199,10 @@ impl View for LatestView<'_> {
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
         scan(self.0.rocks.raw_iterator_opt(range_options(start, end)), start, limit)
     }
+
+    fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        scan_back(self.0.rocks.raw_iterator_opt(range_options(start, end)), limit)
+    }
 }
 
 impl LatestView<'_> {
@@ -209,6 +213,22 @@ impl LatestView<'_> {
         }
         self.0.rocks.get(row_key).map_err(read_fault)
     }
+}
+
+/// Up to `limit` rows from the end back of an iterator that knows its bounds.
+pub(crate) fn scan_back<D: rocksdb::DBAccess>(
+    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
+    limit: usize,
+) -> Result<Vec<Row>, Fault> {
+    let mut found = Vec::new();
+    rows.seek_to_last();
+    while found.len() < limit {
+        let Some((key, value)) = rows.item() else { break };
+        found.push((key.to_vec(), value.to_vec()));
+        rows.prev();
+    }
+    rows.status().map_err(read_fault)?;
+    Ok(found)
 }
 
 /// Up to `limit` rows from `start` on of an iterator that knows its end.

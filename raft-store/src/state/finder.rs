@@ -8,8 +8,8 @@ use std::collections::BinaryHeap;
 use bincode::{Decode, Encode};
 
 use super::types::{ReadPosition, StateFault};
-use crate::document::path::{Field, MetaField};
-use crate::document::{Criteria, Json, Projection, Subject, order};
+use crate::document::path::Path;
+use crate::document::{Criteria, Json, Order, Projection, Subject};
 use crate::keyspace::entry::EntryRow;
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
 
@@ -41,7 +41,7 @@ pub enum Wanted {
     /// The entries.
     Page {
         /// In which order.
-        order: FindOrder,
+        order: Order,
         /// Most entries.
         limit: usize,
         /// Stop before more than this many bytes of keys and values are gathered (at least one entry is returned).
@@ -49,6 +49,13 @@ pub enum Wanted {
         /// What is shown of each value.
         shown: ValueShown,
     },
+}
+
+impl Wanted {
+    /// Whether it is only how many there are.
+    pub fn is_count(&self) -> bool {
+        matches!(self, Self::Count)
+    }
 }
 
 /// What is shown of the value of an entry that was found.
@@ -93,67 +100,6 @@ pub struct FindBounds {
     pub bytes_max: usize,
 }
 
-/// An order of entries: by fields, then by key.
-///
-/// Invariant: the last field is `$key`, and it is the only one of that kind; so no two entries are equal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FindOrder {
-    fields: Vec<OrderField>,
-}
-
-/// A field that entries are ordered by.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderField {
-    /// The field.
-    pub field: Field,
-    /// Whether the greatest come first.
-    pub descending: bool,
-}
-
-impl FindOrder {
-    /// By these fields, the first one first. Entries that are equal in all of them stand by key, in the direction of the
-    /// last field. A missing field is less than any value; arrays and objects are greater than other values, and equal to
-    /// each other.
-    pub fn new(mut fields: Vec<OrderField>) -> Self {
-        let is_key = |field: &OrderField| field.field == Field::Meta(MetaField::Key);
-        match fields.iter().position(is_key) {
-            // A key stands for one entry: what comes behind it decides nothing.
-            Some(at) => fields.truncate(at + 1),
-            None => {
-                let descending = fields.last().is_some_and(|last| last.descending);
-                fields.push(OrderField { field: Field::Meta(MetaField::Key), descending });
-            }
-        }
-        Self { fields }
-    }
-
-    /// Where it is the order of keys: whether that backwards.
-    pub fn by_key(&self) -> Option<bool> {
-        match self.fields.as_slice() {
-            [key] => Some(key.descending),
-            _ => None,
-        }
-    }
-
-    fn needs_document(&self) -> bool {
-        self.fields.iter().any(|field| matches!(field.field, Field::Document(_)))
-    }
-
-    /// Bytes that sort as the entries do.
-    fn rank(&self, subject: &Subject<'_>) -> Vec<u8> {
-        let mut rank = Vec::new();
-        for OrderField { field, descending } in &self.fields {
-            let start = rank.len();
-            order::encode_sort(subject.find(field).as_deref(), &mut rank);
-            if *descending {
-                // No form is the start of another, so inverted they sort the other way round.
-                rank[start..].iter_mut().for_each(|byte| *byte = !*byte);
-            }
-        }
-        rank
-    }
-}
-
 /// An entry that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -178,6 +124,8 @@ pub struct FindPage {
     pub count: u64,
     /// How many entries were looked at, gone ones too.
     pub examined: u64,
+    /// The fields of the index that was used; `None` where it looked at the entries of the prefix.
+    pub index: Option<Vec<Path>>,
     /// Where to go on; `None` once everything was looked at. There may be nothing more to find then.
     pub after: Option<Key>,
 }
@@ -213,13 +161,19 @@ pub struct Finder<'q> {
 
 enum Chosen<'q> {
     Count(u64),
-    InKeyOrder(Page<'q>),
+    AsTheyCome(Page<'q>),
     Ordered(Best<'q>),
 }
 
 impl<'q> Finder<'q> {
-    /// Begins. `after` is the entry of [`FindQuery::after`] at the moment of `pin`.
-    pub fn new(query: &'q FindQuery, pin: FindPin, after: Option<&Entry>) -> Result<Self, StateFault> {
+    /// Begins. `comes_in_order` says that it is shown the entries in the order asked for, from after
+    /// [`FindQuery::after`] on; else it is shown all of them, and `after` is the entry of that key at the moment of `pin`.
+    pub fn new(
+        query: &'q FindQuery,
+        pin: FindPin,
+        comes_in_order: bool,
+        after: Option<&Entry>,
+    ) -> Result<Self, StateFault> {
         assert!(
             query.bounds.entries_max > 0 && query.bounds.bytes_max > 0,
             "a find that may look at nothing: {query:?}"
@@ -230,8 +184,8 @@ impl<'q> Finder<'q> {
             Wanted::Page { order, limit, bytes_max, shown } => {
                 assert!(*limit > 0, "a page of no entries never gets anywhere");
                 let page = Page { items: Vec::new(), limit: *limit, bytes_left: *bytes_max, shown };
-                if order.by_key().is_some() {
-                    Chosen::InKeyOrder(page)
+                if comes_in_order {
+                    Chosen::AsTheyCome(page)
                 } else {
                     needs_document |= order.needs_document();
                     let floor = query.after.as_ref().map(|key| rank_of(order, key, after, pin)).transpose()?;
@@ -244,8 +198,7 @@ impl<'q> Finder<'q> {
         Ok(Self { query, pin, needs_document, weight, examined, bytes_read, found, last, is_cut })
     }
 
-    /// Looks at the next key: in key order, reversed where [`Self::is_reverse`], from after [`FindQuery::after`] on unless
-    /// [`Self::takes_all`]. Without a row the key has no entry at this revision, but it took time to see that. Says
+    /// Looks at the next key. Without a row the key has no entry at this revision, but it took time to see that. Says
     /// `false` once it wants no more.
     pub fn look(&mut self, key: &[u8], row: Option<EntryRow<'_>>) -> Result<bool, StateFault> {
         let bounds = self.query.bounds;
@@ -267,24 +220,29 @@ impl<'q> Finder<'q> {
         Ok(true)
     }
 
-    /// Whether it wants the keys backwards.
+    /// Whether it wanted no more before the entries ended.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Whether the order asked for is that of keys backwards.
     pub fn is_reverse(query: &FindQuery) -> bool {
         matches!(&query.wanted, Wanted::Page { order, .. } if order.by_key() == Some(true))
     }
 
-    /// Whether it has to see all keys of the prefix whatever page is asked for, because it orders them.
+    /// Whether the order asked for is another than that of keys.
     pub fn takes_all(query: &FindQuery) -> bool {
         matches!(&query.wanted, Wanted::Page { order, .. } if order.by_key().is_none())
     }
 
-    /// The answer, at a position with the revision and clock of the moment.
-    pub fn finish(self, at: ReadPosition) -> Result<FindRead, StateFault> {
+    /// The answer, at a position with the revision and clock of the moment; `index` has the fields of the index used.
+    pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, StateFault> {
         let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
         let last = if self.is_cut { self.last } else { None };
         assert!(self.is_cut == last.is_some(), "a find ended early at {last:?} after {} entries", self.examined);
         let (items, count, after) = match self.found {
             Chosen::Count(count) => (Vec::new(), count, last),
-            Chosen::InKeyOrder(page) => {
+            Chosen::AsTheyCome(page) => {
                 let count = page.items.len() as u64;
                 (page.items, count, last)
             }
@@ -296,11 +254,12 @@ impl<'q> Finder<'q> {
                 (items, count, after)
             }
         };
-        Ok(FindRead::Page(FindPage { at, pin: self.pin, items, count, examined: self.examined, after }))
+        let index = index.map(<[Path]>::to_vec);
+        Ok(FindRead::Page(FindPage { at, pin: self.pin, items, count, examined: self.examined, index, after }))
     }
 
     fn is_full(&self) -> bool {
-        matches!(&self.found, Chosen::InKeyOrder(page) if page.items.len() >= page.limit)
+        matches!(&self.found, Chosen::AsTheyCome(page) if page.items.len() >= page.limit)
     }
 
     /// Takes an entry if it belongs to the answer; `false` where it does and has no room.
@@ -312,7 +271,7 @@ impl<'q> Finder<'q> {
         }
         match &mut self.found {
             Chosen::Count(count) => *count += 1,
-            Chosen::InKeyOrder(page) => return page.push(key.clone(), row, document),
+            Chosen::AsTheyCome(page) => return page.push(key.clone(), row, document),
             Chosen::Ordered(best) => best.offer(&subject, row),
         }
         Ok(true)
@@ -339,7 +298,7 @@ fn row_of(entry: &Entry) -> EntryRow<'_> {
 }
 
 /// The rank of the entry that a page begins after. One that is not there, which no cursor of ours names, has no fields.
-fn rank_of(order: &FindOrder, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, StateFault> {
+fn rank_of(order: &Order, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, StateFault> {
     let document = entry.map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
     let meta = entry.map(|entry| &entry.meta);
     let is_locked = meta.is_some_and(|meta| meta.is_locked_at(pin.clock));
@@ -384,7 +343,7 @@ impl Page<'_> {
 /// Invariant: holds at most `page.limit` entries, the greatest rank on top. Their values were read within the bounds, so
 /// together they are not larger than those.
 struct Best<'q> {
-    order: &'q FindOrder,
+    order: &'q Order,
     /// Only what comes after this.
     floor: Option<Vec<u8>>,
     heap: BinaryHeap<Candidate>,

@@ -15,6 +15,7 @@ mod shared;
 
 mod find;
 mod finder;
+mod indexed;
 mod listing;
 mod reader;
 mod retention;
@@ -30,11 +31,8 @@ pub mod snapshot;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use finder::{
-    FindBounds, FindMoment, FindOrder, FindPage, FindPin, FindQuery, FindRead, Finder, Found, OrderField, ValueShown,
-    Wanted,
-};
-pub use listing::after_prefix;
+pub use crate::keyspace::after_prefix;
+pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use reader::StateReader;
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,

@@ -299,4 +299,8 @@ impl View for Moment<'_> {
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
         db::scan(self.rows(start, end), start, limit)
     }
+
+    fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
+        db::scan_back(self.rows(start, end), limit)
+    }
 }

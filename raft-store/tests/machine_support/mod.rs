@@ -8,11 +8,15 @@ pub mod show;
 
 use std::collections::BTreeSet;
 
+use quorate_store::document::Json;
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
+use quorate_store::keyspace::collection::{CollectionRow, IndexStage};
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, lock, refusals, request};
+use quorate_store::keyspace::{
+    audit, bucket, collection, deadline, entry, family, history, index, lock, refusals, request,
+};
 use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Write};
-use quorate_store::types::{Batch, Command, Entry, Key, Reply, Revision};
+use quorate_store::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision};
 use quorate_store::{codec, digest};
 
 /// Replies of each batch, and changes of keys.
@@ -66,6 +70,45 @@ impl Store {
         let history: BTreeSet<_> = self.rows(family::HISTORY).into_iter().map(|(key, _)| key).collect();
         assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
         self.check_buckets();
+        self.check_indexes();
+    }
+
+    /// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.
+    fn check_indexes(&self) {
+        let collections = self.rows(family::COLLECTION);
+        assert_eq!(collections.len() as u64, self.vars.collections);
+        let to_clear: BTreeSet<u64> =
+            self.rows(family::DROPPED_INDEX).iter().map(|(key, _)| index::decode_dropped(key).unwrap()).collect();
+        let mut expected = BTreeSet::new();
+        let mut ids = BTreeSet::new();
+        for (row_key, row) in collections {
+            let row: CollectionRow = codec::decode(&row).unwrap();
+            let (start, end) = collection::keys(&collection::decode_key(&row_key).unwrap());
+            assert_eq!(row.rules.indexes().len(), row.indexes.len(), "{row:?}");
+            for (rule, state) in row.rules.indexes().iter().zip(&row.indexes) {
+                assert!(ids.insert(state.id), "an id twice: {row:?}");
+                assert!(matches!(state.stage, IndexStage::Failed(_)) || !to_clear.contains(&state.id), "{row:?}");
+                let mut bound = BTreeSet::new();
+                for (row_key, row) in
+                    self.view.scan(&entry::row_key(&start), &entry::row_key(&end), usize::MAX).unwrap()
+                {
+                    let key = entry::decode_key(&row_key).unwrap();
+                    if !state.holds(key) {
+                        continue;
+                    }
+                    let row = entry::decode(&row).unwrap();
+                    let document = Json::parse(row.data).ok().filter(|_| row.kind == ContentKind::Json);
+                    let values = rule.key_of(document.as_ref()).unwrap();
+                    expected.insert(index::row_key(state.id, &values, key));
+                    let is_bound = rule.is_bound(document.as_ref()) && !row.is_expired_at(self.vars.clock);
+                    assert!(!is_bound || bound.insert(values), "two entries with the same values in {rule:?}");
+                }
+            }
+        }
+        let rows = self.rows(family::INDEX).into_iter().map(|(key, _)| key);
+        let held: BTreeSet<_> =
+            rows.filter(|row_key| !to_clear.contains(&u64::from_be_bytes(row_key[1..9].try_into().unwrap()))).collect();
+        assert_eq!(held, expected, "index rows on the left, what entries ask for on the right");
     }
 
     fn check_deadlines(&self) {
@@ -100,16 +143,28 @@ impl Store {
             assert_eq!(audit::decode_key(&row_key).unwrap(), (group.last_revision, group.index));
             assert!(group.last_revision > self.vars.oldest_revision);
             let mut revision = group.first_revision;
+            let mut keys = BTreeSet::new();
             assert_eq!(next.unwrap_or(revision), revision, "a gap between audit groups");
             for line in &group.lines {
                 let (previous, removed) = match line.effect {
                     AuditEffect::Changed { previous, removed } => (previous, removed),
                     AuditEffect::Relocked => (None, false),
+                    AuditEffect::Beside => {
+                        assert_eq!(line.revision, revision, "{group:?}");
+                        revision += 1;
+                        keys.clear();
+                        continue;
+                    }
                     AuditEffect::Refused(_) => continue,
                 };
-                assert_eq!(line.revision, revision, "{group:?}");
-                revision += 1;
+                // A revision belongs to one change, or to one of each key that a transaction changed.
+                if line.revision == revision {
+                    revision += 1;
+                    keys.clear();
+                }
+                assert_eq!(line.revision + 1, revision, "{group:?}");
                 let key = line.key.as_ref().unwrap().as_bytes();
+                assert!(keys.insert(key), "a key changed twice in one revision: {group:?}");
                 history_rows.extend(previous.map(|previous| history::row_key(key, previous.revision)));
                 history_rows.extend(removed.then(|| history::row_key(key, line.revision)));
             }
@@ -125,7 +180,7 @@ impl Store {
         found.extend(self.rows(family::REQUEST).iter().map(|(key, _)| request::decode_key(key).unwrap().0));
         for (_, row) in self.rows(family::REQUEST) {
             let kept: KeptReply = codec::decode(&row).unwrap();
-            let is_bare = kept.reply.outcome.shown().is_none_or(|shown| shown.entry().is_none());
+            let is_bare = kept.reply.outcome.value_bytes() == 0;
             assert!(is_bare && !kept.reply.replayed, "{kept:?}");
         }
         found.extend(self.rows(family::REFUSALS).iter().map(|(key, _)| refusals::decode_key(key).unwrap().0));

@@ -9,9 +9,11 @@ use quorate_store::document::{self, Excerpt, Json, Operand, Predicate, Term, Unm
 use quorate_store::limits;
 use quorate_store::types::*;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Model {
     pub revision: Revision,
+    /// Within a transaction: the revision that its writes share, once there is one.
+    shared: Option<Option<Revision>>,
     clock: u64,
     /// Versions of each key with the revision they came at; `None` is a removal.
     versions: BTreeMap<Vec<u8>, Vec<(Revision, Option<Entry>)>>,
@@ -22,7 +24,7 @@ pub struct Model {
 }
 
 /// Ends of the batches that changed something, and up to which one was compacted.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Compaction {
     batch_ends: Vec<Revision>,
     oldest: Revision,
@@ -33,7 +35,7 @@ impl Default for Model {
     fn default() -> Self {
         let compaction = Compaction { oldest: 1, ..Compaction::default() };
         let (versions, requests, changed) = Default::default();
-        Self { revision: 1, clock: 0, versions, requests, changed, compaction }
+        Self { revision: 1, shared: None, clock: 0, versions, requests, changed, compaction }
     }
 }
 
@@ -79,10 +81,13 @@ impl Model {
                 Ok(written) => Outcome::Written(written),
                 Err(rejection) => Outcome::Rejected(rejection),
             },
+            Action::Bulk(ops) => Outcome::Bulk(ops.iter().map(|op| self.item(op)).collect()),
+            Action::Txn(txn) => self.txn(txn),
             Action::Maintain(Maintenance::ExpireDue { limit }) => self.expire(*limit as usize),
             Action::Maintain(Maintenance::Compact { revision, groups_max }) => {
                 self.compact((*revision).min(batch_start), *groups_max as usize)
             }
+            other => panic!("the model knows no {other:?}"),
         };
         let reply = self.reply(index, outcome);
         if command.request_id.is_some() {
@@ -94,11 +99,111 @@ impl Model {
     /// The first answer again; without the value it showed where that version was compacted since.
     fn replayed(&self, command: &Command, first: &Reply) -> Reply {
         let reply = Reply { replayed: true, ..first.clone() };
-        let (Action::Write(op), Some(shown)) = (&command.action, first.outcome.shown()) else { return reply };
-        let mut later = self.versions[op.key.as_bytes()].iter().filter(|(at, _)| *at > shown.meta().mod_revision);
+        let mut reply = reply;
+        let _ = command;
         let Compaction { batch_ends, dropped, .. } = &self.compaction;
         let compacted = batch_ends[..*dropped].last().copied().unwrap_or(1);
-        if later.next().is_some_and(|(superseded, _)| *superseded <= compacted) { reply.to_bare() } else { reply }
+        // No two keys of the model have a version of the same revision and the same value under test, but in a
+        // transaction; so the version is looked for under every key, and is gone only where it is under none.
+        reply.outcome.each_shown(&mut |shown| {
+            let is_kept = self.versions.values().any(|versions| {
+                let of = versions.iter().position(|(at, _)| *at == shown.meta().mod_revision);
+                of.is_some_and(|at| {
+                    versions[at].1.as_ref().map(|entry| &entry.value) == shown.entry().map(|entry| &entry.value)
+                        && versions.get(at + 1).is_none_or(|(superseded, _)| *superseded > compacted)
+                })
+            });
+            if !is_kept {
+                *shown = shown.to_bare();
+            }
+        });
+        reply
+    }
+
+    fn item(&mut self, op: &WriteOp) -> BulkItem {
+        let outcome = match self.write(op) {
+            Ok(written) => ItemOutcome::Written(written),
+            Err(rejection) => ItemOutcome::Rejected(rejection),
+        };
+        BulkItem { revision: self.revision, outcome }
+    }
+
+    fn txn(&mut self, txn: &Txn) -> Outcome {
+        if let Some(fault) = txn.fault() {
+            return Outcome::Rejected(Rejection::Unsupported(fault.to_string()));
+        }
+        let mut written: Vec<&Key> = txn.all_writes().map(|op| &op.key).collect();
+        written.sort();
+        written.dedup();
+        for key in written {
+            let newest = self.read_at(key.as_bytes(), self.revision);
+            if newest.is_some_and(|entry| entry.is_expired_at(self.clock)) {
+                self.push(key, |_| None);
+            }
+        }
+        let before = self.clone();
+        self.shared = Some(None);
+        let done = self.branch(txn, "");
+        self.shared = None;
+        match done {
+            Ok(done) => Outcome::Txn(done),
+            Err(rejected) => {
+                *self = before;
+                Outcome::TxnRejected(Box::new(rejected))
+            }
+        }
+    }
+
+    fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnDone, StepRejected> {
+        let checked = txn.checks.iter().enumerate().find_map(|(at, check)| Some((at, self.check(check)?)));
+        let failed = checked.map(|(at, why)| CheckFailed { at: at as u32, why });
+        let (name, steps) = if failed.is_none() { ("then", &txn.then) } else { ("else", &txn.otherwise) };
+        let mut results = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let pointer = format!("{place}/{name}/{at}");
+            results.push(match step {
+                Step::Get(key) => StepDone::Got(self.live(key).map(Shown::Whole)),
+                Step::Write(op) => {
+                    let done = self.write(op);
+                    let refused = |why| StepRejected { pointer, key: Some(op.key.clone()), why };
+                    StepDone::Written(done.map_err(refused)?)
+                }
+                Step::Txn(txn) => StepDone::Txn(self.branch(txn, &pointer)?),
+            });
+        }
+        Ok(TxnDone { failed, results })
+    }
+
+    fn live(&self, key: &Key) -> Option<Entry> {
+        self.read_at(key.as_bytes(), self.revision).filter(|entry| !entry.is_expired_at(self.clock))
+    }
+
+    fn check(&self, check: &Check) -> Option<Rejection> {
+        let current = self.live(&check.key);
+        let shown = current.clone().map(Shown::Whole);
+        match (check.expect.clone(), &current) {
+            (Expect::Absent, Some(_)) => return Some(Rejection::AlreadyExists { current: shown.unwrap() }),
+            (Expect::Present, None) => return Some(Rejection::NotFound),
+            (Expect::Cas(cas), current) if current.as_ref().is_none_or(|entry| entry.meta.cas != cas) => {
+                return Some(Rejection::CasMismatch { expected: Some(cas), current: shown });
+            }
+            _ => {}
+        }
+        let (key, change, expiry) = (check.key.clone(), Change::Touch, Expiry::Keep);
+        let (expect, condition) = (Expect::Any, check.condition.clone());
+        let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
+        let unmet = unmet(&op, current.as_ref())?;
+        Some(Rejection::ConditionNotMet { unmet: [unmet].into(), current: shown })
+    }
+
+    fn take_revision(&mut self) {
+        match &mut self.shared {
+            None => self.revision += 1,
+            Some(shared) => {
+                self.revision = shared.unwrap_or(self.revision + 1);
+                *shared = Some(self.revision);
+            }
+        }
     }
 
     fn reply(&self, index: u64, outcome: Outcome) -> Reply {
@@ -106,7 +211,7 @@ impl Model {
     }
 
     fn push(&mut self, key: &Key, entry: impl FnOnce(Revision) -> Option<Entry>) {
-        self.revision += 1;
+        self.take_revision();
         let entry = entry(self.revision);
         if let Some((_, Some(superseded))) = self.versions.get_mut(key.as_bytes()).and_then(|list| list.last_mut()) {
             superseded.meta.locked_until = None;
@@ -155,7 +260,7 @@ impl Model {
         }
         let expires_at = match op.expiry {
             Expiry::Keep => current.as_ref().and_then(|entry| entry.meta.expires_at),
-            Expiry::Never => None,
+            Expiry::Never | Expiry::Usual => None,
             Expiry::After(ms) => Some(self.clock + ms),
         };
         let old = current.as_ref().map(|entry| entry.meta);
@@ -175,7 +280,7 @@ impl Model {
 
     /// Changes the lock of the current version, which stays the same version.
     fn relock(&mut self, op: &WriteOp, before: Entry) -> Written {
-        self.revision += 1;
+        self.take_revision();
         self.changed.push((op.key.clone(), self.revision));
         let (revision, clock) = (self.revision, self.clock);
         let meta = &mut self.current_mut(op.key.as_bytes()).meta;
@@ -317,7 +422,7 @@ fn changed_value(op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>,
         }
         (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
         (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
-        (Some(entry), _, Touch | Lock(_) | Extend(_) | Unlock) => Ok(Some(entry.value.clone())),
+        (Some(entry), _, Touch | Lock(_) | Extend(_) | Unlock | Claim { .. }) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
         (Some(entry), _, Patch(patch)) => {
             let document = Json::parse(&entry.value.data).ok().filter(|_| entry.value.kind == ContentKind::Json);

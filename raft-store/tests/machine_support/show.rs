@@ -5,10 +5,15 @@ use std::fmt::Write as _;
 use quorate_store::codec;
 use quorate_store::document::Excerpt;
 use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
+use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{deadline, entry, family, history, lock, refusals, request};
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Reply, Shown};
+use quorate_store::keyspace::{collection, deadline, entry, family, history, index, lock, refusals, request, sequence};
+use quorate_store::rules::field_text;
+use quorate_store::types::{
+    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
+    WhereDone, Written,
+};
 
 pub fn reply(reply: &Reply) -> String {
     let replayed = if reply.replayed { " replayed" } else { "" };
@@ -17,20 +22,78 @@ pub fn reply(reply: &Reply) -> String {
 
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Written(written) => {
-            let mut text = match &written.meta {
-                Some(after) => format!("written {}", meta(after)),
-                None => "removed".into(),
-            };
-            if let Some(previous) = &written.previous {
-                write!(text, ", was {}", show_shown(previous)).unwrap();
-            }
-            text
-        }
+        Outcome::Written(done) => written(done),
         Outcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+        Outcome::Bulk(items) => {
+            let items = items.iter().map(|item| {
+                let outcome = match &item.outcome {
+                    ItemOutcome::Written(done) => written(done),
+                    ItemOutcome::Rejected(why) => format!("rejected: {}", rejection(why)),
+                    ItemOutcome::Deferred => "deferred".into(),
+                };
+                format!("\n  r{} {outcome}", item.revision)
+            });
+            format!("bulk{}", items.collect::<String>())
+        }
+        Outcome::Txn(done) => txn(done, "\n  "),
+        Outcome::TxnRejected(rejected) => {
+            let StepRejected { pointer, key, why } = &**rejected;
+            let key = key.as_ref().map_or("?".into(), |key| key.to_string());
+            format!("transaction rejected at {pointer:?} {key}: {}", rejection(why))
+        }
+        Outcome::Where(done) => {
+            let WhereDone { matched, applied, skipped, failed, examined, items, after } = done;
+            let after = after.as_ref().map_or(String::new(), |key| format!(" after={key}"));
+            let items = items.iter().map(|item| format!("\n  {} {}: {}", item.n, item.key, rejection(&item.why)));
+            let counts = format!("matched={matched} applied={applied} skipped={skipped} failed={failed}");
+            format!("where {counts} examined={examined}{after}{}", items.collect::<String>())
+        }
+        Outcome::Claimed(done) => {
+            let entries = done.entries.iter().map(|(key, shown)| format!("\n  {key} {}", show_shown(shown)));
+            let index: Option<Vec<_>> = done.index.as_ref().map(|paths| paths.iter().map(field_text).collect());
+            let index = index.map_or(String::new(), |index| format!(" by {}", index.join(",")));
+            let more = if done.more { " more" } else { "" };
+            format!("claimed, examined={}{more}{index}{}", done.examined, entries.collect::<String>())
+        }
+        Outcome::RulesSet(row) => row.as_ref().map_or("rules removed".into(), |row| show_collection(row)),
+        Outcome::Numbers { first, last } => format!("numbers {first}..={last}"),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
+}
+
+fn show_collection(row: &CollectionRow) -> String {
+    let CollectionRow { create_revision, mod_revision, version, rules, indexes } = row;
+    let indexes: Vec<_> = indexes.iter().map(|state| format!("{} {:?}", state.id, state.stage)).collect();
+    let rules = rules.to_json().to_text();
+    format!("create={create_revision} mod={mod_revision} v={version} {rules} [{}]", indexes.join(", "))
+}
+
+fn written(written: &Written) -> String {
+    let mut text = match &written.meta {
+        Some(after) => format!("written {}", meta(after)),
+        None => "removed".into(),
+    };
+    if let Some(previous) = &written.previous {
+        write!(text, ", was {}", show_shown(previous)).unwrap();
+    }
+    text
+}
+
+fn txn(done: &TxnDone, line: &str) -> String {
+    let mut text = match &done.failed {
+        None => "transaction, then".to_owned(),
+        Some(failed) => format!("transaction, check {}: {}; else", failed.at, rejection(&failed.why)),
+    };
+    for result in &done.results {
+        text.push_str(line);
+        text.push_str(&match result {
+            StepDone::Got(shown) => format!("got {}", shown.as_ref().map_or("nothing".into(), show_shown)),
+            StepDone::Written(done) => written(done),
+            StepDone::Txn(done) => txn(done, &format!("{line}  ")),
+        });
+    }
+    text
 }
 
 fn rejection(rejection: &Rejection) -> String {
@@ -55,6 +118,18 @@ fn rejection(rejection: &Rejection) -> String {
         }
         Rejection::NotADocument { current } => format!("not a document, is {}", at(current)),
         Rejection::TooLarge { limit, actual } => format!("too large, {actual} of {limit}"),
+        Rejection::RulesBroken(faults) => {
+            let faults: Vec<_> = faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.kind)).collect();
+            format!("breaks rules: {}", faults.join("; "))
+        }
+        Rejection::NotUnique { fields, key } => {
+            let fields: Vec<_> = fields.iter().map(field_text).collect();
+            format!("not unique in {}, as {key}", fields.join(","))
+        }
+        Rejection::PreconditionRequired => "precondition required".into(),
+        Rejection::Overlaps(other) => format!("overlaps {other}"),
+        Rejection::TooManyToOrder(max) => format!("more than {max} to order"),
+        Rejection::UsedUp => "used up".into(),
         Rejection::RequestIdReused => "request id reused".into(),
         Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
     }
@@ -127,6 +202,15 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             assert!(value.is_empty());
             format!("lock {until} {}", key.escape_ascii())
         }
+        family::COLLECTION => {
+            let name = collection::decode_key(row_key).unwrap();
+            format!("collection {name} = {}", show_collection(&codec::decode(value).unwrap()))
+        }
+        family::INDEX => {
+            format!("index {} {}", u64::from_be_bytes(row_key[1..9].try_into().unwrap()), row_key[9..].escape_ascii())
+        }
+        family::SEQUENCE => format!("sequence {} = {}", row_key[1..].escape_ascii(), sequence::decode(value).unwrap()),
+        family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
         other => panic!("family {other:#04x}"),
     }
 }
@@ -147,6 +231,7 @@ fn group(value: &[u8]) -> String {
         match line.effect {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
             AuditEffect::Relocked => text.push_str(" relocked"),
+            AuditEffect::Beside => text.push_str(" beside"),
             AuditEffect::Changed { previous, removed } => {
                 if let Some(previous) = previous {
                     write!(text, " over={} {:032x}", previous.revision, previous.row_hash).unwrap();

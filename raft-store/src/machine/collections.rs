@@ -1,0 +1,207 @@
+//! What collections do to writes: which rules hold for a key, and the rows of indexes and sequences.
+//!
+//! Owns finding the collection of a key and keeping its indexes in step with its entries. What rules make of a document is
+//! in [`crate::rules`].
+
+use std::sync::Arc;
+
+use super::view::{Fault, View};
+use super::write::decode_current;
+use super::{Applier, stored_key};
+use crate::codec;
+use crate::document::Json;
+use crate::keyspace::collection::{self, CollectionRow};
+use crate::keyspace::entry::{self, EntryRow};
+use crate::keyspace::{index, sequence};
+use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
+use crate::types::{ContentKind, Key, Rejection};
+
+/// Rows of an index looked at at a time.
+const INDEX_PAGE: usize = 64;
+
+/// The last number of each sequence that a write may draw from, as it is and as it will be.
+#[derive(Default)]
+pub(super) struct Draws(Vec<(SequenceName, u64, u64)>);
+
+impl Draws {
+    /// The next number.
+    pub(super) fn next(&mut self, name: &SequenceName) -> u64 {
+        let drawn = self.0.iter_mut().find(|(known, ..)| known == name);
+        let (_, _, last) = drawn.unwrap_or_else(|| unreachable!("the sequence {name} is not one of the rules"));
+        *last += 1;
+        *last
+    }
+}
+
+impl<V: View> Applier<'_, V> {
+    /// The collection that a key belongs to, if it is declared.
+    pub(super) fn collection_of(&mut self, key: &[u8]) -> Result<Option<Arc<CollectionRow>>, Fault> {
+        if self.vars.collections == 0 {
+            return Ok(None);
+        }
+        for name in candidates(key) {
+            let known = match self.known_collections.get(name) {
+                Some(known) => known.clone(),
+                None => {
+                    let found = self.collection(&collection::row_key(name))?.map(Arc::new);
+                    self.known_collections.insert(name.to_vec(), found.clone());
+                    found
+                }
+            };
+            if known.is_some() {
+                return Ok(known);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A collection by the key of its row.
+    pub(super) fn collection(&self, row_key: &[u8]) -> Result<Option<CollectionRow>, Fault> {
+        let row = self.overlay.peek(row_key)?;
+        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(row_key, error))).transpose()
+    }
+
+    /// The sequences that a write into a collection may draw from.
+    pub(super) fn draws(&self, collection: &CollectionRow) -> Result<Result<Draws, Rejection>, Fault> {
+        let mut draws: Vec<(SequenceName, u64, u64)> = Vec::new();
+        for (_, rule) in collection.rules.fields() {
+            let Some(name) = &rule.sequence else { continue };
+            let last = self.last_number(name)?;
+            // A field or two draw from it: so many numbers no store ever gave.
+            if last > u64::MAX - 2 * crate::limits::RULE_FIELDS_MAX as u64 {
+                return Ok(Err(Rejection::UsedUp));
+            }
+            if !draws.iter().any(|(known, ..)| known == name) {
+                draws.push((name.clone(), last, last));
+            }
+        }
+        Ok(Ok(Draws(draws)))
+    }
+
+    /// The last number that a sequence gave; 0 before the first.
+    pub(super) fn last_number(&self, name: &SequenceName) -> Result<u64, Fault> {
+        let row_key = sequence::row_key(name);
+        let row = self.overlay.peek(&row_key)?;
+        let last = row.map(|row| sequence::decode(&row)).transpose().map_err(|error| Fault::row(&row_key, error))?;
+        Ok(last.unwrap_or(0))
+    }
+
+    /// Writes down what was drawn.
+    pub(super) fn keep_draws(&mut self, draws: &Draws) -> Result<(), Fault> {
+        for (name, _, last) in draws.0.iter().filter(|(_, before, last)| before != last) {
+            self.overlay.replace(&sequence::row_key(name), Some(sequence::encode(*last)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether no other live entry has the values of this row in a unique index that holds it.
+    pub(super) fn check_unique(
+        &mut self,
+        collection: &CollectionRow,
+        key: &Key,
+        row: &[u8],
+    ) -> Result<Result<(), Rejection>, Fault> {
+        if !collection.rules.indexes().iter().any(IndexRule::is_unique) {
+            return Ok(Ok(()));
+        }
+        let row_key = entry::row_key(key.as_bytes());
+        let row = entry::decode(row).map_err(|error| Fault::row(&row_key, error))?;
+        let document = document_of(&row_key, &row)?;
+        for (rule, state) in collection.rules.indexes().iter().zip(&collection.indexes) {
+            if !rule.is_bound(document.as_ref()) || !state.holds(key.as_bytes()) {
+                continue;
+            }
+            let values = rule.key_of(document.as_ref()).map_err(|fault| not_indexable(key, &fault))?;
+            if let Some(other) = self.other_with(state.id, rule, &values, key)? {
+                let fields = rule.fields().into();
+                return Ok(Err(Rejection::NotUnique { fields, key: Box::new(other) }));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// A live entry beside this one that stands under these values.
+    pub(super) fn other_with(
+        &mut self,
+        id: u64,
+        rule: &IndexRule,
+        values: &[u8],
+        key: &Key,
+    ) -> Result<Option<Key>, Fault> {
+        let (mut start, end) = index::with_values(id, values);
+        loop {
+            let page = self.overlay.scan(&start, &end, INDEX_PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(None) };
+            start = [last.as_slice(), &[0]].concat();
+            for (row_key, _) in &page {
+                let damaged = |error| Fault::row(row_key, error);
+                let (_, other) = index::decode_key(row_key, rule.fields().len()).map_err(damaged)?;
+                if other != key.as_bytes() && self.is_live(other)? {
+                    return stored_key(other).map(Some);
+                }
+            }
+        }
+    }
+
+    fn is_live(&mut self, key: &[u8]) -> Result<bool, Fault> {
+        let row_key = entry::row_key(key);
+        let (newest, clock) = (self.vars.revision, self.vars.clock);
+        match self.overlay.get(&row_key)? {
+            Some(row) => Ok(!decode_current(&row_key, row, newest)?.is_expired_at(clock)),
+            None => Err(Fault::Invariant(format!("key {} is indexed and not there", key.escape_ascii()))),
+        }
+    }
+
+    /// Keeps the indexes in step with a row that was exchanged for another.
+    pub(super) fn reindex(
+        &mut self,
+        collection: &CollectionRow,
+        key: &[u8],
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
+    ) -> Result<(), Fault> {
+        if collection.rules.indexes().is_empty() {
+            return Ok(());
+        }
+        let (before, after) = (index_rows(collection, key, before)?, index_rows(collection, key, after)?);
+        for row_key in before.iter().filter(|row_key| !after.contains(row_key)) {
+            self.overlay.take(row_key)?;
+        }
+        for row_key in after.into_iter().filter(|row_key| !before.contains(row_key)) {
+            self.overlay.insert_new(row_key, Vec::new())?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows that an entry has in the indexes of its collection now.
+fn index_rows(collection: &CollectionRow, key: &[u8], row: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Fault> {
+    let Some(row) = row else { return Ok(Vec::new()) };
+    let row_key = entry::row_key(key);
+    let row = entry::decode(row).map_err(|error| Fault::row(&row_key, error))?;
+    let document = document_of(&row_key, &row)?;
+    let mut rows = Vec::with_capacity(collection.indexes.len());
+    for (rule, state) in collection.rules.indexes().iter().zip(&collection.indexes) {
+        if state.holds(key) {
+            let values = rule.key_of(document.as_ref()).map_err(|fault| not_indexable(key.escape_ascii(), &fault))?;
+            rows.push(index::row_key(state.id, &values, key));
+        }
+    }
+    Ok(rows)
+}
+
+/// The value of a row, where it is JSON.
+pub(super) fn document_of<'a>(row_key: &[u8], row: &EntryRow<'a>) -> Result<Option<Json<'a>>, Fault> {
+    match row.kind {
+        ContentKind::Bytes => Ok(None),
+        ContentKind::Json => match Json::parse(row.data) {
+            Ok(document) => Ok(Some(document)),
+            Err(error) => Err(Fault::Invariant(format!("row {} holds no JSON: {error}", row_key.escape_ascii()))),
+        },
+    }
+}
+
+/// Every entry that an index holds was checked before.
+fn not_indexable(key: impl std::fmt::Display, fault: &RuleFault) -> Fault {
+    Fault::Invariant(format!("entry {key} is held by an index that cannot hold it: {} {}", fault.pointer, fault.kind))
+}

@@ -1,0 +1,338 @@
+//! Commands about what is found: claims, and changes of all that match.
+//!
+//! Owns which entries a command finds and in which order, and its bounds. What is done to each is `write`'s.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::collections::document_of;
+use super::view::{Fault, View};
+use super::write::decode_current;
+use super::{Applier, Asker, stored_key};
+use crate::document::path::{Field, Path};
+use crate::document::{Criteria, Order, Subject};
+use crate::keyspace::after_prefix;
+use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::keyspace::collection::{CollectionRow, IndexStage};
+use crate::keyspace::entry::{self, EntryRow};
+use crate::keyspace::index;
+use crate::limits;
+use crate::rules::{Selection, select};
+use crate::types::{
+    Change, ClaimDone, ClaimOp, Expect, Expiry, Key, Outcome, Rejection, Shown, StepRejected, WallMillis, WhereChange,
+    WhereDone, WhereItem, WhereOp, WriteOp,
+};
+
+/// Rows read at a time.
+const PAGE: usize = 128;
+
+/// What was found for a claim.
+#[derive(Default)]
+struct Found {
+    keys: Vec<Key>,
+    examined: u64,
+    more: bool,
+    index: Option<Vec<Path>>,
+}
+
+/// Takes entries that match until there are enough, in the order in which they come or in the order asked for.
+struct Taker<'o> {
+    op: &'o ClaimOp,
+    /// As the collection understands them.
+    criteria: Cow<'o, Criteria>,
+    comes_in_order: bool,
+    best: BTreeMap<Vec<u8>, Key>,
+    keys: Vec<Key>,
+    examined: u64,
+    bytes: usize,
+}
+
+impl Taker<'_> {
+    fn is_done(&self) -> bool {
+        self.keys.len() >= self.op.limit as usize || self.is_at_bound()
+    }
+
+    fn is_at_bound(&self) -> bool {
+        self.examined >= limits::COMMAND_ENTRIES_MAX || self.bytes >= limits::BATCH_EFFECT_BYTES_MAX
+    }
+
+    fn keys(self) -> Vec<Key> {
+        if self.comes_in_order { self.keys } else { self.best.into_values().collect() }
+    }
+}
+
+impl<V: View> Applier<'_, V> {
+    /// Locks what is found, in order, and patches it where that is asked for; all or nothing, at one revision.
+    pub(super) fn claim(&mut self, op: &ClaimOp, asker: Asker) -> Result<Outcome, Fault> {
+        let refused = |applier: &mut Self, rejection: Rejection| {
+            applier.record(AuditOp::Claim, None, asker.clone(), AuditEffect::Refused((&rejection).into()));
+            Ok(Outcome::Rejected(rejection))
+        };
+        if let Some(why) = claim_fault(op) {
+            return refused(self, Rejection::Unsupported(why));
+        }
+        let found = match self.find(op)? {
+            Ok(found) => found,
+            Err(rejection) => return refused(self, rejection),
+        };
+        let entries = self.jointly(asker.clone(), |applier, _| {
+            let mut entries = Vec::with_capacity(found.keys.len());
+            for key in found.keys {
+                match applier.claim_one(op, &key, &asker)? {
+                    Ok(shown) => entries.push((key, shown)),
+                    Err(why) => {
+                        let rejected = StepRejected { pointer: String::new(), key: Some(key), why };
+                        return Ok(Err(Box::new(rejected)));
+                    }
+                }
+            }
+            Ok(Ok(entries))
+        })?;
+        let examined = u32::try_from(found.examined).expect("a claim looks at limits::COMMAND_ENTRIES_MAX entries");
+        Ok(match entries {
+            Ok(entries) => Outcome::Claimed(ClaimDone { entries, examined, more: found.more, index: found.index }),
+            Err(rejected) => Outcome::TxnRejected(rejected),
+        })
+    }
+
+    fn claim_one(&mut self, op: &ClaimOp, key: &Key, asker: &Asker) -> Result<Result<Shown, Rejection>, Fault> {
+        let change = Change::Claim { ms: op.lock_ms, patch: op.patch.clone() };
+        let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
+        let write = WriteOp { key: key.clone(), expect, condition, change, expiry, return_previous: false };
+        if let Err(rejection) = self.write(write, asker.clone())? {
+            return Ok(Err(rejection));
+        }
+        let row_key = entry::row_key(key.as_bytes());
+        let newest = self.vars.revision;
+        let shown = match self.overlay.get(&row_key)? {
+            Some(row) => decode_current(&row_key, row, newest)?.to_shown(),
+            None => return Err(Fault::Invariant(format!("{key} was claimed and is not there"))),
+        };
+        self.take_bytes(shown.value_bytes());
+        Ok(Ok(shown))
+    }
+
+    /// The entries that a claim is about.
+    fn find(&mut self, op: &ClaimOp) -> Result<Result<Found, Rejection>, Fault> {
+        let collection = self.collection_of(&op.prefix)?;
+        let criteria = match &collection {
+            Some(collection) => collection.rules.converted(&op.criteria, self.vars.wall),
+            None => Cow::Borrowed(&op.criteria),
+        };
+        let selected = collection.as_ref().and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
+        let comes_in_order = match &selected {
+            Some((selection, ..)) => selection.in_order,
+            None => op.order.by_key().is_some(),
+        };
+        let mut taker =
+            Taker { op, criteria, comes_in_order, best: BTreeMap::new(), keys: Vec::new(), examined: 0, bytes: 0 };
+        let is_whole = match &selected {
+            Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
+            None => self.walk_entries(&mut taker)?,
+        };
+        let more = !is_whole && taker.is_at_bound();
+        if more && !comes_in_order {
+            return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
+        }
+        let (examined, index) = (taker.examined, selected.map(|(.., paths)| paths));
+        self.take_bytes(taker.bytes);
+        Ok(Ok(Found { keys: taker.keys(), examined, more, index }))
+    }
+
+    /// Looks at the entries of a selection. Whether that is all of them.
+    fn walk_index(&mut self, selection: &Selection, fields: usize, taker: &mut Taker<'_>) -> Result<bool, Fault> {
+        let mut ranges: Vec<_> =
+            selection.ranges.iter().map(|(start, end)| index::between(selection.id, start, end)).collect();
+        if selection.reverse {
+            ranges.reverse();
+        }
+        for (start, end) in ranges {
+            let is_whole = self.walk(start, end, selection.reverse, taker, |row_key| {
+                index::decode_key(row_key, fields).map(|(_, key)| key)
+            })?;
+            if !is_whole {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Looks at the entries of the prefix, in order of key. Whether that is all of them.
+    fn walk_entries(&mut self, taker: &mut Taker<'_>) -> Result<bool, Fault> {
+        let (start, end) = entries_with(&taker.op.prefix);
+        let reverse = taker.op.order.by_key() == Some(true);
+        self.walk(start, end, reverse, taker, entry::decode_key)
+    }
+
+    fn walk(
+        &mut self,
+        mut start: Vec<u8>,
+        mut end: Vec<u8>,
+        reverse: bool,
+        taker: &mut Taker<'_>,
+        key_of: impl Fn(&[u8]) -> Result<&[u8], crate::codec::CodecError>,
+    ) -> Result<bool, Fault> {
+        let page_rows = (2 * taker.op.limit as usize).clamp(16, PAGE);
+        loop {
+            let page = self.overlay.scan_from(&start, &end, reverse, page_rows)?;
+            let Some((last, _)) = page.last() else { return Ok(true) };
+            match reverse {
+                false => start = [last.as_slice(), &[0]].concat(),
+                true => end.clone_from(last),
+            }
+            for (row_key, _) in &page {
+                if taker.is_done() {
+                    return Ok(false);
+                }
+                let key = key_of(row_key).map_err(|error| Fault::row(row_key, error))?;
+                if key.starts_with(&taker.op.prefix) {
+                    self.look(key, taker)?;
+                }
+            }
+        }
+    }
+
+    /// Looks at one entry.
+    fn look(&mut self, key: &[u8], taker: &mut Taker<'_>) -> Result<(), Fault> {
+        let (newest, clock, wall) = (self.vars.revision, self.vars.clock, self.vars.wall);
+        let row_key = entry::row_key(key);
+        let Some(row) = self.overlay.peek(&row_key)? else {
+            return Err(Fault::Invariant(format!("key {} is indexed and not there", key.escape_ascii())));
+        };
+        let row = decode_current(&row_key, &row, newest)?;
+        taker.examined += 1;
+        taker.bytes += row.data.len() * (1 + taker.criteria.count() / 8);
+        if row.is_expired_at(clock) || row.meta.is_locked_at(clock) {
+            return Ok(());
+        }
+        let key = stored_key(key)?;
+        let order = Some(&taker.op.order).filter(|_| !taker.comes_in_order);
+        let needs_document = taker.criteria.needs_document() || order.is_some_and(Order::needs_document);
+        let document = if needs_document { document_of(&row_key, &row)? } else { None };
+        let subject = Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), wall };
+        if !taker.criteria.hold(&subject) {
+            return Ok(());
+        }
+        let Some(order) = order else {
+            taker.keys.push(key);
+            return Ok(());
+        };
+        taker.best.insert(order.rank(&subject), key);
+        if taker.best.len() > taker.op.limit as usize {
+            taker.best.pop_last();
+        }
+        Ok(())
+    }
+
+    /// Changes what is found, each entry on its own, in order of key.
+    pub(super) fn update_where(&mut self, op: &WhereOp, asker: Asker) -> Result<Outcome, Fault> {
+        if !(1..=limits::WHERE_LIMIT_MAX).contains(&op.limit) {
+            let why = format!("a limit of {}; 1 to {}", op.limit, limits::WHERE_LIMIT_MAX);
+            let rejection = Rejection::Unsupported(why);
+            self.record(AuditOp::Where, None, asker, AuditEffect::Refused((&rejection).into()));
+            return Ok(Outcome::Rejected(rejection));
+        }
+        let (mut start, end) = entries_with(&op.prefix);
+        if let Some(after) = &op.after {
+            start = start.max([entry::row_key(after.as_bytes()).as_slice(), &[0]].concat());
+        }
+        let collection = self.collection_of(&op.prefix)?;
+        let criteria = match &collection {
+            Some(collection) => collection.rules.converted(&op.criteria, self.vars.wall),
+            None => Cow::Borrowed(&op.criteria),
+        };
+        let mut done = WhereDone::default();
+        loop {
+            let page = if start < end { self.overlay.scan(&start, &end, PAGE)? } else { Vec::new() };
+            let Some((last, _)) = page.last() else { return Ok(Outcome::Where(WhereDone { after: None, ..done })) };
+            start = [last.as_slice(), &[0]].concat();
+            for (row_key, row) in page {
+                let is_full = done.applied >= op.limit || u64::from(done.examined) >= limits::COMMAND_ENTRIES_MAX;
+                if is_full || (done.examined > 0 && self.has_taken_all()) {
+                    return Ok(Outcome::Where(done));
+                }
+                let key = entry::decode_key(&row_key).map_err(|error| Fault::row(&row_key, error))?;
+                let key = stored_key(key)?;
+                done.examined += 1;
+                let row = decode_current(&row_key, &row, self.vars.revision)?;
+                self.take_bytes(row.data.len());
+                if self.matches(&criteria, &key, &row_key, &row)? {
+                    self.change_found(op, &key, &asker, &mut done)?;
+                }
+                done.after = Some(key);
+            }
+        }
+    }
+
+    fn matches(&self, criteria: &Criteria, key: &Key, row_key: &[u8], row: &EntryRow<'_>) -> Result<bool, Fault> {
+        let (clock, wall) = (self.vars.clock, self.vars.wall);
+        if row.is_expired_at(clock) {
+            return Ok(false);
+        }
+        let document = if criteria.needs_document() { document_of(row_key, row)? } else { None };
+        let is_locked = row.meta.is_locked_at(clock);
+        let subject = Subject { key, meta: Some(&row.meta), is_locked, document: document.as_ref(), wall };
+        Ok(criteria.hold(&subject))
+    }
+
+    fn change_found(&mut self, op: &WhereOp, key: &Key, asker: &Asker, done: &mut WhereDone) -> Result<(), Fault> {
+        let (change, expiry) = match &op.change {
+            WhereChange::Patch { patch, expiry } => (Change::Patch(patch.clone()), *expiry),
+            WhereChange::Remove => (Change::Remove, Expiry::Keep),
+        };
+        let (key, expect, condition) = (key.clone(), Expect::Any, op.condition.clone());
+        let n = done.matched;
+        done.matched += 1;
+        let write = WriteOp { key: key.clone(), expect, condition, change, expiry, return_previous: false };
+        // That it matches is precondition enough.
+        let Err(why) = self.write_found(write, asker.clone())? else {
+            done.applied += 1;
+            return Ok(());
+        };
+        match why {
+            Rejection::ConditionNotMet { .. } => done.skipped += 1,
+            _ => done.failed += 1,
+        }
+        if done.items.len() < limits::WHERE_ITEMS_MAX {
+            self.take_bytes(why.value_bytes());
+            done.items.push(WhereItem { n, key, why });
+        }
+        Ok(())
+    }
+}
+
+/// The index to use, with its number of fields and the fields, if there is one of use. It sees the entries of one
+/// collection, which all of the prefix has to be in.
+fn selected(
+    op: &ClaimOp,
+    collection: &CollectionRow,
+    criteria: &Criteria,
+    wall: WallMillis,
+) -> Option<(Selection, usize, Vec<Path>)> {
+    let ready = collection.rules.indexes().iter().zip(&collection.indexes);
+    let ready: Vec<_> =
+        ready.filter(|(_, state)| state.stage == IndexStage::Ready).map(|(rule, state)| (rule, state.id)).collect();
+    // Where no order is asked for, that of the index is as good as that of keys.
+    let order: Vec<(&Field, bool)> = op.order.fields().filter(|_| op.order.by_key() != Some(false)).collect();
+    let selection = select(&ready, criteria, &order, wall)?;
+    let fields = ready[selection.index].0.fields();
+    Some((selection, fields.len(), fields.to_vec()))
+}
+
+/// The rows of the entries with this prefix.
+fn entries_with(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let end = match after_prefix(prefix) {
+        Some(end) => entry::row_key(&end),
+        None => crate::keyspace::family_range(crate::keyspace::family::ENTRY).1,
+    };
+    (entry::row_key(prefix), end)
+}
+
+/// What is wrong with a claim whatever the state.
+fn claim_fault(op: &ClaimOp) -> Option<String> {
+    if !(1..=limits::CLAIM_LIMIT_MAX).contains(&op.limit) {
+        return Some(format!("a limit of {}; 1 to {}", op.limit, limits::CLAIM_LIMIT_MAX));
+    }
+    (!(1..=limits::LOCK_MS_MAX).contains(&op.lock_ms))
+        .then(|| format!("a lock for {} ms; the longest is {} ms", op.lock_ms, limits::LOCK_MS_MAX))
+}

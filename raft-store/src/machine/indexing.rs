@@ -1,0 +1,122 @@
+//! Building indexes of entries that are there already, and clearing those that are gone, step by step.
+//!
+//! Owns how far a step goes. Between two steps writes are applied: what an index holds is always what its stage says.
+
+use super::collections::document_of;
+use super::view::{Fault, Row, View};
+use super::write::decode_current;
+use super::{Applier, maintain::maintained, stored_key};
+use crate::codec;
+use crate::keyspace::collection::{self, CollectionRow, IndexFailure, IndexStage};
+use crate::keyspace::{entry, family, family_range, index};
+use crate::limits;
+use crate::types::{Key, Outcome};
+
+/// Collections looked at at a time.
+const COLLECTIONS_PAGE: usize = 64;
+
+impl<V: View> Applier<'_, V> {
+    /// Goes on with the first index that is being built, else with the first to be cleared.
+    pub(super) fn index_step(&mut self, rows_max: usize) -> Result<Outcome, Fault> {
+        let rows_max = rows_max.clamp(1, limits::MAINTENANCE_ROWS_MAX);
+        if let Some((row_key, row)) = self.first_building()? {
+            let done = self.build(&row_key, row, rows_max)?;
+            return Ok(maintained(done, true));
+        }
+        let (start, end) = family_range(family::DROPPED_INDEX);
+        let Some((row_key, _)) = self.overlay.scan(&start, &end, 1)?.into_iter().next() else {
+            return Ok(maintained(0, false));
+        };
+        let id = index::decode_dropped(&row_key).map_err(|error| Fault::row(&row_key, error))?;
+        let (start, end) = index::of_index(id);
+        let rows = self.overlay.scan(&start, &end, rows_max)?;
+        let cleared = rows.len();
+        for (row_key, _) in rows {
+            self.overlay.take(&row_key)?;
+        }
+        if cleared < rows_max {
+            self.overlay.take(&row_key)?;
+        }
+        Ok(maintained(cleared + 1, true))
+    }
+
+    /// The first collection with an index that is being built.
+    fn first_building(&self) -> Result<Option<(Vec<u8>, CollectionRow)>, Fault> {
+        if self.vars.collections == 0 {
+            return Ok(None);
+        }
+        let (mut start, end) = family_range(family::COLLECTION);
+        loop {
+            let page = self.overlay.scan(&start, &end, COLLECTIONS_PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(None) };
+            start = [last.as_slice(), &[0]].concat();
+            for (row_key, row) in page {
+                let row: CollectionRow = codec::decode(&row).map_err(|error| Fault::row(&row_key, error))?;
+                if row.indexes.iter().any(|state| matches!(state.stage, IndexStage::Building(_))) {
+                    return Ok(Some((row_key, row)));
+                }
+            }
+        }
+    }
+
+    /// Takes the next entries into the first index of the collection that is being built. Gives how many.
+    fn build(&mut self, row_key: &[u8], mut row: CollectionRow, rows_max: usize) -> Result<usize, Fault> {
+        let is_building = |stage: &IndexStage| matches!(stage, IndexStage::Building(_));
+        let at = row.indexes.iter().position(|state| is_building(&state.stage));
+        let at = at.ok_or_else(|| Fault::Invariant(format!("no index is being built in {row:?}")))?;
+        let name = collection::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
+        let (first, end) = collection::keys(&name);
+        let start = match &row.indexes[at].stage {
+            IndexStage::Building(Some(after)) => [after.as_bytes(), &[0]].concat(),
+            _ => first,
+        };
+        let entries = self.overlay.scan(&entry::row_key(&start), &entry::row_key(&end), rows_max)?;
+        let mut stage = IndexStage::Ready;
+        let mut taken = 0;
+        for entry in &entries {
+            if taken > 0 && self.has_taken_all() {
+                break;
+            }
+            taken += 1;
+            match self.build_entry(&row, at, entry)? {
+                Ok(key) => stage = IndexStage::Building(Some(key)),
+                Err(failure) => {
+                    self.overlay.insert_new(index::dropped_key(row.indexes[at].id), Vec::new())?;
+                    stage = IndexStage::Failed(failure);
+                    break;
+                }
+            }
+        }
+        if taken == entries.len() && entries.len() < rows_max && is_building(&stage) {
+            stage = IndexStage::Ready;
+        }
+        row.indexes[at].stage = stage;
+        self.overlay.replace(row_key, Some(codec::encode(&row)))?;
+        self.known_collections.clear();
+        Ok(taken.max(1))
+    }
+
+    /// Takes one entry into an index.
+    fn build_entry(
+        &mut self,
+        row: &CollectionRow,
+        at: usize,
+        (row_key, value): &Row,
+    ) -> Result<Result<Key, IndexFailure>, Fault> {
+        let (rule, id) = (&row.rules.indexes()[at], row.indexes[at].id);
+        let key = entry::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
+        let key = stored_key(key)?;
+        let current = decode_current(row_key, value, self.vars.revision)?;
+        let document = document_of(row_key, &current)?;
+        self.take_bytes(value.len());
+        let Ok(values) = rule.key_of(document.as_ref()) else { return Ok(Err(IndexFailure::TooLong(key))) };
+        if rule.is_bound(document.as_ref())
+            && !current.is_expired_at(self.vars.clock)
+            && let Some(other) = self.other_with(id, rule, &values, &key)?
+        {
+            return Ok(Err(IndexFailure::NotUnique(other, key)));
+        }
+        self.overlay.insert_new(index::row_key(id, &values, key.as_bytes()), Vec::new())?;
+        Ok(Ok(key))
+    }
+}

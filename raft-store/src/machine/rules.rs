@@ -1,0 +1,137 @@
+//! Declaring collections, and drawing numbers by themselves.
+//!
+//! Owns what setting rules does to the row of a collection and to its indexes.
+
+use super::view::{Fault, View};
+use super::write::check_expect_of;
+use super::{Applier, Asker};
+use crate::codec;
+use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::keyspace::collection::{self, CollectionRow, IndexStage, IndexState};
+use crate::keyspace::{entry, index, sequence};
+use crate::limits;
+use crate::rules::{CollectionName, Rules, candidates};
+use crate::types::{NumbersOp, Outcome, Rejection, Revision, RulesChange, RulesOp};
+
+/// Ids of the indexes that are declared at one revision: no more than a collection may have.
+const IDS_PER_REVISION: u64 = limits::INDEXES_MAX as u64;
+
+impl<V: View> Applier<'_, V> {
+    /// Sets or removes the rules of a collection.
+    pub(super) fn set_rules(&mut self, op: RulesOp, asker: Asker) -> Result<Outcome, Fault> {
+        let row_key = collection::row_key(op.name.as_str().as_bytes());
+        let current = self.collection(&row_key)?;
+        if let Err(rejection) = self.check_rules(&op, current.as_ref())? {
+            self.record(AuditOp::Rules, None, asker, AuditEffect::Refused((&rejection).into()));
+            return Ok(Outcome::Rejected(rejection));
+        }
+        self.take_revision()?;
+        let row = match op.change {
+            RulesChange::Remove => None,
+            RulesChange::Set(rules) => Some(self.collection_row(&op.name, rules, current.as_ref())?),
+        };
+        if let Some(current) = &current {
+            self.drop_indexes(current, row.as_ref())?;
+        }
+        self.vars.collections += u64::from(row.is_some());
+        self.vars.collections -= u64::from(current.is_some());
+        self.known_collections.clear();
+        let encoded = row.as_ref().map(codec::encode);
+        self.take_bytes(encoded.as_ref().map_or(0, Vec::len));
+        self.overlay.replace(&row_key, encoded)?;
+        self.record(AuditOp::Rules, None, asker, AuditEffect::Beside);
+        Ok(Outcome::RulesSet(row.map(Box::new)))
+    }
+
+    /// Whether the collection is as expected, and in no other one and around none.
+    fn check_rules(&self, op: &RulesOp, current: Option<&CollectionRow>) -> Result<Result<(), Rejection>, Fault> {
+        let removes = op.change == RulesChange::Remove;
+        if let Err(rejection) = check_expect_of(&op.expect, current.map(|row| row.mod_revision), removes) {
+            return Ok(Err(rejection));
+        }
+        if current.is_some() || removes {
+            return Ok(Ok(()));
+        }
+        for around in candidates(op.name.as_str().as_bytes()) {
+            let row_key = collection::row_key(around);
+            if self.overlay.peek(&row_key)?.is_some() {
+                return Ok(Err(Rejection::Overlaps(Box::new(name_of(&row_key)?))));
+            }
+        }
+        let (start, end) = collection::within(&op.name);
+        match self.overlay.scan(&start, &end, 1)?.first() {
+            Some((row_key, _)) => Ok(Err(Rejection::Overlaps(Box::new(name_of(row_key)?)))),
+            None => Ok(Ok(())),
+        }
+    }
+
+    /// The collection with these rules from now on.
+    fn collection_row(
+        &self,
+        name: &CollectionName,
+        rules: Rules,
+        current: Option<&CollectionRow>,
+    ) -> Result<CollectionRow, Fault> {
+        let revision = self.vars.revision;
+        let (start, end) = collection::keys(name);
+        let is_empty = self.overlay.scan(&entry::row_key(&start), &entry::row_key(&end), 1)?.is_empty();
+        let mut indexes = Vec::with_capacity(rules.indexes().len());
+        for (at, rule) in rules.indexes().iter().enumerate() {
+            let kept = current.and_then(|row| {
+                let same = row.rules.indexes().iter().position(|before| before == rule)?;
+                Some(&row.indexes[same]).filter(|state| !matches!(state.stage, IndexStage::Failed(_)))
+            });
+            let stage = if is_empty { IndexStage::Ready } else { IndexStage::Building(None) };
+            indexes.push(kept.cloned().unwrap_or_else(|| IndexState { id: index_id(revision, at), stage }));
+        }
+        let create_revision = current.map_or(revision, |row| row.create_revision);
+        let version = 1 + current.map_or(0, |row| row.version);
+        Ok(CollectionRow { create_revision, mod_revision: revision, version, rules, indexes })
+    }
+
+    /// Has those indexes cleared that are not there any more.
+    fn drop_indexes(&mut self, before: &CollectionRow, after: Option<&CollectionRow>) -> Result<(), Fault> {
+        for state in &before.indexes {
+            let stays = after.is_some_and(|row| row.indexes.iter().any(|other| other.id == state.id));
+            // One that failed is on the list already, or cleared.
+            if !stays && !matches!(state.stage, IndexStage::Failed(_)) {
+                self.overlay.insert_new(index::dropped_key(state.id), Vec::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Draws numbers from a sequence.
+    pub(super) fn numbers(&mut self, op: &NumbersOp, asker: Asker) -> Result<Outcome, Fault> {
+        let last = self.last_number(&op.name)?;
+        let drawn = last.checked_add(op.count.into());
+        let drawn = match drawn {
+            _ if !(1..=limits::NUMBERS_MAX).contains(&op.count) => {
+                let (count, max) = (op.count, limits::NUMBERS_MAX);
+                Err(Rejection::Unsupported(format!("{count} numbers at once; 1 to {max}")))
+            }
+            Some(drawn) => Ok(drawn),
+            None => Err(Rejection::UsedUp),
+        };
+        match drawn {
+            Err(rejection) => {
+                self.record(AuditOp::Numbers, None, asker, AuditEffect::Refused((&rejection).into()));
+                Ok(Outcome::Rejected(rejection))
+            }
+            Ok(drawn) => {
+                self.take_revision()?;
+                self.overlay.replace(&sequence::row_key(&op.name), Some(sequence::encode(drawn)))?;
+                self.record(AuditOp::Numbers, None, asker, AuditEffect::Beside);
+                Ok(Outcome::Numbers { first: last + 1, last: drawn })
+            }
+        }
+    }
+}
+
+fn index_id(revision: Revision, at: usize) -> u64 {
+    revision * IDS_PER_REVISION + at as u64
+}
+
+fn name_of(row_key: &[u8]) -> Result<CollectionName, Fault> {
+    collection::decode_key(row_key).map_err(|error| Fault::row(row_key, error))
+}

@@ -1,0 +1,100 @@
+//! Indexes: the entries that a document has in them.
+//!
+//! Owns their form: the fields one after the other by [`order::encode_sort`], so that entries stand in an index as a
+//! search orders them. Behind that stands the key of the entry, and before it what tells indexes apart; those are the
+//! caller's.
+
+use bincode::{Decode, Encode};
+
+use super::conform::{RuleFault, RuleFaultKind};
+use crate::document::path::Path;
+use crate::document::{Json, order};
+use crate::limits::{INDEX_FIELDS_MAX, INDEX_TEXT_BYTES_MAX};
+
+/// An index over fields.
+///
+/// Invariant: 1 to [`INDEX_FIELDS_MAX`] fields, none twice, because the only constructor checks it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
+pub struct IndexRule {
+    fields: Vec<Path>,
+    unique: bool,
+}
+
+/// Why fields make no index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum IndexRuleError {
+    /// None, or too many; holds how many.
+    #[error("an index has 1 to {INDEX_FIELDS_MAX} fields, this one has {0}")]
+    Count(usize),
+    /// The field at this place stands before too.
+    #[error("the field at place {0} stands in the index already")]
+    Twice(usize),
+    /// The field at this place is the whole document.
+    #[error("the whole document, at place {0}, is not a field")]
+    Root(usize),
+}
+
+impl IndexRule {
+    /// Over these fields, the first one first.
+    pub fn new(fields: Vec<Path>, unique: bool) -> Result<Self, IndexRuleError> {
+        if !(1..=INDEX_FIELDS_MAX).contains(&fields.len()) {
+            return Err(IndexRuleError::Count(fields.len()));
+        }
+        for (at, field) in fields.iter().enumerate() {
+            if field.names().is_empty() {
+                return Err(IndexRuleError::Root(at));
+            }
+            if fields[..at].contains(field) {
+                return Err(IndexRuleError::Twice(at));
+            }
+        }
+        Ok(Self { fields, unique })
+    }
+
+    /// The fields.
+    pub fn fields(&self) -> &[Path] {
+        &self.fields
+    }
+
+    /// Whether no two documents may have the same values in them.
+    pub fn is_unique(&self) -> bool {
+        self.unique
+    }
+
+    /// The bytes that a document stands under. `None`, for a value that is not JSON, has no fields; it stands in the index
+    /// all the same, since a search in its order finds it too.
+    pub fn key_of(&self, document: Option<&Json<'_>>) -> Result<Vec<u8>, RuleFault> {
+        let mut key = Vec::new();
+        for path in &self.fields {
+            let value = document.and_then(|document| path.find(document));
+            if let Some(Json::String(text)) = value
+                && text.len() > INDEX_TEXT_BYTES_MAX
+            {
+                return Err(RuleFault::at(path, RuleFaultKind::IndexedTooLong { actual: text.len() as u64 }));
+            }
+            order::encode_sort(value, &mut key);
+        }
+        Ok(key)
+    }
+
+    /// Whether no other document may stand under the same bytes: the index is unique, and all fields are there, none of
+    /// them null, an array or an object.
+    pub fn is_bound(&self, document: Option<&Json<'_>>) -> bool {
+        let is_scalar = |path: &Path| {
+            let value = document.and_then(|document| path.find(document));
+            matches!(value, Some(Json::Bool(_) | Json::Number(_) | Json::String(_)))
+        };
+        self.unique && self.fields.iter().all(is_scalar)
+    }
+}
+
+impl<Context> Decode<Context> for IndexRule {
+    fn decode<D: bincode::de::Decoder<Context = Context>>(
+        decoder: &mut D,
+    ) -> Result<Self, bincode::error::DecodeError> {
+        let (fields, unique) = (Vec::<Path>::decode(decoder)?, bool::decode(decoder)?);
+        Self::new(fields, unique).map_err(|error| bincode::error::DecodeError::OtherString(error.to_string()))
+    }
+}
+
+bincode::impl_borrow_decode!(IndexRule);
