@@ -4,6 +4,7 @@
 
 // What a user sees.
 mod bad_input;
+mod bulk;
 mod cas;
 mod counter;
 mod exactly_once;
@@ -12,6 +13,7 @@ mod guide;
 mod reads;
 mod smoke;
 mod stream;
+mod txn;
 
 // Nodes that go and come back.
 mod catch_up;

@@ -13,7 +13,6 @@ use super::cursor::FindCursor;
 use super::error::Failure;
 use super::extract::Query;
 use super::find_body::{FindWish, Kind};
-use super::headers::{BodyKind, body_kind};
 use super::openapi::Common;
 use super::scan::scan;
 use super::{Backend, Outcome, body, headers, key, kv, list, read, render};
@@ -74,10 +73,7 @@ pub async fn count<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome 
 
 async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
-    let media = body_kind(ask.head, "application/json")?;
-    if matches!(media, BodyKind::Bytes | BodyKind::MergePatch | BodyKind::JsonPatch) {
-        return Err(headers::unsupported("a query is JSON; send `Content-Type: application/json`"));
-    }
+    let media = headers::json_kind(ask.head, "a query")?;
     let body = body::collect(ask, body, usize::MAX).await?;
     let FindWish { query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
     read::barrier(&ask.api.backend, consistency, ask.deadline).await?;

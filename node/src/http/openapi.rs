@@ -12,7 +12,7 @@ use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
-use super::{Backend, Outcome, cluster, find, headers, health, kv, list, ok, ops, requests, schema};
+use super::{Backend, Outcome, bulk, cluster, find, headers, health, kv, list, ok, ops, requests, schema, txn};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,7 +24,7 @@ use super::{Backend, Outcome, cluster, find, headers, health, kv, list, ok, ops,
         license(name = "Apache-2.0")
     ),
     paths(
-        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, find::find, find::count, requests::get,
+        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count, requests::get,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),

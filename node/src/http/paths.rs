@@ -14,6 +14,10 @@ pub enum Route {
     Keys,
     /// `/v1/ops`
     Ops,
+    /// `/v1/bulk`
+    Bulk,
+    /// `/v1/txn`
+    Txn,
     /// `/v1/find`
     Find,
     /// `/v1/count`
@@ -55,10 +59,12 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
+        Self::Bulk,
+        Self::Txn,
         Self::Find,
         Self::Count,
         Self::Request,
@@ -79,6 +85,8 @@ impl Route {
             Self::Key => "/v1/kv/{key}",
             Self::Keys => "/v1/kv",
             Self::Ops => "/v1/ops",
+            Self::Bulk => "/v1/bulk",
+            Self::Txn => "/v1/txn",
             Self::Find => "/v1/find",
             Self::Count => "/v1/count",
             Self::Request => "/v1/requests/{id}",
@@ -98,7 +106,7 @@ impl Route {
     pub fn allow(self) -> &'static str {
         match self {
             Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
-            Self::Ops | Self::Find | Self::Count | Self::TransferLeader => "POST",
+            Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -108,10 +116,12 @@ impl Route {
     pub fn access(self, method: &Method) -> Option<Access> {
         match (self, method) {
             (Self::Unknown, _) => None,
-            (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops, &Method::POST) => Some(WRITE),
+            (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops | Self::Bulk | Self::Txn, &Method::POST) => {
+                Some(WRITE)
+            }
             (Self::Key, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
-            (Self::Ops | Self::Find | Self::Count | Self::TransferLeader, _) => None,
+            (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
             _ => None,
         }
@@ -119,7 +129,13 @@ impl Route {
 
     /// Whether it serves data rather than telling about the node.
     pub fn is_data(self) -> bool {
-        matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Find | Self::Count | Self::Request)
+        match self {
+            Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::Request => {
+                true
+            }
+            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
+            Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
+        }
     }
 }
 
@@ -134,6 +150,8 @@ pub fn find(path: &str) -> (Route, &str) {
     let route = match path {
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
+        "/v1/bulk" => Route::Bulk,
+        "/v1/txn" => Route::Txn,
         "/v1/find" => Route::Find,
         "/v1/count" => Route::Count,
         "/v1/cluster/status" => Route::ClusterStatus,

@@ -15,8 +15,8 @@ use quorate_store::state::{
     StateFault,
 };
 use quorate_store::types::{
-    Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Shown, Value,
-    WriteOp, Written,
+    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, Rejection, Reply,
+    RequestId, Shown, Value, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -43,6 +43,12 @@ struct State {
     write_error: Option<AppError>,
     read_error: Option<AppError>,
     rejection: Option<Rejection>,
+    /// What transactions are answered with.
+    txn_outcome: Option<Outcome>,
+    /// Writes that fail only from this command on, counted from 0.
+    fails_from: usize,
+    /// Most items that one bulk decides.
+    items_max: Option<usize>,
     unready: Option<String>,
 }
 
@@ -92,7 +98,7 @@ impl Fake {
     }
 
     async fn pass(&self, command: &Command) {
-        let Action::Write(op) = &command.action else { panic!("HTTP sends only writes") };
+        let Action::Write(op) = &command.action else { return };
         loop {
             let changed = self.changed.notified();
             if !self.with(|state| state.held.iter().any(|held| held == op.key.as_bytes())) {
@@ -104,6 +110,20 @@ impl Fake {
 
     pub fn fail_writes(&self, error: AppError) {
         self.with(|state| state.write_error = Some(error));
+    }
+
+    /// The same from the command of this number on.
+    pub fn fail_writes_from(&self, command: usize, error: Option<AppError>) {
+        self.with(|state| (state.fails_from, state.write_error) = (command, error));
+    }
+
+    pub fn answer_txns(&self, outcome: Outcome) {
+        self.with(|state| state.txn_outcome = Some(outcome));
+    }
+
+    /// Bulks leave what is beyond so many items undecided.
+    pub fn defer_items_after(&self, count: usize) {
+        self.with(|state| state.items_max = Some(count));
     }
 
     pub fn fail_reads(&self, error: Option<AppError>) {
@@ -184,6 +204,32 @@ impl State {
         }
     }
 
+    fn execute(&mut self, action: &Action) -> Reply {
+        match action {
+            Action::Write(op) => self.apply(op),
+            Action::Bulk(ops) => {
+                let items = ops.iter().enumerate().map(|(n, op)| self.item(n, op)).collect();
+                self.reply(Outcome::Bulk(items))
+            }
+            Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
+            other => panic!("HTTP does not send this: {other:?}"),
+        }
+    }
+
+    fn item(&mut self, n: usize, op: &WriteOp) -> BulkItem {
+        let is_deferred = self.items_max.is_some_and(|max| n >= max);
+        let outcome = match is_deferred {
+            true => Outcome::Deferred,
+            false => self.apply(op).outcome,
+        };
+        let outcome = match outcome {
+            Outcome::Written(written) => ItemOutcome::Written(written),
+            Outcome::Rejected(rejection) => ItemOutcome::Rejected(rejection),
+            _ => ItemOutcome::Deferred,
+        };
+        BulkItem { revision: self.revision, outcome }
+    }
+
     fn apply(&mut self, op: &WriteOp) -> Reply {
         let previous = match self.judge(op) {
             Ok(previous) => previous,
@@ -225,7 +271,7 @@ impl Backend for Fake {
         });
         self.pass(&command).await;
         let reply = self.with(|state| {
-            if let Some(error) = state.write_error.clone() {
+            if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
                 return Err(error);
             }
             if let Some(rejection) = state.rejection.clone() {
@@ -235,8 +281,7 @@ impl Backend for Fake {
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
-            let Action::Write(op) = &command.action else { panic!("HTTP sends only writes") };
-            let reply = state.apply(op);
+            let reply = state.execute(&command.action);
             state.replies.insert(id, reply.clone());
             Ok(reply)
         });
@@ -352,11 +397,10 @@ impl Backend for Fake {
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
-        let Action::Write(op) = &command.action else { panic!("HTTP tries only writes") };
         assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
         Ok(self.with(|state| {
             let kept = (state.versions.clone(), state.revision);
-            let reply = state.apply(op);
+            let reply = state.execute(&command.action);
             (state.versions, state.revision) = kept;
             reply
         }))

@@ -4,6 +4,7 @@ mod fake;
 mod raw;
 
 mod bad_input;
+mod bulk;
 mod conditions;
 mod connections;
 mod documents;
@@ -13,3 +14,4 @@ mod find;
 mod listing;
 mod preferences;
 mod stream;
+mod txn;
