@@ -66,6 +66,16 @@ impl<'a, B: Backend> Ask<'a, B> {
         Ok(())
     }
 
+    /// Takes the id that the body gives. Header and body may both carry one, but not two different ones.
+    pub fn take_request_id(&mut self, given: Option<String>) -> Result<(), Failure> {
+        let Some(given) = given else { return Ok(()) };
+        if self.has_idempotency_key && self.request_id != given {
+            return Err(Failure::invalid("/request_id", "differs from the header Idempotency-Key; give one of them"));
+        }
+        self.request_id = given;
+        Ok(())
+    }
+
     /// What is left until the deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())

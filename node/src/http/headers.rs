@@ -220,6 +220,14 @@ pub fn body_kind(head: &Parts, expected: &'static str) -> Result<BodyKind, Failu
     Ok(kind)
 }
 
+/// The declared kind of a body that is `what`, which is JSON.
+pub fn json_kind(head: &Parts, what: &str) -> Result<BodyKind, Failure> {
+    match body_kind(head, "application/json")? {
+        kind @ (BodyKind::Json | BodyKind::Form) => Ok(kind),
+        _ => Err(unsupported(format!("{what} is JSON; send `Content-Type: application/json`"))),
+    }
+}
+
 /// Whether the body is a stream of operations. Other content types are [`body_kind`]'s to judge.
 pub fn says_stream(head: &Parts) -> bool {
     let Ok(Some(text)) = single(head, &header::CONTENT_TYPE) else { return false };

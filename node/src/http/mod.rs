@@ -11,7 +11,10 @@ mod accept;
 mod ask;
 mod backend;
 mod body;
+mod claim;
 mod cluster;
+mod collections;
+mod command;
 mod conditions;
 mod convert;
 mod criteria;
@@ -31,6 +34,7 @@ mod kv;
 mod line;
 mod lines;
 mod list;
+mod matching;
 mod openapi;
 mod ops;
 mod paths;
@@ -42,6 +46,7 @@ mod render;
 mod requests;
 mod scan;
 mod schema;
+mod sequences;
 mod stream;
 mod write;
 
@@ -224,6 +229,15 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Keys, _) => Box::pin(list::get(ask)).await,
         (Route::Find, _) => Box::pin(find::find(ask, body)).await,
         (Route::Count, _) => Box::pin(find::count(ask, body)).await,
+        (Route::UpdateWhere, _) => Box::pin(matching::update(ask, body)).await,
+        (Route::DeleteWhere, _) => Box::pin(matching::delete(ask, body)).await,
+        (Route::Claim, _) => Box::pin(claim::post(ask, body)).await,
+        (Route::Collection, &Method::PUT) => Box::pin(collections::put(ask, rest, body)).await,
+        (Route::Collection, &Method::DELETE) => Box::pin(collections::delete(ask, rest)).await,
+        (Route::Collection, _) => Box::pin(collections::get(ask, rest)).await,
+        (Route::Collections, _) => Box::pin(collections::list(ask)).await,
+        (Route::Sequence, &Method::POST) => Box::pin(sequences::post(ask, rest, body)).await,
+        (Route::Sequence, _) => Box::pin(sequences::get(ask, rest)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

@@ -65,7 +65,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     }
     let body = body::collect(ask, body, usize::MAX).await?;
     let mut wish = OpWish::read(kv::json_of(kind, &body)?)?;
-    claim_request_id(ask, wish.request_id.take())?;
+    ask.take_request_id(wish.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(ask.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
     let done = perform(&ask.api.backend, wish, &ask.request_id, ask.deadline).await?;
@@ -87,16 +87,6 @@ pub async fn perform<B: Backend>(
             write::perform(backend, &key.text, op, dry_run, request_id, deadline).await
         }
     }
-}
-
-/// Header and body may both carry the id, but not two different ones.
-fn claim_request_id<B: Backend>(ask: &mut Ask<'_, B>, given: Option<String>) -> Result<(), Failure> {
-    let Some(given) = given else { return Ok(()) };
-    if ask.has_idempotency_key && ask.request_id != given {
-        return Err(Failure::invalid("/request_id", "differs from the header Idempotency-Key; give one of them"));
-    }
-    ask.request_id = given;
-    Ok(())
 }
 
 /// A checked operation.
@@ -282,9 +272,8 @@ impl<'a> Fields<'a> {
         refuse(self.request_id.is_some(), !is_get, "/request_id", "get changes nothing, so it needs no request id");
     }
 
-    /// 0 and more than the longest stand for the usual time.
     fn lock_time(&self) -> u64 {
-        self.lock_ms.filter(|ms| (1..=LOCK_MS_MAX).contains(ms)).unwrap_or(LOCK_MS_DEFAULT)
+        lock_time(self.lock_ms)
     }
 
     fn value(&self, faults: &mut Faults) -> Result<Option<Value>, Failure> {
@@ -329,6 +318,11 @@ fn check_length(actual: usize, pointer: &str) -> Result<(), Failure> {
     Err(Failure::too_large(pointer, "a value", VALUE_BYTES_MAX as u64, Some(actual as u64)))
 }
 
+/// How long a lock holds that is asked for so long: 0 and more than the longest stand for the usual time.
+pub fn lock_time(asked: Option<u64>) -> u64 {
+    asked.filter(|ms| (1..=LOCK_MS_MAX).contains(ms)).unwrap_or(LOCK_MS_DEFAULT)
+}
+
 /// A field of this type; notes a fault where it is of another.
 pub fn typed<'a, T: serde::Deserialize<'a>>(
     raw: &'a RawValue,
@@ -364,7 +358,8 @@ fn cas(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
     cas
 }
 
-fn ttl(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
+/// A time to live.
+pub fn ttl(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
     let ttl = decimal(raw.get()).filter(|ttl| *ttl <= TTL_MS_MAX);
     if ttl.is_none() {
         faults.add("/ttl_ms", format!("must be a whole number of milliseconds from 0 to {TTL_MS_MAX}"));
@@ -372,7 +367,8 @@ fn ttl(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
     ttl
 }
 
-fn request_id<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, str>> {
+/// A request id.
+pub fn request_id<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let id = text(raw, "/request_id", faults)?;
     match request_id_fault(&id) {
         None => Some(id),

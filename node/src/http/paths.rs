@@ -18,6 +18,18 @@ pub enum Route {
     Find,
     /// `/v1/count`
     Count,
+    /// `/v1/update_where`
+    UpdateWhere,
+    /// `/v1/delete_where`
+    DeleteWhere,
+    /// `/v1/claim`
+    Claim,
+    /// `/v1/collections`
+    Collections,
+    /// `/v1/collections/{name}`
+    Collection,
+    /// `/v1/sequences/{name}`
+    Sequence,
     /// `/v1/requests/{id}`
     Request,
     /// `/v1/cluster/status`
@@ -55,12 +67,18 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 21] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
         Self::Find,
         Self::Count,
+        Self::UpdateWhere,
+        Self::DeleteWhere,
+        Self::Claim,
+        Self::Collections,
+        Self::Collection,
+        Self::Sequence,
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
@@ -81,6 +99,12 @@ impl Route {
             Self::Ops => "/v1/ops",
             Self::Find => "/v1/find",
             Self::Count => "/v1/count",
+            Self::UpdateWhere => "/v1/update_where",
+            Self::DeleteWhere => "/v1/delete_where",
+            Self::Claim => "/v1/claim",
+            Self::Collections => "/v1/collections",
+            Self::Collection => "/v1/collections/{name}",
+            Self::Sequence => "/v1/sequences/{name}",
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
@@ -99,6 +123,9 @@ impl Route {
         match self {
             Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
             Self::Ops | Self::Find | Self::Count | Self::TransferLeader => "POST",
+            Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
+            Self::Collection => "GET, HEAD, PUT, DELETE",
+            Self::Sequence => "GET, HEAD, POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -110,6 +137,10 @@ impl Route {
             (Self::Unknown, _) => None,
             (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops, &Method::POST) => Some(WRITE),
             (Self::Key, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Sequence, &Method::POST)
+            | (Self::Collection, &Method::PUT) => Some(WRITE),
+            (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
             (Self::Ops | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
@@ -119,7 +150,11 @@ impl Route {
 
     /// Whether it serves data rather than telling about the node.
     pub fn is_data(self) -> bool {
-        matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Find | Self::Count | Self::Request)
+        let of_many = matches!(self, Self::UpdateWhere | Self::DeleteWhere | Self::Claim);
+        let of_rules = matches!(self, Self::Collections | Self::Collection | Self::Sequence);
+        of_many
+            || of_rules
+            || matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Find | Self::Count | Self::Request)
     }
 }
 
@@ -131,7 +166,17 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(id) = path.strip_prefix("/v1/requests/") {
         return (Route::Request, id);
     }
+    if let Some(name) = path.strip_prefix("/v1/collections/") {
+        return (Route::Collection, name);
+    }
+    if let Some(name) = path.strip_prefix("/v1/sequences/") {
+        return (Route::Sequence, name);
+    }
     let route = match path {
+        "/v1/update_where" => Route::UpdateWhere,
+        "/v1/delete_where" => Route::DeleteWhere,
+        "/v1/claim" => Route::Claim,
+        "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
         "/v1/find" => Route::Find,

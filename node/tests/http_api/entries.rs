@@ -135,23 +135,23 @@ async fn head_is_get_without_the_body() {
 async fn headers_and_parameters_become_the_right_command() {
     let server = Server::start().await;
     let value = || Value { kind: ContentKind::Json, data: b"1".to_vec() };
-    let never = Expiry::Never;
+    let (usual, never) = (Expiry::Usual, Expiry::Never);
     let rows = [
-        ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, never),
+        ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, usual),
         ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Upsert(value()), Expect::Any, Expiry::After(9)),
         ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Upsert(value()), Expect::Any, never),
-        ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Insert(value()), Expect::Any, never),
-        ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Any, never),
-        ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), never),
+        ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Insert(value()), Expect::Any, usual),
+        ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Any, usual),
+        ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), usual),
         (
             "PUT",
             "/v1/kv/k",
             Some(("If-Match", "\"7\", \"8\"")),
             Change::Replace(value()),
             Expect::AnyOf(vec![7, 8]),
-            never,
+            usual,
         ),
-        ("PUT", "/v1/kv/k", Some(("If-None-Match", "\"7\"")), Change::Upsert(value()), Expect::NoneOf(vec![7]), never),
+        ("PUT", "/v1/kv/k", Some(("If-None-Match", "\"7\"")), Change::Upsert(value()), Expect::NoneOf(vec![7]), usual),
         ("PATCH", "/v1/kv/k", None, patch("{\"a\":1}"), Expect::Any, Expiry::Keep),
         ("PATCH", "/v1/kv/k?ttl_ms=0", Some(("If-Match", "*")), patch("{\"a\":1}"), Expect::Present, never),
         ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::Any, Expiry::Keep),
@@ -188,8 +188,8 @@ async fn ops_become_the_right_command() {
     let json = |text: &str| Value { kind: ContentKind::Json, data: text.as_bytes().to_vec() };
     let bytes = Value { kind: ContentKind::Bytes, data: b"hi".to_vec() };
     let rows = [
-        (r#"{"op":"insert","key":"k","value":null}"#, Change::Insert(json("null")), Expect::Any, Expiry::Never),
-        (r#"{"op":"upsert","key":"k","value_base64":"aGk="}"#, Change::Upsert(bytes), Expect::Any, Expiry::Never),
+        (r#"{"op":"insert","key":"k","value":null}"#, Change::Insert(json("null")), Expect::Any, Expiry::Usual),
+        (r#"{"op":"upsert","key":"k","value_base64":"aGk="}"#, Change::Upsert(bytes), Expect::Any, Expiry::Usual),
         (
             r#"{"op":"replace","key":"k","value":{ "a" : 1 },"cas":"7","ttl_ms":5}"#,
             Change::Replace(json(r#"{ "a" : 1 }"#)),

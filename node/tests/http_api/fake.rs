@@ -9,10 +9,12 @@ use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::document::Criteria;
+use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
+use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition,
-    StateFault,
+    CollectionsPage, FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead,
+    PastRead, ReadPosition, StateFault,
 };
 use quorate_store::types::{
     Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Shown, Value,
@@ -44,6 +46,9 @@ struct State {
     read_error: Option<AppError>,
     rejection: Option<Rejection>,
     unready: Option<String>,
+    /// What the next command that is not a write of one entry comes to.
+    outcome: Option<Outcome>,
+    collections: Vec<(CollectionName, CollectionRow)>,
 }
 
 impl Fake {
@@ -92,7 +97,7 @@ impl Fake {
     }
 
     async fn pass(&self, command: &Command) {
-        let Action::Write(op) = &command.action else { panic!("HTTP sends only writes") };
+        let Action::Write(op) = &command.action else { return };
         loop {
             let changed = self.changed.notified();
             if !self.with(|state| state.held.iter().any(|held| held == op.key.as_bytes())) {
@@ -112,6 +117,16 @@ impl Fake {
 
     pub fn reject_writes(&self, rejection: Rejection) {
         self.with(|state| state.rejection = Some(rejection));
+    }
+
+    /// What the next command that is not a write of one entry comes to, or would come to.
+    pub fn come_to(&self, outcome: Outcome) {
+        self.with(|state| state.outcome = Some(outcome));
+    }
+
+    /// In order of their names.
+    pub fn declare(&self, name: &str, row: CollectionRow) {
+        self.with(|state| state.collections.push((CollectionName::new(name).expect("a name"), row)));
     }
 
     pub fn be_unready(&self, reason: &str) {
@@ -184,6 +199,11 @@ impl State {
         }
     }
 
+    fn come_to(&mut self, action: &Action) -> Reply {
+        let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {action:?}"));
+        self.reply(outcome)
+    }
+
     fn apply(&mut self, op: &WriteOp) -> Reply {
         let previous = match self.judge(op) {
             Ok(previous) => previous,
@@ -235,8 +255,10 @@ impl Backend for Fake {
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
-            let Action::Write(op) = &command.action else { panic!("HTTP sends only writes") };
-            let reply = state.apply(op);
+            let reply = match &command.action {
+                Action::Write(op) => state.apply(op),
+                other => state.come_to(other),
+            };
             state.replies.insert(id, reply.clone());
             Ok(reply)
         });
@@ -347,16 +369,44 @@ impl Backend for Fake {
         })
     }
 
+    fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+        Ok(self.with(|state| {
+            let found = state.collections.iter().find(|(known, _)| known == name);
+            (state.at(), found.map(|(_, row)| row.clone()))
+        }))
+    }
+
+    fn collections(
+        &self,
+        after: Option<&CollectionName>,
+        limit: usize,
+        _: usize,
+    ) -> Result<CollectionsPage, StateFault> {
+        Ok(self.with(|state| {
+            let behind = state.collections.iter().filter(|(name, _)| after.is_none_or(|after| name > after));
+            let mut collections: Vec<_> = behind.cloned().collect();
+            let more = collections.len() > limit;
+            collections.truncate(limit);
+            CollectionsPage { at: state.at(), collections, more }
+        }))
+    }
+
+    fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
+        Ok(self.with(|state| (state.at(), 42)))
+    }
+
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
         Ok(self.with(|state| (state.at(), state.replies.get(&id.0).cloned())))
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
-        let Action::Write(op) = &command.action else { panic!("HTTP tries only writes") };
         assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
         Ok(self.with(|state| {
             let kept = (state.versions.clone(), state.revision);
-            let reply = state.apply(op);
+            let reply = match &command.action {
+                Action::Write(op) => state.apply(op),
+                other => state.come_to(other),
+            };
             (state.versions, state.revision) = kept;
             reply
         }))

@@ -4,6 +4,7 @@ mod fake;
 mod raw;
 
 mod bad_input;
+mod commands;
 mod conditions;
 mod connections;
 mod documents;
