@@ -22,7 +22,7 @@ pub struct CollectionRules {
     pub indexes: Vec<IndexRule>,
     /// Milliseconds to live of what is written without a time to live of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(minimum = 1, maximum = 3153600000000_u64, nullable = false)]
     pub ttl_ms: Option<u64>,
     /// Whether a write needs a token or a condition. Inserts, locks and touches do not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -61,7 +61,7 @@ pub struct FieldRule {
     pub kind: Option<FieldType>,
     /// Most bytes of a `varchar`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(minimum = 1, maximum = 1572864, nullable = false)]
     pub max: Option<u64>,
     /// What it is where a write leaves it out.
     #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub struct IndexView {
     pub detail: Option<String>,
 }
 
-/// A collection: the answer of `PUT`, `GET` and `DELETE` of `/v1/collections/{name}`, the last as it was.
+/// A collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CollectionAnswer {
     /// Its name: keys that begin with it and a slash are in it, unless a longer name fits too.
@@ -154,12 +154,29 @@ pub struct CollectionAnswer {
 /// The answer of `GET /v1/collections`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CollectionList {
-    /// All collections, by name.
+    /// Collections, by name.
     pub collections: Vec<CollectionAnswer>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
+}
+
+/// The answer of `DELETE /v1/collections/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CollectionRemoved {
+    /// Its name.
+    pub name: String,
+    /// Revision at which it was removed.
+    pub revision: u64,
+    /// Log index at which it was removed.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
 }
 
 impl IndexRule {

@@ -1,4 +1,4 @@
-//! The leader's own housekeeping: expiry, history compaction, and the clock that deadlines count.
+//! The leader's own housekeeping: expiry, history compaction, indexes, and the clock that deadlines count.
 //!
 //! Owns when to propose what. Never changes state itself: each step is a log entry, re-checked when it is applied, so two
 //! nodes that both believe to lead can at worst propose the same step twice.
@@ -24,6 +24,11 @@ const EXPIRE_LIMIT: u32 = 256;
 /// Audit groups dropped by one command, for the same reason.
 const COMPACT_GROUPS: u32 = 64;
 
+/// How often the leader looks for indexes to build or to clear.
+const INDEX_EVERY: Duration = Duration::from_millis(250);
+/// Entries taken into an index by one command: other writes go in between.
+const INDEX_ROWS: u32 = 512;
+
 /// How much history is kept: whichever of the two keeps more.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
@@ -35,7 +40,8 @@ pub struct Retention {
 
 /// Runs until the token is cancelled; does nothing while another node leads.
 pub async fn run(parts: Arc<ProposerParts>, retention: Retention, stop: CancellationToken) {
-    let mut keeper = Keeper { parts, retention, clock_committed: Instant::now(), compacted: Instant::now() };
+    let now = Instant::now();
+    let mut keeper = Keeper { parts, retention, clock_committed: now, compacted: now, indexed: now };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -58,6 +64,8 @@ struct Keeper {
     retention: Retention,
     clock_committed: Instant,
     compacted: Instant,
+    /// When it was last seen that no index wants work.
+    indexed: Instant,
 }
 
 impl Keeper {
@@ -80,6 +88,13 @@ impl Keeper {
                 self.repeat(Maintenance::Compact { revision, groups_max: COMPACT_GROUPS }).await;
             }
         }
+        if self.indexed.elapsed() >= INDEX_EVERY {
+            if self.state().has_index_work()? {
+                self.work_on_indexes().await;
+            } else {
+                self.indexed = Instant::now();
+            }
+        }
         Ok(())
     }
 
@@ -90,14 +105,26 @@ impl Keeper {
         }
     }
 
+    /// Goes on with indexes for a moment: what is due must not wait until a large one is built.
+    async fn work_on_indexes(&mut self) {
+        let until = Instant::now() + TICK;
+        self.repeat_until(Maintenance::Indexes { rows_max: INDEX_ROWS }, Some(until)).await;
+    }
+
     /// Proposes the step until it finds nothing more to do, or does not get through.
     async fn repeat(&mut self, step: Maintenance) {
+        self.repeat_until(step, None).await;
+    }
+
+    /// The same, until this moment if there is one.
+    async fn repeat_until(&mut self, step: Maintenance, until: Option<Instant>) {
         let command = Command { request_id: None, principal: String::new(), action: Action::Maintain(step) };
         let command = codec::encode_command(&command);
         while let Ok(replies) = self.parts.write_batch(vec![command.clone()]).await {
             self.clock_committed = Instant::now();
             match replies.first().map(|reply| &reply.outcome) {
-                Some(Outcome::Maintained { more: true, removed }) if *removed > 0 => {}
+                Some(Outcome::Maintained { more: true, removed })
+                    if *removed > 0 && until.is_none_or(|until| Instant::now() < until) => {}
                 _ => return,
             }
         }

@@ -7,7 +7,11 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
-use quorate_store::state::{FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault};
+use quorate_store::keyspace::collection::CollectionRow;
+use quorate_store::rules::{CollectionName, SequenceName};
+use quorate_store::state::{
+    CollectionsPage, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault,
+};
 use quorate_store::types::{Command, Key, Reply, RequestId, Revision};
 
 use crate::app::{App, AppError, ClusterGlance, Consistency};
@@ -46,6 +50,17 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault>;
     /// Finds entries. May take long: runs on a blocking thread.
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault>;
+    /// Reads a collection.
+    fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault>;
+    /// Lists collections after a name. May take long: runs on a blocking thread.
+    fn collections(
+        &self,
+        after: Option<&CollectionName>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<CollectionsPage, StateFault>;
+    /// The last number that a sequence gave.
+    fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault>;
     /// The kept answer of a request id.
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
     /// Evaluates a command without effect.
@@ -99,6 +114,23 @@ impl Backend for App {
 
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
         self.state().find(query)
+    }
+
+    fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+        self.state().collection(name)
+    }
+
+    fn collections(
+        &self,
+        after: Option<&CollectionName>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<CollectionsPage, StateFault> {
+        self.state().collections(after, limit, bytes_max)
+    }
+
+    fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
+        self.state().last_number(name)
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

@@ -1,8 +1,10 @@
-//! Criteria and patches in requests.
+//! Criteria, patches and rules in requests.
 //!
-//! Owns that their faults are told like all others of an input. Their form and meaning are `quorate_store::document`'s.
+//! Owns that their faults are told like all others of an input. Their form and meaning are `quorate_store::document`'s and
+//! `quorate_store::rules`'.
 
 use quorate_store::document::{Criteria, Fault, FaultKind, Json, Patch};
+use quorate_store::rules::Rules;
 
 use super::extract::Faults;
 
@@ -24,6 +26,11 @@ pub fn merge_patch(text: &[u8], pointer: &str, faults: &mut Faults) -> Option<Pa
 /// Reads a JSON Patch that stands at `pointer`.
 pub fn json_patch(text: &[u8], pointer: &str, faults: &mut Faults) -> Option<Patch> {
     read(text, pointer, faults, Patch::read_json_patch)
+}
+
+/// Reads the rules of a collection that stand at `pointer`.
+pub fn rules(text: &[u8], pointer: &str, faults: &mut Faults) -> Option<Rules> {
+    read(text, pointer, faults, Rules::read)
 }
 
 fn read<T>(

@@ -1,4 +1,4 @@
-//! The opaque cursors of listings and finds: what is left, pinned to a revision.
+//! The opaque cursors: what is left of a listing or a find, pinned to a revision, and of a change of all that matches.
 //!
 //! Owns their encoding, with a version and a checksum, so that a damaged or invented cursor is refused rather than
 //! understood. It is no capability: whoever may list the range may also make the cursor.
@@ -11,9 +11,10 @@ use quorate_store::state::FindPin;
 use quorate_store::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Keep checksums of other things from passing for ours, and one kind of cursor from passing for the other.
+/// Keep checksums of other things from passing for ours, and one kind of cursor from passing for another.
 const SEED: u64 = 0x7175_6f72_6375_7273;
 const FIND_SEED: u64 = 0x7175_6f72_6669_6e64;
+const WHERE_SEED: u64 = 0x7175_6f72_7768_6572;
 const CHECKSUM_BYTES: usize = 8;
 /// Two keys of the largest size and the rest, in base64.
 const TEXT_BYTES_MAX: usize = 12 * 1024;
@@ -66,6 +67,27 @@ impl FindCursor {
     }
 }
 
+/// Where a change of all that matches goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WhereCursor {
+    /// Hash of what is to be changed how: the next request has to repeat it.
+    pub query: u64,
+    /// The last entry that was looked at.
+    pub after: Key,
+}
+
+impl WhereCursor {
+    /// As the caller gets it.
+    pub fn encode(&self) -> String {
+        seal(self, WHERE_SEED)
+    }
+
+    /// Reverses [`Self::encode`]; `None` for anything else.
+    pub fn decode(text: &str) -> Option<Self> {
+        open(text, WHERE_SEED)
+    }
+}
+
 fn seal<T: Encode>(record: &T, seed: u64) -> String {
     let mut bytes = codec::encode(record);
     let checksum = xxh3_64_with_seed(&bytes, seed);
@@ -102,6 +124,10 @@ mod tests {
         let find = FindCursor { query: 7, pin, after: Key::new("a").expect("a key") };
         assert_eq!(FindCursor::decode(&find.encode()), Some(find.clone()));
         assert_eq!(Cursor::decode(&find.encode()), None);
+        let after = Key::new("a").expect("a key");
+        let changes = WhereCursor { query: 7, after };
+        assert_eq!(WhereCursor::decode(&changes.encode()), Some(changes.clone()));
+        assert_eq!(FindCursor::decode(&changes.encode()), None);
         assert_eq!(Cursor::decode(""), None);
         assert_eq!(Cursor::decode(&"A".repeat(20_000)), None);
     }

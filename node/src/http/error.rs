@@ -241,6 +241,17 @@ impl Failure {
         })
     }
 
+    /// The same failure in these words.
+    pub fn saying(mut self, detail: impl Into<String>) -> Self {
+        self.problem.detail = detail.into();
+        self
+    }
+
+    /// The problem document, for an answer that is made of several.
+    pub fn into_problem(self) -> Problem {
+        *self.problem
+    }
+
     /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
     pub fn into_response(mut self, head: &Parts, request_id: &str) -> Answer {
         let mut response = Response::new(Body::from(Bytes::from(self.document(request_id))));
@@ -370,7 +381,7 @@ fn place(pointer: &str) -> &str {
 }
 
 /// A key for people: quoted, escaped, cut.
-fn quoted(key: &str) -> String {
+pub fn quoted(key: &str) -> String {
     const SHOWN_MAX: usize = 80;
     let mut text: String = key.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
     if key.chars().nth(SHOWN_MAX).is_some() {

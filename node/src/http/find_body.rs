@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
             ("min_revision", _) => {
                 self.min_revision = typed(raw, "/min_revision", "a revision, a whole number", faults);
             }
-            ("order_by", Kind::Find) => self.set_order(raw, faults),
+            ("order_by", Kind::Find) => (self.order_by, self.order_names) = order_by(raw, faults),
             ("limit", Kind::Find) => self.limit = limit(raw, faults),
             ("fields", Kind::Find) => self.fields = projection(raw, faults),
             ("keys_only", Kind::Find) => self.keys_only = typed(raw, "/keys_only", "true or false", faults),
@@ -116,22 +116,6 @@ impl<'a> Fields<'a> {
                 faults.add_unknown(json::pointer(other), format!("no such field; there are: {known}"));
             }
         }
-    }
-
-    fn set_order(&mut self, raw: &RawValue, faults: &mut Faults) {
-        const WANTED: &str = "a list of field paths, `-` before those of which the greatest come first";
-        let names: Vec<String> = typed(raw, "/order_by", WANTED, faults).unwrap_or_default();
-        if names.len() > limits::FIND_ORDER_FIELDS_MAX {
-            let max = limits::FIND_ORDER_FIELDS_MAX;
-            return faults.add("/order_by", format!("at most {max} fields, here are {}", names.len()));
-        }
-        for (at, name) in names.iter().enumerate() {
-            match order_field(name) {
-                Ok(field) => self.order_by.push(field),
-                Err(detail) => faults.add(format!("/order_by/{at}"), detail),
-            }
-        }
-        self.order_names = names;
     }
 
     fn wanted(&mut self, kind: Kind, faults: &mut Faults) -> Wanted {
@@ -176,12 +160,32 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn prefix<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, str>> {
+/// The beginning of keys.
+pub fn prefix<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let prefix = text(raw, "/prefix", faults)?;
     if prefix.len() > KEY_BYTES_MAX {
         faults.add("/prefix", format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
     }
     Some(prefix)
+}
+
+/// The fields to order by, and their names as written.
+pub fn order_by(raw: &RawValue, faults: &mut Faults) -> (Vec<OrderField>, Vec<String>) {
+    const WANTED: &str = "a list of field paths, `-` before those of which the greatest come first";
+    let names: Vec<String> = typed(raw, "/order_by", WANTED, faults).unwrap_or_default();
+    let mut fields = Vec::new();
+    if names.len() > limits::FIND_ORDER_FIELDS_MAX {
+        let max = limits::FIND_ORDER_FIELDS_MAX;
+        faults.add("/order_by", format!("at most {max} fields, here are {}", names.len()));
+        return (fields, names);
+    }
+    for (at, name) in names.iter().enumerate() {
+        match order_field(name) {
+            Ok(field) => fields.push(field),
+            Err(detail) => faults.add(format!("/order_by/{at}"), detail),
+        }
+    }
+    (fields, names)
 }
 
 fn order_field(text: &str) -> Result<OrderField, String> {

@@ -195,7 +195,7 @@ pub fn expiry_of(ttl_ms: u64) -> Expiry {
 }
 
 /// The condition of a write that needs an entry anyway.
-fn existing(condition: Condition) -> Result<Expect, Failure> {
+pub fn existing(condition: Condition) -> Result<Expect, Failure> {
     match condition {
         Condition::None => Ok(Expect::Any),
         Condition::Present => Ok(Expect::Present),

@@ -14,7 +14,10 @@ mod body;
 mod bulk;
 mod bulk_answer;
 mod bulk_body;
+mod claim;
 mod cluster;
+mod collections;
+mod command;
 mod conditions;
 mod convert;
 mod criteria;
@@ -34,6 +37,7 @@ mod kv;
 mod line;
 mod lines;
 mod list;
+mod matching;
 mod op_body;
 mod openapi;
 mod ops;
@@ -46,6 +50,7 @@ mod render;
 mod requests;
 mod scan;
 mod schema;
+mod sequences;
 mod stream;
 mod txn;
 mod txn_answer;
@@ -233,6 +238,15 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Keys, _) => Box::pin(list::get(ask)).await,
         (Route::Find, _) => Box::pin(find::find(ask, body)).await,
         (Route::Count, _) => Box::pin(find::count(ask, body)).await,
+        (Route::UpdateWhere, _) => Box::pin(matching::update(ask, body)).await,
+        (Route::DeleteWhere, _) => Box::pin(matching::delete(ask, body)).await,
+        (Route::Claim, _) => Box::pin(claim::post(ask, body)).await,
+        (Route::Collection, &Method::PUT) => Box::pin(collections::put(ask, rest, body)).await,
+        (Route::Collection, &Method::DELETE) => Box::pin(collections::delete(ask, rest)).await,
+        (Route::Collection, _) => Box::pin(collections::get(ask, rest)).await,
+        (Route::Collections, _) => Box::pin(collections::list(ask)).await,
+        (Route::Sequence, &Method::POST) => Box::pin(sequences::post(ask, rest, body)).await,
+        (Route::Sequence, _) => Box::pin(sequences::get(ask, rest)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

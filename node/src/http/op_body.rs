@@ -204,8 +204,8 @@ impl<'a> Fields<'a> {
             OpKind::Update => (self.patch(faults), Expiry::Keep),
             OpKind::Remove => (Some(Change::Remove), Expiry::Keep),
             OpKind::Touch | OpKind::GetAndTouch => (Some(Change::Touch), Expiry::Keep),
-            OpKind::Lock => (Some(Change::Lock(self.lock_time())), Expiry::Keep),
-            OpKind::Extend => (Some(Change::Extend(self.lock_time())), Expiry::Keep),
+            OpKind::Lock => (Some(Change::Lock(lock_time(self.lock_ms))), Expiry::Keep),
+            OpKind::Extend => (Some(Change::Extend(lock_time(self.lock_ms))), Expiry::Keep),
             OpKind::Unlock => (Some(Change::Unlock), Expiry::Keep),
         };
         let takes_key = matches!(kind, OpKind::Extend | OpKind::Unlock);
@@ -253,11 +253,6 @@ impl<'a> Fields<'a> {
         refuse(self.request_id.is_some(), !is_get, "/request_id", "get changes nothing, so it needs no request id");
     }
 
-    /// 0 and more than the longest stand for the usual time.
-    fn lock_time(&self) -> u64 {
-        self.lock_ms.filter(|ms| (1..=LOCK_MS_MAX).contains(ms)).unwrap_or(LOCK_MS_DEFAULT)
-    }
-
     fn value(&self, faults: &mut Faults) -> Option<Value> {
         let (value, pointer) = match (self.value, &self.value_base64) {
             (Some(json), None) => (Value { kind: ContentKind::Json, data: json.get().as_bytes().to_vec() }, "/value"),
@@ -302,6 +297,11 @@ fn fits(actual: usize, pointer: &str, faults: &mut Faults) -> bool {
     fits
 }
 
+/// How long a lock holds that is asked for so long: 0 and more than the longest stand for the usual time.
+pub fn lock_time(asked: Option<u64>) -> u64 {
+    asked.filter(|ms| (1..=LOCK_MS_MAX).contains(ms)).unwrap_or(LOCK_MS_DEFAULT)
+}
+
 /// A field of this type; notes a fault where it is of another.
 pub fn typed<'a, T: serde::Deserialize<'a>>(
     raw: &'a RawValue,
@@ -337,7 +337,8 @@ pub fn cas(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
     cas
 }
 
-fn ttl(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
+/// A time to live.
+pub fn ttl(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
     let ttl = decimal(raw.get()).filter(|ttl| *ttl <= TTL_MS_MAX);
     if ttl.is_none() {
         faults.add("/ttl_ms", format!("must be a whole number of milliseconds from 0 to {TTL_MS_MAX}"));

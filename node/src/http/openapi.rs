@@ -12,7 +12,10 @@ use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
-use super::{Backend, Outcome, bulk, cluster, find, headers, health, kv, list, ok, ops, requests, schema, txn};
+use super::{
+    Backend, Outcome, bulk, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
+    schema, sequences, txn,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,13 +27,16 @@ use super::{Backend, Outcome, bulk, cluster, find, headers, health, kv, list, ok
         license(name = "Apache-2.0")
     ),
     paths(
-        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count, requests::get,
+        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
+        requests::get, matching::update, matching::delete, claim::post,
+        collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem)),
     tags(
         (name = "entries", description = "Entries, read and written."),
+        (name = "collections", description = "Rules, indexes and sequences."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )
@@ -98,13 +104,15 @@ pub struct Conditional;
 impl IntoResponses for Conditional {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
-            ("409", "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`."),
+            ("409", "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `unique_violation`."),
             (
                 "412",
                 "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is.",
             ),
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),
+            ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
             ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
         ])
     }

@@ -22,6 +22,18 @@ pub enum Route {
     Find,
     /// `/v1/count`
     Count,
+    /// `/v1/update_where`
+    UpdateWhere,
+    /// `/v1/delete_where`
+    DeleteWhere,
+    /// `/v1/claim`
+    Claim,
+    /// `/v1/collections`
+    Collections,
+    /// `/v1/collections/{name}`
+    Collection,
+    /// `/v1/sequences/{name}`
+    Sequence,
     /// `/v1/requests/{id}`
     Request,
     /// `/v1/cluster/status`
@@ -59,7 +71,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 23] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -67,6 +79,12 @@ impl Route {
         Self::Txn,
         Self::Find,
         Self::Count,
+        Self::UpdateWhere,
+        Self::DeleteWhere,
+        Self::Claim,
+        Self::Collections,
+        Self::Collection,
+        Self::Sequence,
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
@@ -89,6 +107,12 @@ impl Route {
             Self::Txn => "/v1/txn",
             Self::Find => "/v1/find",
             Self::Count => "/v1/count",
+            Self::UpdateWhere => "/v1/update_where",
+            Self::DeleteWhere => "/v1/delete_where",
+            Self::Claim => "/v1/claim",
+            Self::Collections => "/v1/collections",
+            Self::Collection => "/v1/collections/{name}",
+            Self::Sequence => "/v1/sequences/{name}",
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
@@ -107,6 +131,9 @@ impl Route {
         match self {
             Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
             Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
+            Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
+            Self::Collection => "GET, HEAD, PUT, DELETE",
+            Self::Sequence => "GET, HEAD, POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -120,6 +147,10 @@ impl Route {
                 Some(WRITE)
             }
             (Self::Key, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Sequence, &Method::POST)
+            | (Self::Collection, &Method::PUT) => Some(WRITE),
+            (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
             (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
@@ -133,6 +164,8 @@ impl Route {
             Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::Request => {
                 true
             }
+            Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
+            Self::Collections | Self::Collection | Self::Sequence => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
@@ -147,7 +180,17 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(id) = path.strip_prefix("/v1/requests/") {
         return (Route::Request, id);
     }
+    if let Some(name) = path.strip_prefix("/v1/collections/") {
+        return (Route::Collection, name);
+    }
+    if let Some(name) = path.strip_prefix("/v1/sequences/") {
+        return (Route::Sequence, name);
+    }
     let route = match path {
+        "/v1/update_where" => Route::UpdateWhere,
+        "/v1/delete_where" => Route::DeleteWhere,
+        "/v1/claim" => Route::Claim,
+        "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
         "/v1/bulk" => Route::Bulk,

@@ -47,11 +47,12 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<RequestAnswer> {
     let (state, code, cas) = match &reply.outcome {
         Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| meta.cas.to_string())),
+        Decided::RulesSet(Some(row)) => (RequestState::Applied, None, Some(row.mod_revision.to_string())),
         Decided::Bulk(_)
         | Decided::Txn(_)
         | Decided::Where(_)
         | Decided::Claimed(_)
-        | Decided::RulesSet(_)
+        | Decided::RulesSet(None)
         | Decided::Numbers { .. }
         | Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),

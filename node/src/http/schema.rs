@@ -3,7 +3,9 @@
 //! Owns the bounds of values by the name of their parameter or field, and the headers of every response. Never knows a single
 //! operation: whatever is in the document gets the same treatment, so that a new one is described as exactly.
 
-use quorate_store::limits::{EXPECT_TOKENS_MAX, KEY_BYTES_MAX, REQUEST_ID_BYTES_MAX, TTL_MS_MAX};
+use quorate_store::limits::{
+    EXPECT_TOKENS_MAX, KEY_BYTES_MAX, REQUEST_ID_BYTES_MAX, SEQUENCE_NAME_BYTES_MAX, TTL_MS_MAX,
+};
 use serde_json::{Map, Value, json};
 
 use crate::limits;
@@ -118,6 +120,10 @@ fn drop_null(schema: &mut Value) {
 /// Adds the bounds that go with a name, where the value is of the kind they are for.
 fn bound(name: &str, schema: &mut Value) {
     let Some((kind, bounds)) = bounds(name) else { return };
+    // Whoever says how much it may be knows better.
+    if schema.get("maximum").is_some() {
+        return;
+    }
     if schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))
     {
         let (Some(schema), Value::Object(bounds)) = (schema.as_object_mut(), bounds) else { return };
@@ -133,6 +139,7 @@ fn tags(start: &str) -> String {
 /// What holds for every value of this name: its type, and the keywords that say the rest.
 fn bounds(name: &str) -> Option<(&'static str, Value)> {
     Some(match name {
+        "name" => ("string", json!({"minLength": 1, "maxLength": SEQUENCE_NAME_BYTES_MAX})),
         "key" => ("string", json!({"minLength": 1, "maxLength": KEY_BYTES_MAX})),
         "cas" | "if_none_match" => ("string", json!({"pattern": format!("^{CAS}$")})),
         "If-Match" => ("string", json!({"pattern": tags("")})),

@@ -9,10 +9,12 @@ use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::document::Criteria;
+use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
+use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition,
-    StateFault,
+    CollectionsPage, FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead,
+    PastRead, ReadPosition, StateFault,
 };
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, Rejection, Reply,
@@ -50,6 +52,9 @@ struct State {
     /// Most items that one bulk decides.
     items_max: Option<usize>,
     unready: Option<String>,
+    /// What the next command that is not a write of one entry comes to.
+    outcome: Option<Outcome>,
+    collections: Vec<(CollectionName, CollectionRow)>,
 }
 
 impl Fake {
@@ -134,6 +139,16 @@ impl Fake {
         self.with(|state| state.rejection = Some(rejection));
     }
 
+    /// What the next command that is not a write of one entry comes to, or would come to.
+    pub fn come_to(&self, outcome: Outcome) {
+        self.with(|state| state.outcome = Some(outcome));
+    }
+
+    /// In order of their names.
+    pub fn declare(&self, name: &str, row: CollectionRow) {
+        self.with(|state| state.collections.push((CollectionName::new(name).expect("a name"), row)));
+    }
+
     pub fn be_unready(&self, reason: &str) {
         self.with(|state| state.unready = Some(reason.to_owned()));
     }
@@ -212,7 +227,10 @@ impl State {
                 self.reply(Outcome::Bulk(items))
             }
             Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
-            other => panic!("HTTP does not send this: {other:?}"),
+            other => {
+                let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
+                self.reply(outcome)
+            }
         }
     }
 
@@ -390,6 +408,32 @@ impl Backend for Fake {
             }
             finder.finish(at, None)
         })
+    }
+
+    fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+        Ok(self.with(|state| {
+            let found = state.collections.iter().find(|(known, _)| known == name);
+            (state.at(), found.map(|(_, row)| row.clone()))
+        }))
+    }
+
+    fn collections(
+        &self,
+        after: Option<&CollectionName>,
+        limit: usize,
+        _: usize,
+    ) -> Result<CollectionsPage, StateFault> {
+        Ok(self.with(|state| {
+            let behind = state.collections.iter().filter(|(name, _)| after.is_none_or(|after| name > after));
+            let mut collections: Vec<_> = behind.cloned().collect();
+            let more = collections.len() > limit;
+            collections.truncate(limit);
+            CollectionsPage { at: state.at(), collections, more }
+        }))
+    }
+
+    fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
+        Ok(self.with(|state| (state.at(), 42)))
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

@@ -5,6 +5,7 @@ mod raw;
 
 mod bad_input;
 mod bulk;
+mod commands;
 mod conditions;
 mod connections;
 mod documents;

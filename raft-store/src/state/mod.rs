@@ -13,6 +13,7 @@ mod home;
 mod recent;
 mod shared;
 
+mod declared;
 mod find;
 mod finder;
 mod indexed;
@@ -32,6 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
+pub use declared::CollectionsPage;
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use reader::StateReader;
 pub use types::{

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::declared::{self, CollectionsPage};
 use super::find;
 use super::finder::{FindQuery, FindRead};
 use super::listing;
@@ -14,9 +15,11 @@ use super::retention;
 use super::shared::{Shared, position_of};
 use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
 use crate::codec;
+use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::{bucket, entry, family, family_range, history, request};
 use crate::machine;
+use crate::rules::{CollectionName, SequenceName};
 use crate::types::{ClusterMillis, Command, Key, Reply, RequestId, Revision};
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
@@ -68,6 +71,32 @@ impl StateReader {
     /// Finds entries by what holds of them. Takes time in proportion to the query's bounds.
     pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
         self.shared.with_moment(|moment| find::find(moment, query))
+    }
+
+    /// A collection, if it is declared.
+    pub fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+        self.shared.with_moment(|moment| Ok((moment.at, declared::collection(moment, name)?)))
+    }
+
+    /// Collections after this name, in order of names: at most `limit`, and so many that their rows have `bytes_max` bytes,
+    /// the last one beyond that.
+    pub fn collections(
+        &self,
+        after: Option<&CollectionName>,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<CollectionsPage, StateFault> {
+        self.shared.with_moment(|moment| declared::collections(moment, after, limit, bytes_max))
+    }
+
+    /// The last number that a sequence gave; 0 before the first.
+    pub fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
+        self.shared.with_moment(|moment| Ok((moment.at, declared::last_number(moment, name)?)))
+    }
+
+    /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do.
+    pub fn has_index_work(&self) -> Result<bool, StateFault> {
+        self.shared.with_moment(declared::has_index_work)
     }
 
     /// The kept answer of a request id.

@@ -1,0 +1,270 @@
+//! `POST /v1/update_where` and `POST /v1/delete_where`: changes of all entries that match.
+//!
+//! Owns the reading of their bodies with a pointer to every fault, and their answer. Which entries match is decided where
+//! the command is applied. The names are those of `quorate_client::api::WhereRequest`, which a test holds this file to.
+
+use hyper::body::Incoming;
+use quorate_client::api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
+use quorate_store::codec;
+use quorate_store::document::Criteria;
+use quorate_store::limits::WHERE_LIMIT_MAX;
+use quorate_store::types::{
+    Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereDone, WhereItem, WhereOp,
+};
+use serde_json::value::RawValue;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::ask::Ask;
+use super::cursor::WhereCursor;
+use super::error::Failure;
+use super::extract::Faults;
+use super::op_body::{request_id, text, ttl, typed};
+use super::openapi::Common;
+use super::{Backend, Outcome, command, criteria, find_body, key, kv};
+
+const FIELDS: [&str; 9] = ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "dry_run", "request_id"];
+
+/// Which of the two it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `POST /v1/update_where`
+    Update,
+    /// `POST /v1/delete_where`
+    Delete,
+}
+
+/// Changes every entry that matches.
+///
+/// One request is one command: it looks at entries in key order, 10,000 at most, and changes `limit` of them at most, each on its
+/// own. Where it stopped before the end there is a `cursor`: the same body with it, under another request id, goes on. Between
+/// two requests others may write: an entry that matches by then only is changed if it stands behind the cursor.
+///
+/// Entries of which `if` does not hold are skipped, others may fail (the patch does not fit, a lock, rules of a collection):
+/// the first 100 of both are in `items`. A dry run says exactly what the request would do now.
+#[utoipa::path(post, path = "/v1/update_where", tag = "entries", operation_id = "update_where",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = WhereRequest, content_type = "application/json",
+        example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "eq", "value": "pending"}], "patch": {"status": "late"}, "request_id": "late-1"})),
+    responses(
+        (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 2, "applied": 1, "skipped": 0, "failed": 1, "examined": 120, "items": [{"n": 1, "key": "orders/o43", "outcome": "failed", "revision": 21, "status": 412, "code": "cas_mismatch", "detail": "`orders/o43` is locked; only a write with the key of the lock as cas is applied"}], "revision": 21, "index": 33})),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn update<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+    answer(ask, body, Kind::Update).await
+}
+
+/// Deletes every entry that matches.
+///
+/// As `POST /v1/update_where` changes them, without `patch` and `ttl_ms`. `prefix` must be given: every key is deleted only where
+/// it says so, as `""`.
+#[utoipa::path(post, path = "/v1/delete_where", tag = "entries", operation_id = "delete_where",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = WhereRequest, content_type = "application/json",
+        example = json!({"prefix": "sessions/", "where": [{"field": "ends", "op": "lt", "value": {"now": true}}], "limit": 500})),
+    responses(
+        (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 500, "applied": 500, "skipped": 0, "failed": 0, "examined": 740, "items": [], "cursor": "AgAB", "revision": 521, "index": 34})),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+    answer(ask, body, Kind::Delete).await
+}
+
+async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) -> Outcome {
+    let text = command::text(ask, body, "what to change").await?;
+    let WhereWish { op, dry_run, request_id, hash } = WhereWish::read(&text, kind)?;
+    ask.take_request_id(request_id)?;
+    let reply = command::decide(ask, Action::Where(op), dry_run).await?;
+    match &reply.outcome {
+        Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),
+        Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
+        _ => Err(command::confused(&reply)),
+    }
+}
+
+/// A checked request.
+#[derive(Debug)]
+struct WhereWish {
+    op: WhereOp,
+    dry_run: bool,
+    request_id: Option<String>,
+    /// For the cursor: hash of what has to be repeated.
+    hash: u64,
+}
+
+impl WhereWish {
+    /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
+    fn read(text: &[u8], kind: Kind) -> Result<Self, Failure> {
+        let mut faults = Faults::default();
+        let wish = Self::read_fields(text, kind, &mut faults);
+        faults.check()?;
+        wish.ok_or_else(|| Failure::invalid("", "the request is not complete"))
+    }
+
+    fn read_fields(body: &[u8], kind: Kind, faults: &mut Faults) -> Option<Self> {
+        let fields = command::object(body, "what to change", FIELDS, faults)?;
+        let [prefix, matching, condition, patch, ttl_ms, limit, cursor, dry_run, id] = fields;
+        let prefix = match prefix {
+            Some(raw) => find_body::prefix(raw, faults),
+            None => missing("/prefix", "keys begin with it; `\"\"` for every key", faults),
+        };
+        let matching = match matching {
+            Some(raw) => criteria::criteria(raw.get().as_bytes(), "/where", faults),
+            None => missing("/where", "what holds of the entries to change; `[]` for each entry", faults),
+        };
+        let condition = match condition {
+            Some(raw) => criteria::criteria(raw.get().as_bytes(), "/if", faults),
+            None => Some(Criteria::default()),
+        };
+        let change = match kind {
+            Kind::Update => update_of(patch, ttl_ms, faults),
+            Kind::Delete => removal(patch, ttl_ms, faults),
+        };
+        let limit = limit.and_then(|raw| command::whole(raw, "/limit", 1..=WHERE_LIMIT_MAX, faults));
+        let cursor = cursor.and_then(|raw| text(raw, "/cursor", faults));
+        let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
+        let request_id = id.and_then(|raw| request_id(raw, faults)).map(|id| id.into_owned());
+        let (prefix, criteria, condition, change) = (prefix?, matching?, condition?, change?);
+        let hash = xxh3_64(&codec::encode(&(&*prefix, &criteria, &condition, &change)));
+        let after = cursor.and_then(|cursor| place(&cursor, hash, faults));
+        let (prefix, limit) = (prefix.into_owned().into_bytes(), limit.unwrap_or(WHERE_LIMIT_MAX));
+        let op = WhereOp { prefix, criteria, condition, change, limit, after };
+        Some(Self { op, dry_run, request_id, hash })
+    }
+}
+
+fn missing<T>(pointer: &str, what: &str, faults: &mut Faults) -> Option<T> {
+    faults.add(pointer, format!("missing; {what}"));
+    None
+}
+
+fn update_of(patch: Option<&RawValue>, ttl_ms: Option<&RawValue>, faults: &mut Faults) -> Option<WhereChange> {
+    let patch = match patch {
+        Some(raw) => criteria::patch(raw.get().as_bytes(), "/patch", faults),
+        None => missing("/patch", "a merge patch, a JSON Patch or a list of update operators", faults),
+    };
+    let expiry = ttl_ms.and_then(|raw| ttl(raw, faults)).map_or(Expiry::Keep, kv::expiry_of);
+    patch.map(|patch| WhereChange::Patch { patch, expiry })
+}
+
+fn removal(patch: Option<&RawValue>, ttl_ms: Option<&RawValue>, faults: &mut Faults) -> Option<WhereChange> {
+    for (given, pointer) in [(patch, "/patch"), (ttl_ms, "/ttl_ms")] {
+        if given.is_some() {
+            faults.add(pointer, "only update_where takes it: nothing is left of what is deleted");
+        }
+    }
+    Some(WhereChange::Remove)
+}
+
+/// Where a cursor goes on.
+fn place(text: &str, hash: u64, faults: &mut Faults) -> Option<Key> {
+    match WhereCursor::decode(text) {
+        Some(cursor) if cursor.query == hash => return Some(cursor.after),
+        Some(_) if !faults.is_empty() => {}
+        Some(_) => faults.add("/cursor", "belongs to another request; repeat all but limit, dry_run and request_id"),
+        None => {
+            faults.add("/cursor", "not a cursor of this route; give back the one of the answer before, or start anew")
+        }
+    }
+    None
+}
+
+fn answer_of(reply: &Reply, done: &WhereDone, hash: u64, dry_run: bool) -> WhereAnswer {
+    WhereAnswer {
+        matched: done.matched.into(),
+        applied: done.applied.into(),
+        skipped: done.skipped.into(),
+        failed: done.failed.into(),
+        examined: done.examined.into(),
+        items: done.items.iter().map(|item| item_of(reply, item)).collect(),
+        cursor: done.after.clone().map(|after| WhereCursor { query: hash, after }.encode()),
+        index_used: None,
+        revision: reply.revision,
+        index: reply.index,
+        replayed: reply.replayed,
+        dry_run,
+    }
+}
+
+/// An entry that was not changed, told as if it had been written alone.
+fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
+    let key = key::shown(&item.key);
+    let problem: Problem = Failure::from_rejection(&key, reply, &item.why).into_problem();
+    let outcome = match item.why {
+        Rejection::ConditionNotMet { .. } => BulkOutcome::Skipped,
+        _ => BulkOutcome::Failed,
+    };
+    BulkItem {
+        n: item.n.into(),
+        key: key.into_owned(),
+        outcome,
+        revision: reply.revision,
+        cas: None,
+        create_revision: None,
+        version: None,
+        ttl_ms: None,
+        lock_ms: None,
+        prev: None,
+        status: Some(problem.status),
+        code: Some(problem.code),
+        detail: Some(problem.detail),
+        failed: problem.failed,
+        current: problem.current,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::json;
+    use super::*;
+
+    #[test]
+    fn the_fields_are_those_of_the_wire_type() {
+        let full = WhereRequest {
+            prefix: String::new(),
+            criteria: Vec::new(),
+            condition: Some(Vec::new()),
+            patch: serde_json::from_str("{}").ok(),
+            ttl_ms: Some(1),
+            limit: Some(1),
+            cursor: Some(String::new()),
+            dry_run: true,
+            request_id: Some("r".into()),
+        };
+        let text = serde_json::to_vec(&full).expect("JSON");
+        let names: Vec<_> = json::fields(&text).expect("an object").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, FIELDS);
+    }
+
+    #[test]
+    fn a_cursor_fits_what_it_was_given_for_and_nothing_else() {
+        let read = |text: &str, kind| WhereWish::read(text.as_bytes(), kind);
+        let update = r#"{"prefix":"a/","where":[],"patch":{"x":1}"#;
+        let first = read(&format!("{update}}}"), Kind::Update).expect("a request");
+        let after = Key::new("a/7").expect("a key");
+        let cursor = WhereCursor { query: first.hash, after: after.clone() }.encode();
+        let next =
+            read(&format!(r#"{update},"limit":5,"dry_run":true,"request_id":"r","cursor":"{cursor}"}}"#), Kind::Update);
+        assert_eq!(next.expect("the next").op.after, Some(after));
+        for (other, kind) in [
+            (r#"{"prefix":"a/","where":[],"patch":{"x":2}"#, Kind::Update),
+            (r#"{"prefix":"a/","where":[],"patch":{"x":1},"ttl_ms":1"#, Kind::Update),
+            (r#"{"prefix":"a","where":[],"patch":{"x":1}"#, Kind::Update),
+            (r#"{"prefix":"a/","where":[],"if":[{"field":"x","op":"exists"}],"patch":{"x":1}"#, Kind::Update),
+            (r#"{"prefix":"a/","where":[]"#, Kind::Delete),
+        ] {
+            let failure = read(&format!(r#"{other},"cursor":"{cursor}"}}"#), kind).expect_err(other);
+            assert!(format!("{failure:?}").contains("\"/cursor\""), "{failure:?}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `/v1/sequences/{name}`: numbers that are given once each.
+//!
+//! Owns the reading of the body and the answers. The names are those of `quorate_client::api::SequenceRequest`.
+
+use bytes::Bytes;
+use hyper::body::{Body as _, Incoming};
+use quorate_client::api::{Problem, SequenceAnswer, SequenceNext, SequenceRequest};
+use quorate_store::limits::NUMBERS_MAX;
+use quorate_store::rules::SequenceName;
+use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
+
+use super::ask::Ask;
+use super::error::Failure;
+use super::extract::{Faults, Query};
+use super::op_body::request_id;
+use super::openapi::Common;
+use super::{Backend, Outcome, command, key, read};
+use crate::app::Consistency;
+
+/// Shows the last number that a sequence gave. One that nobody ever drew from has given 0.
+#[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": 20, "index": 31})),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let name = name_of(rest)?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let (at, value) = ask.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
+    command::answer(&answer, at.revision, None)
+}
+
+/// Takes the next numbers of a sequence. None is left out and none given twice, whoever else draws: fields of collections with
+/// `sequence` do, too. Without a body it is one number.
+#[utoipa::path(post, path = "/v1/sequences/{name}", tag = "collections", operation_id = "next_numbers",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = SequenceRequest, content_type = "application/json", example = json!({"count": 10, "request_id": "numbers-1"})),
+    responses(
+        (status = 200, description = "The numbers from `first` to `last`.", body = SequenceNext, example = json!({"name": "orders", "first": 43, "last": 52, "revision": 21, "index": 33})),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let name = name_of(rest)?;
+    let text = match body.is_end_stream() {
+        true => Query::parse(ask.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}"))?,
+        false => command::text(ask, body, "what to take").await?,
+    };
+    let (count, request_id) = read_request(&text)?;
+    ask.take_request_id(request_id)?;
+    let op = NumbersOp { name: name.clone(), count };
+    let reply = command::decide(ask, Action::Numbers(op), false).await?;
+    let Reply { revision, index, replayed, .. } = reply;
+    match &reply.outcome {
+        Decided::Numbers { first, last } => {
+            let answer = SequenceNext { name: name.to_string(), first: *first, last: *last, revision, index, replayed };
+            command::answer(&answer, revision, None)
+        }
+        Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
+        _ => Err(command::confused(&reply)),
+    }
+}
+
+/// How many, and the caller's request id.
+fn read_request(text: &[u8]) -> Result<(u32, Option<String>), Failure> {
+    let mut faults = Faults::default();
+    let fields = command::object(text, "what to take", ["count", "request_id"], &mut faults);
+    let [count, id] = fields.unwrap_or_default();
+    let count = count.and_then(|raw| command::whole(raw, "/count", 1..=NUMBERS_MAX, &mut faults));
+    let request_id = id.and_then(|raw| request_id(raw, &mut faults)).map(|id| id.into_owned());
+    faults.check()?;
+    Ok((count.unwrap_or(1), request_id))
+}
+
+/// The name in the rest of a path: all of it, slashes too.
+fn name_of(rest: &str) -> Result<SequenceName, Failure> {
+    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
+    SequenceName::new(text).map_err(|why| Failure::invalid("path:name", why.to_string()))
+}
