@@ -1,19 +1,21 @@
 //! Collections: the rules that hold for all documents below a name.
 
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderName, HeaderValue, Method};
+use serde::de::DeserializeOwned;
 
-use crate::api::{CollectionAnswer, CollectionList, CollectionRules};
+use crate::api::{CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::kv::is_missing;
-use crate::request::{Call, Intent, RequestId, etag, json_body, name_path};
+use crate::request::{Call, Intent, RequestId, etag, json_body, name_path, push_query};
 
 /// A collection by its name, from [`Client::collection`].
 #[derive(Debug, Clone)]
@@ -28,9 +30,24 @@ impl Client {
         Collection { client: self, name: name.into() }
     }
 
-    /// All collections that are declared.
+    /// All collections that are declared. Page after page, so what is declared meanwhile may be there or not.
     pub async fn collections(&self) -> Result<CollectionList, Error> {
-        self.fetch(Call::new(Method::GET, "/v1/collections".into(), Intent::Read, self.read_preference())?).await
+        let mut all: Option<CollectionList> = None;
+        loop {
+            let mut target = "/v1/collections".to_owned();
+            if let Some(cursor) = all.as_ref().and_then(|list| list.cursor.as_ref()) {
+                push_query(&mut target, "cursor", cursor);
+            }
+            let mut page: CollectionList =
+                self.fetch(Call::new(Method::GET, target, Intent::Read, self.read_preference())?).await?;
+            let mut collections = all.map_or_else(Vec::new, |list| list.collections);
+            collections.append(&mut page.collections);
+            page.collections = collections;
+            if page.cursor.is_none() {
+                return Ok(page);
+            }
+            all = Some(page);
+        }
     }
 }
 
@@ -46,12 +63,12 @@ impl<'a> Collection<'a> {
     }
 
     /// Declares it, or sets all its rules anew. Indexes are built in the background, see [`Collection::get`].
-    pub fn put(&self, rules: CollectionRules) -> CollectionWrite<'a> {
+    pub fn put(&self, rules: CollectionRules) -> CollectionWrite<'a, CollectionAnswer> {
         CollectionWrite::new(self.clone(), Some(rules))
     }
 
-    /// Takes its rules away; its documents stay. Answers with what it was.
-    pub fn delete(&self) -> CollectionWrite<'a> {
+    /// Takes its rules away; its documents stay.
+    pub fn delete(&self) -> CollectionWrite<'a, CollectionRemoved> {
         CollectionWrite::new(self.clone(), None)
     }
 
@@ -60,10 +77,11 @@ impl<'a> Collection<'a> {
     }
 }
 
-/// A change of rules to be awaited. Carries a request id from the beginning, so its retries are safe.
+/// A change of rules to be awaited, and then answered by an `A`. Carries a request id from the beginning, so its retries are safe.
 #[must_use = "does nothing until awaited"]
 #[derive(Debug, Clone)]
-pub struct CollectionWrite<'a> {
+pub struct CollectionWrite<'a, A> {
+    answer: PhantomData<fn() -> A>,
     collection: Collection<'a>,
     rules: Option<CollectionRules>,
     condition: Option<Condition>,
@@ -77,9 +95,10 @@ enum Condition {
     Cas(String),
 }
 
-impl<'a> CollectionWrite<'a> {
+impl<'a, A> CollectionWrite<'a, A> {
     fn new(collection: Collection<'a>, rules: Option<CollectionRules>) -> Self {
-        Self { collection, rules, condition: None, request_id: RequestId::random(), timeout: None }
+        let (request_id, answer) = (RequestId::random(), PhantomData);
+        Self { answer, collection, rules, condition: None, request_id, timeout: None }
     }
 
     /// Only while its rules have this token.
@@ -129,8 +148,8 @@ impl<'a> CollectionWrite<'a> {
     }
 }
 
-impl<'a> IntoFuture for CollectionWrite<'a> {
-    type Output = Result<CollectionAnswer, Error>;
+impl<'a, A: DeserializeOwned + Send + 'a> IntoFuture for CollectionWrite<'a, A> {
+    type Output = Result<A, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -1,7 +1,8 @@
 //! Commands on collections and sequences.
 
 use clap::Subcommand;
-use quorate_client::api::{CollectionAnswer, CollectionRules, IndexState, IndexView};
+use quorate_client::CollectionWrite;
+use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, IndexState, IndexView};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -95,7 +96,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             if if_absent {
                 write = write.if_absent();
             }
-            finish(context, write, "set").await
+            set(context, write).await
         }
         Command::Rm { name, cas } => {
             let write = client.collection(name).delete();
@@ -103,7 +104,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 Some(cas) => write.cas(cas),
                 None => write,
             };
-            finish(context, write, "rules removed").await
+            remove(context, write).await
         }
     }
 }
@@ -113,18 +114,32 @@ fn parse_rules(argument: &str) -> Result<CollectionRules, Failed> {
     serde_json::from_slice(&text).map_err(|error| Failed::usage(format!("these are no rules: {error}")))
 }
 
-async fn finish(context: &Context, write: quorate_client::CollectionWrite<'_>, verb: &str) -> Result<(), Failed> {
-    let write = match &context.shared.request_id {
-        Some(id) => write.request_id(id.clone()),
-        None => write,
-    };
-    let answer = write.await?;
+async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) -> Result<(), Failed> {
+    let answer = with_id(context, write).await?;
     match context.shared.output {
         Form::Json => output::json(&answer),
         Form::Text => {
-            let facts = format!("{verb}: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
+            let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
             output::line(output::told(facts, false, answer.replayed))
         }
+    }
+}
+
+async fn remove(context: &Context, write: CollectionWrite<'_, CollectionRemoved>) -> Result<(), Failed> {
+    let answer = with_id(context, write).await?;
+    match context.shared.output {
+        Form::Json => output::json(&answer),
+        Form::Text => {
+            let facts = format!("rules removed: {}  revision {}", answer.name, answer.revision);
+            output::line(output::told(facts, false, answer.replayed))
+        }
+    }
+}
+
+fn with_id<'a, A>(context: &Context, write: CollectionWrite<'a, A>) -> CollectionWrite<'a, A> {
+    match &context.shared.request_id {
+        Some(id) => write.request_id(id.clone()),
+        None => write,
     }
 }
 
