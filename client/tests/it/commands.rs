@@ -351,7 +351,7 @@ async fn collections_and_sequences_are_set_and_shown() {
         one.clone(),
         Act::Answer(200, list),
         Act::problem(ErrorCode::NotFound, Applied::No),
-        one,
+        Act::Answer(200, json!({"name": "o", "revision": 7, "index": 8}).to_string()),
     ]);
     let ran = run(&fake.address, &["collection", "set", "o", &rules.to_string(), "--cas", "4"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "set: o  cas 5, version 1\n"), "{}", ran.err);
@@ -359,7 +359,7 @@ async fn collections_and_sequences_are_set_and_shown() {
     assert!(ran.out.ends_with("  index a+b unique building\n"), "{}", ran.out);
     assert_eq!(run(&fake.address, &["collection", "ls"]).await.out, "o  cas 5  index a+b unique building\n");
     assert_eq!(run(&fake.address, &["collection", "get", "none"]).await.code, 3);
-    assert_eq!(run(&fake.address, &["collection", "rm", "o"]).await.out, "rules removed: o  cas 5, version 1\n");
+    assert_eq!(run(&fake.address, &["collection", "rm", "o"]).await.out, "rules removed: o  revision 7\n");
     let ran = run(&fake.address, &["collection", "set", "o", r#"{"indices":[]}"#]).await;
     assert!(ran.code == 2 && ran.err.contains("indices"), "{}", ran.err);
     let next = |first: u64, last: u64| {
