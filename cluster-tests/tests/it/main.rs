@@ -5,6 +5,8 @@
 // What a user sees.
 mod bad_input;
 mod cas;
+mod claim;
+mod collections;
 mod counter;
 mod exactly_once;
 mod find;
@@ -12,6 +14,8 @@ mod guide;
 mod reads;
 mod smoke;
 mod stream;
+#[path = "where.rs"]
+mod where_;
 
 // Nodes that go and come back.
 mod catch_up;
