@@ -32,8 +32,7 @@ async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
     let declared = put_rules(&cluster, "jobs", json!({"indexes": [["state", "due"]]})).await;
     assert_eq!(declared.indexes[0].state, IndexState::Ready, "an index of nothing is there at once");
     // Half of them are due, in another order than that of their keys.
-    let job =
-        |n: u64| json!({"state": "waiting", "due": if n % 2 == 0 { 2 * JOBS - n } else { 9_000_000_000_000_000 }});
+    let job = |n: u64| json!({"state": "waiting", "due": if n.is_multiple_of(2) { 2 * JOBS - n } else { 9_000_000_000_000_000 }});
     fill(&cluster.client_without(None), 2 * JOBS, |n| format!("jobs/{n:05}"), job).await;
 
     let begin = Instant::now();

@@ -19,8 +19,7 @@ async fn count(cluster: &Cluster, criteria: Value) -> u64 {
 
 async fn filled() -> Cluster {
     let cluster = Cluster::start().await;
-    let document =
-        |n: u64| json!({"n": 0, "even": n % 2 == 0, "text": if n % 500 == 7 { json!([]) } else { json!("x") }});
+    let document = |n: u64| json!({"n": 0, "even": n.is_multiple_of(2), "text": if n % 500 == 7 { json!([]) } else { json!("x") }});
     fill(&cluster.client_without(None), DOCUMENTS, |n| format!("docs/{n:05}"), document).await;
     cluster
 }
