@@ -9,8 +9,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use quorate_client::api::{Criterion, ErrorCode, Operator};
-use quorate_client::{Client, Document, Error, RequestId, Value as Content};
+use quorate_client::api::{CollectionRules, Criterion, ErrorCode, Operator};
+use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, Txn, Value as Content};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn StdError>>;
@@ -33,7 +33,12 @@ async fn main() -> Outcome {
     conditions(&client).await?;
     update_operators(&client).await?;
     document_lock(&client).await?;
-    find(&client).await
+    find(&client).await?;
+    bulk(&client).await?;
+    transaction(&client).await?;
+    change_where(&client).await?;
+    collection(&client).await?;
+    claim(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -93,6 +98,9 @@ async fn time_to_live(client: &Client) -> Outcome {
     client.put("sessions/s3", Content::json(&json!({"user": "cid"}))?).ttl(Duration::from_secs(60)).await?;
     let touched = client.touch("sessions/s3", Duration::from_secs(3600)).await?;
     assert!(touched.ttl_ms.is_some_and(|left| left > 3_500_000));
+    let session = client.get_and_touch("sessions/s3", Duration::from_secs(60)).await?;
+    assert_eq!(session.json::<Value>()?["user"], "cid");
+    assert!(session.ttl_ms.is_some_and(|left| left <= 60_000));
     Ok(())
 }
 
@@ -163,5 +171,73 @@ async fn find(client: &Client) -> Outcome {
     let urgent = client.find("queue/").filter("priority", Operator::Gte, 5).page().await?;
     assert_eq!(urgent.items[0].key, "queue/q2");
     assert_eq!(client.find("queue/").count().await?.count, 2);
+    Ok(())
+}
+
+async fn bulk(client: &Client) -> Outcome {
+    let insert = |n: u32| Op::insert(format!("people/p{n}"), Content::json_text(format!(r#"{{"n":{n}}}"#)));
+    let first = client.bulk().extend((1..=3).map(insert)).await?;
+    assert_eq!((first.applied, first.skipped), (3, 0));
+    let again = client.bulk().extend((1..=3).map(insert)).push(Op::remove("people/p9")).failures_only().await?;
+    assert_eq!((again.skipped, again.failed, again.items[0].n), (3, 1, 3));
+    Ok(())
+}
+
+async fn transaction(client: &Client) -> Outcome {
+    client.put("accounts/ann", Content::json(&json!({"balance": 50}))?).await?;
+    client.put("accounts/ben", Content::json(&json!({"balance": 10}))?).await?;
+    let add = |key: &str, amount: i64| -> Result<Op, Error> {
+        Ok(Op::patch(key, Content::json(&json!([{"op": "inc", "path": "balance", "value": amount}]))?))
+    };
+    let pay = |amount: i64| -> Result<Txn<&Client>, Error> {
+        let txn = client.txn().when("accounts/ann").matches(Criterion::new("balance", Operator::Gte, amount));
+        Ok(txn.then(add("accounts/ann", -amount)?).then(add("accounts/ben", amount)?))
+    };
+    assert!(pay(40)?.await?.succeeded);
+    let short = pay(40)?.await?;
+    assert_eq!((short.succeeded, short.failed[0].key.as_str()), (false, "accounts/ann"));
+    let ben = client.get_json::<Value>("accounts/ben").await?.expect("it was written above").content;
+    assert_eq!(ben, json!({"balance": 50}));
+    Ok(())
+}
+
+async fn change_where(client: &Client) -> Outcome {
+    let raise = Content::json(&json!([{"op": "inc", "path": "n", "value": 10}]))?;
+    let raised = client.update_where("people/", raise).filter("n", Operator::Gte, 2).await?;
+    assert_eq!((raised.matched, raised.applied), (2, 2));
+    let parts: Vec<_> = client.delete_where("people/").parts().try_collect().await?;
+    assert_eq!(parts.iter().map(|part| part.applied).sum::<u64>(), 3);
+    Ok(())
+}
+
+async fn collection(client: &Client) -> Outcome {
+    let rules: CollectionRules = serde_json::from_value(json!({
+        "fields": {"number": {"type": "long", "sequence": "members"}},
+        "indexes": [{"fields": ["email"], "unique": true}],
+    }))?;
+    client.collection("members").put(rules).if_absent().await?;
+    let member = Content::json(&json!({"email": "ann@example.org"}))?;
+    client.insert("members/ann", member.clone()).await?;
+    match client.insert("members/ben", member).await {
+        Err(Error::Rejected(problem)) => assert_eq!(problem.code, ErrorCode::UniqueViolation),
+        other => panic!("two have the same address: {other:?}"),
+    }
+    assert_eq!(client.sequence("members").get().await?.value, 1);
+    let taken = client.sequence("tickets").next(10).await?;
+    assert_eq!((taken.first, taken.last), (1, 10));
+    Ok(())
+}
+
+async fn claim(client: &Client) -> Outcome {
+    for n in 1..=3 {
+        client.put(format!("letters/l{n}"), Content::json(&json!({"n": n}))?).await?;
+    }
+    let claims = client.claim("letters/").order_by("-n").limit(2).lock_time(Duration::from_secs(20)).await?;
+    let claimed: Vec<Claimed> = claims.into_iter().collect();
+    assert_eq!(claimed[0].json::<Value>()?["n"], 3);
+    claimed[0].complete().await?;
+    claimed[1].release().await?;
+    // The one that was given back, and the one that nobody had.
+    assert_eq!(client.claim("letters/").limit(10).await?.len(), 2);
     Ok(())
 }

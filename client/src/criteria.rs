@@ -32,6 +32,11 @@ impl Criteria {
         }
     }
 
+    /// All of them, if they are right.
+    pub fn list(&self) -> Result<Vec<JsonText>, Error> {
+        Ok(self.checked()?.map(<[_]>::to_vec).unwrap_or_default())
+    }
+
     /// All of them, if they are right; `None` where there are none.
     pub fn checked(&self) -> Result<Option<&[JsonText]>, Error> {
         match &self.wrong {

@@ -1,6 +1,5 @@
 //! Finds: entries by what holds of them, one page, all pages as a stream, or only the count.
 
-use bytes::Bytes;
 use futures::stream::{self, Stream};
 use serde::Serialize;
 
@@ -9,7 +8,7 @@ use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::request::{Call, Intent};
+use crate::request::{Call, Intent, json_body};
 
 /// A find to be fetched, by [`Find::page`], [`Find::pages`] or [`Find::count`].
 #[must_use = "does nothing until fetched"]
@@ -134,8 +133,6 @@ impl<'a> Find<'a> {
     fn call(&self, route: &'static str, request: &impl Serialize) -> Result<Call, Error> {
         let local = self.request.consistency == Some(ReadConsistency::Local);
         let preference = if local { Preference::Any } else { self.client.read_preference() };
-        let body = serde_json::to_vec(request)
-            .map_err(|source| Error::Decode { what: "the query has no JSON form".into(), source })?;
-        Ok(Call::post(route, Bytes::from(body), Intent::Read, preference))
+        Ok(Call::post(route, json_body(request)?, Intent::Read, preference))
     }
 }

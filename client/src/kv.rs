@@ -4,6 +4,7 @@
 //! awaited. Turns it into a [`Call`]; sends nothing itself.
 
 use std::future::IntoFuture;
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,21 +15,20 @@ use http::header::IF_NONE_MATCH;
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
 
 use crate::api::{Criterion, EntryView, ErrorCode, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
-use crate::criteria::Criteria;
 use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::op::{OpText, checked_json};
-use crate::request::{Call, Intent, RequestId, check_cas, etag, key_path, push_query};
+use crate::op::OpText;
+use crate::operation::Op;
+use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
 
 /// A value to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    data: Bytes,
-    is_json: bool,
+    pub(crate) data: Bytes,
+    pub(crate) is_json: bool,
 }
 
 impl Value {
@@ -131,17 +131,17 @@ impl Client {
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
     pub fn put(&self, key: impl Into<String>, value: Value) -> Write<'_> {
-        Write::new(self, Verb::Put, key.into(), Some(value))
+        Write::new(self, Op::put(key, value))
     }
 
     /// Creates; fails with `already_exists`.
     pub fn insert(&self, key: impl Into<String>, value: Value) -> Write<'_> {
-        self.put(key, value).if_absent()
+        Write::new(self, Op::insert(key, value))
     }
 
     /// Overwrites; fails with `not_found`.
     pub fn replace(&self, key: impl Into<String>, value: Value) -> Write<'_> {
-        self.put(key, value).if_present()
+        Write::new(self, Op::replace(key, value))
     }
 
     /// Overwrites exactly the version with this token; fails with `cas_mismatch`, which carries the entry as it is.
@@ -152,40 +152,40 @@ impl Client {
     /// Changes parts of a document; fails with `not_found`. The patch is a merge patch (RFC 7396, an object), a JSON Patch
     /// (RFC 6902) or a list of update operators such as `{"op": "inc", "path": "stock", "value": -1}`.
     pub fn patch(&self, key: impl Into<String>, patch: Value) -> Write<'_> {
-        Write::new(self, Verb::Patch, key.into(), Some(patch))
+        Write::new(self, Op::patch(key, patch))
     }
 
     /// Deletes; fails with `not_found`.
     pub fn remove(&self, key: impl Into<String>) -> Write<'_> {
-        Write::new(self, Verb::Remove, key.into(), None)
+        Write::new(self, Op::remove(key))
     }
 
     /// Locks an entry: for `time`, at most 30 s (15 s for zero or more), only writes with the `cas` of the answer are applied,
     /// and the first of them ends the lock. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody
     /// else holds it, and with `not_found`.
     pub fn lock(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
-        Write::new(self, Verb::Lock, key.into(), None).lock_time(time)
+        Write::new(self, Op::lock(key, time))
     }
 
     /// Lets a lock hold for `time` from now; `cas` is what [`Client::lock`] answered. Fails with `locked` if that is not the
     /// key, and with `not_lock_holder` if the lock has ended.
     pub fn extend(&self, key: impl Into<String>, cas: impl Into<String>, time: Duration) -> Write<'_> {
-        Write::new(self, Verb::Extend, key.into(), None).cas(cas).lock_time(time)
+        Write::new(self, Op::extend(key, cas, time))
     }
 
     /// Ends a lock without writing; fails as [`Client::extend`] does.
     pub fn unlock(&self, key: impl Into<String>, cas: impl Into<String>) -> Write<'_> {
-        Write::new(self, Verb::Unlock, key.into(), None).cas(cas)
+        Write::new(self, Op::unlock(key, cas))
     }
 
-    /// Reads an entry and sets its time to live in one step: `prev` of the answer is the entry. Fails with `not_found`.
-    pub fn get_and_touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_> {
-        self.touch(key, ttl).prev()
+    /// Reads an entry and sets its time to live in one step; zero for ever. Fails with `not_found`.
+    pub fn get_and_touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_, EntryView> {
+        Write::new(self, Op::get_and_touch(key, ttl))
     }
 
     /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
     pub fn touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_> {
-        Write::new(self, Verb::Touch, key.into(), None).ttl(ttl)
+        Write::new(self, Op::touch(key, ttl))
     }
 }
 
@@ -283,106 +283,64 @@ pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Rejected(problem) if problem.code == ErrorCode::NotFound && problem.errors.is_empty())
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Put,
-    Patch,
-    Remove,
-    Touch,
-    Lock,
-    Extend,
-    Unlock,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Condition {
-    None,
-    Absent,
-    Present,
-    Cas(String),
-}
-
 /// A write to be awaited. Carries a request id from the beginning, so its retries are safe.
 #[must_use = "does nothing until awaited"]
 #[derive(Debug)]
-pub struct Write<'a> {
+pub struct Write<'a, A = WriteAnswer> {
     client: &'a Client,
-    verb: Verb,
-    key: String,
-    value: Option<Value>,
-    condition: Condition,
-    criteria: Criteria,
-    ttl: Option<Duration>,
-    lock_time: Option<Duration>,
-    prev: bool,
+    op: Op,
     dry_run: bool,
     request_id: RequestId,
     timeout: Option<Duration>,
+    answer: PhantomData<fn() -> A>,
 }
 
-impl<'a> Write<'a> {
-    fn new(client: &'a Client, verb: Verb, key: String, value: Option<Value>) -> Self {
-        Self {
-            client,
-            verb,
-            key,
-            value,
-            condition: Condition::None,
-            criteria: Criteria::default(),
-            ttl: None,
-            lock_time: None,
-            prev: false,
-            dry_run: false,
-            request_id: RequestId::random(),
-            timeout: None,
-        }
+impl<'a, A> Write<'a, A> {
+    fn new(client: &'a Client, op: Op) -> Self {
+        let (request_id, answer) = (RequestId::random(), PhantomData);
+        Self { client, op, dry_run: false, request_id, timeout: None, answer }
     }
 
     /// Only while the entry has this token.
     pub fn cas(mut self, cas: impl Into<String>) -> Self {
-        self.condition = Condition::Cas(cas.into());
+        self.op = self.op.cas(cas);
         self
     }
 
     /// Only if there is no entry. For [`Client::put`].
     pub fn if_absent(mut self) -> Self {
-        self.condition = Condition::Absent;
+        self.op = self.op.if_absent();
         self
     }
 
     /// Only if there is an entry.
     pub fn if_present(mut self) -> Self {
-        self.condition = Condition::Present;
+        self.op = self.op.if_present();
         self
     }
 
     /// Only while this holds of the entry; several must all hold. Fails with `condition_not_met`, which says what does not
     /// hold and carries the entry as it is. Not for an insert, which has its own condition.
     pub fn only_if(mut self, criterion: Criterion) -> Self {
-        self.criteria.add(&criterion);
+        self.op = self.op.only_if(criterion);
         self
     }
 
     /// The same of a criterion as JSON text, with its numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
-        self.criteria.add_json(criterion);
+        self.op = self.op.only_if_json(criterion);
         self
     }
 
     /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
-        self
-    }
-
-    fn lock_time(mut self, time: Duration) -> Self {
-        self.lock_time = Some(time);
+        self.op = self.op.ttl(ttl);
         self
     }
 
     /// Answer with the entry as it was before.
     pub fn prev(mut self) -> Self {
-        self.prev = true;
+        self.op = self.op.prev();
         self
     }
 
@@ -405,66 +363,15 @@ impl<'a> Write<'a> {
     }
 
     fn into_call(self) -> Result<(&'a Client, Call), Error> {
-        let op = self.op()?;
+        let op = self.op.text(self.dry_run, Some(self.request_id.as_str()))?;
         let mut call = Call::op(op, Intent::Write(self.request_id), Preference::Leader);
         call.timeout = self.timeout;
         Ok((self.client, call))
     }
-
-    /// The operation as nodes read it.
-    fn op(&self) -> Result<Bytes, Error> {
-        let condition = self.condition_text()?;
-        let mut op = OpText::new(self.kind()?, &self.key)?;
-        op.condition = condition.as_deref();
-        match &self.value {
-            Some(value) if self.verb == Verb::Patch => op.patch = Some(checked_json(&value.data)?),
-            Some(value) if value.is_json => op.value = Some(checked_json(&value.data)?),
-            Some(value) => op.value_base64 = Some(STANDARD.encode(&value.data)),
-            None => {}
-        }
-        if let Condition::Cas(cas) = &self.condition {
-            check_cas(cas)?;
-            op.cas = Some(cas);
-        }
-        op.ttl_ms = self.ttl.map(milliseconds);
-        op.lock_ms = self.lock_time.map(milliseconds);
-        (op.prev, op.dry_run, op.request_id) = (self.prev, self.dry_run, Some(self.request_id.as_str()));
-        let length = op.value_base64.as_ref().map_or(0, String::len);
-        op.write(length.max(self.value.as_ref().map_or(0, |value| value.data.len())))
-    }
-
-    fn condition_text(&self) -> Result<Option<Box<RawValue>>, Error> {
-        let Some(list) = self.criteria.checked()? else { return Ok(None) };
-        let text = to_raw_value(list);
-        text.map(Some).map_err(|source| Error::Decode { what: "the condition has no JSON form".into(), source })
-    }
-
-    /// Verb and condition together.
-    fn kind(&self) -> Result<OpKind, Error> {
-        Ok(match (self.verb, &self.condition) {
-            (Verb::Put, Condition::None) => OpKind::Upsert,
-            (Verb::Put, Condition::Absent) => OpKind::Insert,
-            (Verb::Put, Condition::Present | Condition::Cas(_)) => OpKind::Replace,
-            (_, Condition::Absent) => {
-                return Err(Error::Invalid("only a put can ask for an entry that is not there".into()));
-            }
-            // The others need an entry anyway.
-            (Verb::Patch, _) => OpKind::Update,
-            (Verb::Remove, _) => OpKind::Remove,
-            (Verb::Touch, _) => OpKind::Touch,
-            (Verb::Lock, _) => OpKind::Lock,
-            (Verb::Extend, _) => OpKind::Extend,
-            (Verb::Unlock, _) => OpKind::Unlock,
-        })
-    }
 }
 
-fn milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-impl<'a> IntoFuture for Write<'a> {
-    type Output = Result<WriteAnswer, Error>;
+impl<'a, A: DeserializeOwned + 'a> IntoFuture for Write<'a, A> {
+    type Output = Result<A, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -484,7 +391,7 @@ mod tests {
         Client::new("127.0.0.1:1").expect("valid")
     }
 
-    fn wire(write: Write<'_>) -> String {
+    fn wire<A>(write: Write<'_, A>) -> String {
         let (_, call) = write.request_id("id".parse().expect("an id")).into_call().expect("valid");
         String::from_utf8(call.body.to_vec()).expect("UTF-8")
     }
@@ -514,10 +421,17 @@ mod tests {
             ),
             (client.unlock("k", "7"), r#"{"op":"unlock","key":"k","cas":"7","request_id":"id"}"#),
             (client.remove("k").if_present(), r#"{"op":"remove","key":"k","request_id":"id"}"#),
+            (
+                client.put("k", value()).if_absent().cas("7"),
+                r#"{"op":"replace","key":"k","value":1.50,"cas":"7","request_id":"id"}"#,
+            ),
+            (client.insert("k", value()).if_present(), r#"{"op":"replace","key":"k","value":1.50,"request_id":"id"}"#),
             (client.touch("k", Duration::ZERO), r#"{"op":"touch","key":"k","ttl_ms":0,"request_id":"id"}"#),
         ] {
             assert_eq!(wire(write), text);
         }
+        let text = r#"{"op":"get_and_touch","key":"k","ttl_ms":5,"request_id":"id"}"#;
+        assert_eq!(wire(client.get_and_touch("k", Duration::from_millis(5))), text);
     }
 
     #[test]

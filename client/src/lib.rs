@@ -25,16 +25,21 @@
 //! }
 //! ```
 //!
-//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `cluster` (what can be
-//! called), `request` and `op` (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
+//! `claim`, `collections`, `sequences`, `cluster` (what can be called), `operation` (what is done to one key), `request` and `op`
+//! (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod api;
+mod bulk;
+mod change_where;
+mod claim;
 mod client;
 mod cluster;
+mod collections;
 mod criteria;
 mod endpoints;
 mod error;
@@ -42,19 +47,29 @@ mod find;
 mod kv;
 mod list;
 mod op;
+mod operation;
 mod request;
 mod retry;
+mod sequences;
 mod transport;
+mod txn;
 mod update;
 
+pub use bulk::Bulk;
+pub use change_where::ChangeWhere;
+pub use claim::{Claim, Claimed, Claims};
 pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
 pub use cluster::NodeStatus;
+pub use collections::{Collection, CollectionWrite};
 pub use endpoints::Reads;
 pub use error::{Error, Failure, FailureKind, GaveUp};
 pub use find::Find;
 pub use kv::{Change, Document, Get, Value, Write};
 pub use list::List;
+pub use operation::Op;
 pub use request::RequestId;
 pub use retry::RetryPolicy;
+pub use sequences::{Sequence, TakeNext};
 pub use transport::Protocol;
+pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::api::OpKind;
+use crate::api::{JsonText, OpKind};
 use crate::error::Error;
+use crate::kv::Value;
 
 /// An operation to be written down. Fields as in [`crate::api::Op`], which a test holds it to.
 #[derive(Debug, Clone, Serialize)]
@@ -73,6 +74,11 @@ impl<'a> OpText<'a> {
 /// around it.
 pub(crate) fn checked_json(text: &[u8]) -> Result<&RawValue, Error> {
     serde_json::from_slice(text).map_err(|source| Error::Decode { what: "the value is not JSON".into(), source })
+}
+
+/// A patch as it stands in a request.
+pub(crate) fn patch_text(patch: &Value) -> Result<JsonText, Error> {
+    checked_json(&patch.data).map(|text| JsonText(text.to_owned()))
 }
 
 #[cfg(test)]

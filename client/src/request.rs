@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
 
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -93,6 +94,8 @@ pub(crate) struct Call {
     pub preference: Preference,
     pub content_type: Option<HeaderValue>,
     pub condition: Option<(HeaderName, HeaderValue)>,
+    /// What the answer should have in it.
+    pub prefer: Option<HeaderValue>,
     pub body: Bytes,
     /// Whether the body is an operation that may go as a line of an operation stream.
     pub is_line: bool,
@@ -114,6 +117,7 @@ impl Call {
             preference,
             content_type: None,
             condition: None,
+            prefer: None,
             body: Bytes::new(),
             is_line: false,
             timeout: None,
@@ -137,11 +141,17 @@ impl Call {
             preference,
             content_type: Some(HeaderValue::from_static("application/json")),
             condition: None,
+            prefer: None,
             body,
             is_line: false,
             timeout: None,
             hold: Duration::ZERO,
         }
+    }
+
+    /// A call that writes, with a JSON body.
+    pub fn write(route: &'static str, body: &impl Serialize, id: RequestId) -> Result<Self, Error> {
+        Ok(Self::post(route, json_body(body)?, Intent::Write(id), Preference::Leader))
     }
 
     /// The id of a write.
@@ -153,14 +163,25 @@ impl Call {
     }
 }
 
+/// The text of a body.
+pub(crate) fn json_body(body: &impl Serialize) -> Result<Bytes, Error> {
+    let text = serde_json::to_vec(body);
+    text.map(Bytes::from).map_err(|source| Error::Decode { what: "the request has no JSON form".into(), source })
+}
+
 /// `/v1/kv/` and the key, escaped.
 pub(crate) fn key_path(key: &str) -> Result<String, Error> {
-    if key.is_empty() {
-        return Err(Error::Invalid("a key has at least one character".into()));
+    name_path("/v1/kv/", key, "a key")
+}
+
+/// A route that ends with a slash, and a name, escaped.
+pub(crate) fn name_path(route: &str, name: &str, what: &str) -> Result<String, Error> {
+    if name.is_empty() {
+        return Err(Error::Invalid(format!("{what} has at least one character")));
     }
-    let mut path = String::with_capacity(48 + key.len());
-    path.push_str("/v1/kv/");
-    path.extend(utf8_percent_encode(key, PATH));
+    let mut path = String::with_capacity(48 + name.len());
+    path.push_str(route);
+    path.extend(utf8_percent_encode(name, PATH));
     Ok(path)
 }
 

@@ -29,6 +29,7 @@ use crate::request::Call;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
+const PREFER: HeaderName = HeaderName::from_static("prefer");
 const TERM: HeaderName = HeaderName::from_static("quorate-term");
 const LEADER: HeaderName = HeaderName::from_static("quorate-leader");
 
@@ -153,7 +154,7 @@ impl Line {
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = Uri::from(call.target.clone());
         let headers = request.headers_mut();
-        headers.reserve(6);
+        headers.reserve(7);
         headers.insert(HOST, self.host.clone());
         headers.insert(REQUEST_TIMEOUT, HeaderValue::from(told(budget)));
         if let Some(id) = call.request_id() {
@@ -164,6 +165,9 @@ impl Line {
         }
         if let Some((name, value)) = &call.condition {
             headers.insert(name.clone(), value.clone());
+        }
+        if let Some(prefer) = &call.prefer {
+            headers.insert(PREFER, prefer.clone());
         }
         request
     }

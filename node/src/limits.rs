@@ -9,6 +9,24 @@ use quorate_store::limits;
 /// `POST /v1/ops` together with its key and the rest of the JSON.
 pub const BODY_BYTES_MAX_DEFAULT: usize = 2 * 1024 * 1024 + 64 * 1024;
 
+/// Largest body of `POST /v1/bulk`: 10,000 operations of 1.6 KiB each. Larger than that of others, since the cost of a bulk
+/// is that of its parts; loads of more are sent one bulk after the other.
+pub const BULK_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What one operation of a bulk, or a whole transaction, may take in the log: what a command may, less its request id
+/// and frame.
+pub const ACTION_BYTES_MAX: usize = limits::COMMAND_BYTES_MAX - COMMAND_FRAME_BYTES;
+
+/// See [`ACTION_BYTES_MAX`].
+const COMMAND_FRAME_BYTES: usize = 512;
+
+/// Once the answer of a bulk is so long, the rest of it shows no entries and no parts of them: 10,000 refusals may each
+/// have an entry of the largest size to show. As much as its request may have.
+pub const BULK_ANSWER_BYTES_SOFT_MAX: usize = BULK_BODY_BYTES_MAX;
+
+/// Bodies up to this size are read at once by the thread that serves connections, at 5 ns a byte; longer ones elsewhere.
+pub const READ_INLINE_BYTES_MAX: usize = 64 * 1024;
+
 /// Largest body limit that can be configured: a body lives in memory as a whole.
 pub const BODY_BYTES_MAX_CEILING: usize = 64 * 1024 * 1024;
 
@@ -49,8 +67,8 @@ pub const FIND_ORDER_FIELDS_MAX: usize = 8;
 /// Most fields that a find shows; whoever wants more wants the whole document.
 pub const FIND_FIELDS_MAX: usize = 64;
 
-/// Listings, counts and finds that scan at the same time. They run on blocking threads; more of them would only fight for
-/// the same disk and cores.
+/// Listings, counts, finds, long bodies and evaluations of many writes at the same time. They run on blocking threads; more of
+/// them would only fight for the same disk and cores.
 pub const SCANS_MAX: usize = 8;
 
 /// Requests being handled at once on this node, over all connections; one more is answered with 429. Bounds the memory
@@ -110,6 +128,9 @@ pub const RETRY_AFTER_SECONDS: u64 = 1;
 
 const _: () = assert!(BODY_BYTES_MAX_DEFAULT > limits::VALUE_BYTES_MAX / 3 * 4 + 4 * limits::KEY_BYTES_MAX);
 const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
+const _: () = assert!(BULK_BODY_BYTES_MAX <= BODY_BYTES_MAX_CEILING);
+const _: () = assert!(ACTION_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
+const _: () = assert!(COMMAND_FRAME_BYTES >= limits::REQUEST_ID_BYTES_MAX + limits::REQUEST_PART_BYTES_MAX + 64);
 const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
 const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(FIND_BYTES_MAX > LIST_BYTES_MAX);

@@ -6,15 +6,25 @@ use std::cmp::Ordering;
 
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Criteria, Json, Order, OrderField, Projection, Subject, order};
+use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::state::{FindBounds, FindMoment, FindPage, FindQuery, FindRead, StateReader, ValueShown, Wanted};
-use quorate_store::types::{Change, Command, ContentKind, Entry, Key, Maintenance, Value};
+use quorate_store::types::{
+    Action, Change, Command, ContentKind, Entry, Expect, Key, Maintenance, RulesChange, RulesOp, Value,
+};
 use state_support::*;
 
 const UNBOUNDED: FindBounds = FindBounds { entries_max: u64::MAX, bytes_max: usize::MAX };
-const CASES: u64 = 300;
+const CASES: u64 = 400;
 
 fn document(name: impl AsRef<[u8]>, text: impl Into<Vec<u8>>) -> Command {
     write(key(name), Change::Upsert(Value { kind: ContentKind::Json, data: text.into() }))
+}
+
+fn rules(name: &str, indexes: &str) -> Command {
+    let text = format!("{{\"indexes\":{indexes}}}");
+    let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
+    let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::Any, change };
+    Command { request_id: None, principal: String::new(), action: Action::Rules(op) }
 }
 
 fn criteria(text: &str) -> Criteria {
@@ -134,6 +144,7 @@ const FILTERS: [&str; 8] = [
     r#"[{"field":"a","op":"lt","value":{"now":true}}]"#,
     r#"[{"not":{"field":"b","op":"exists"}}]"#,
 ];
+const INDEXES: [&str; 5] = ["[]", r#"[["a"]]"#, r#"[["b.c","a"]]"#, r#"[["a","b.c"],["b.c"]]"#, r#"[["nothing","a"]]"#];
 const ORDERS: [&[&str]; 8] =
     [&[], &["$key"], &["-$key"], &["a"], &["-a"], &["b.c", "-a"], &["-$version", "a"], &["nothing", "-b.c"]];
 
@@ -168,8 +179,14 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         if rng.below(4) == 0 {
             commands.push(maintain(Maintenance::ExpireDue { limit: 3 }));
         }
+        if rng.below(12) == 0 {
+            commands.push(rules("p", INDEXES[rng.below(5) as usize]));
+        }
+        commands
+            .extend((0..rng.below(3)).map(|_| maintain(Maintenance::Indexes { rows_max: 1 + rng.below(9) as u32 })));
         runtime.block_on(apply(&mut state, vec![batch(index, clock, &commands)]));
     };
+    let mut indexed = 0;
     for case in 0..CASES {
         change(&mut rng);
         let all = page(reader.list(&query("", None)).unwrap());
@@ -177,7 +194,7 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         let order = ORDERS[rng.below(8) as usize];
         let limit = 1 + rng.below(6) as usize;
         let mut asked =
-            find(["", "p/", "q/1", "r"][rng.below(4) as usize], FILTERS[rng.below(8) as usize], order, limit);
+            find(["", "p/", "p/", "p/1", "q/1"][rng.below(5) as usize], FILTERS[rng.below(8) as usize], order, limit);
         if matches!(&asked.wanted, Wanted::Page { order, .. } if order.by_key().is_some()) {
             asked.bounds = FindBounds { entries_max: 1 + rng.below(9), bytes_max: 1 + rng.below(300) as usize };
         }
@@ -185,6 +202,7 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         let (mut got, last) = pages(&reader, &asked, || change(&mut rng));
         got.push(last);
         assert!(got.iter().all(|page| page.at.revision == all.at.revision && page.items.len() <= limit), "{got:?}");
+        indexed += got.iter().filter(|page| page.index.is_some()).count();
         let items: Vec<_> = got.iter().flat_map(|page| &page.items).collect();
         let keys: Vec<_> = items.iter().map(|found| found.key.clone()).collect();
         assert_eq!(keys, expected, "case {case}: {asked:?}");
@@ -199,6 +217,40 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         let count = parts.iter().map(|part| part.count).sum::<u64>() + last.count;
         assert_eq!(count, expected.len() as u64, "case {case}: {counted:?}");
     }
+    assert!(indexed > 10, "only {indexed} pages were found by an index");
+}
+
+#[test]
+fn an_index_is_looked_at_only_where_the_answer_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    runtime().block_on(async {
+        let many: Vec<_> = (0..500).map(|n| document(format!("p/{n:03}"), format!("{{\"a\":{}}}", n % 250))).collect();
+        let index = [rules("p", r#"[["a"]]"#), maintain(Maintenance::Indexes { rows_max: 1_000 })];
+        apply(&mut state, vec![blank(0), batch(1, 1, &many), batch(2, 1, &index)]).await;
+        let bounds = FindBounds { entries_max: 20, bytes_max: usize::MAX };
+        let asked = |filter: &str, names: &[&str]| FindQuery { bounds, ..find("p/", filter, names, 3) };
+        let between = r#"[{"field":"a","op":"between","value":[100,103]}]"#;
+        for (filter, names_by, examined, expected) in [
+            (between, &["a"][..], 3, ["p/100", "p/350", "p/101"]),
+            (between, &["-a"], 3, ["p/353", "p/103", "p/352"]),
+            (between, &[], 8, ["p/100", "p/101", "p/102"]),
+            ("[]", &["-a"], 3, ["p/499", "p/249", "p/498"]),
+            (r#"[{"field":"a","op":"eq","value":7.0}]"#, &["-$key"], 2, ["p/257", "p/007", ""]),
+        ] {
+            let page = found(reader.find(&asked(filter, names_by)).unwrap());
+            assert_eq!(names(&page), expected.iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>());
+            assert_eq!((page.examined, page.index), (examined, Some(vec![Path::parse("a").unwrap()])), "{filter}");
+        }
+        // Not within the collection, not narrowed, or out of bounds: as without an index.
+        let counted = FindQuery { wanted: Wanted::Count, ..asked(between, &[]) };
+        let page = found(reader.find(&counted).unwrap());
+        assert_eq!((page.count, page.examined, page.after), (8, 8, None));
+        let wide = FindQuery { prefix: b"p".to_vec(), ..counted };
+        let page = found(reader.find(&wide).unwrap());
+        assert_eq!((page.examined, page.index), (20, None));
+        assert!(page.after.is_some());
+    });
 }
 
 #[test]

@@ -8,20 +8,23 @@ use tokio::process::Command;
 
 use crate::fake::{Act, Fake, entry, nobody};
 
-/// Runs `quorate` against these endpoints.
+/// Runs `quorate`, gives its output as it is.
 pub async fn quorate(endpoints: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
     command.args(["--endpoints", endpoints]).args(arguments).kill_on_drop(true);
     command.output().await.expect("the binary runs")
 }
 
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+/// What a run of `quorate` left.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
 }
 
-async fn run(endpoints: &str, arguments: &[&str]) -> Ran {
+/// Runs `quorate` against these endpoints.
+pub async fn run(endpoints: &str, arguments: &[&str]) -> Ran {
     let output = quorate(endpoints, arguments).await;
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code().expect("an exit code"), out: text(output.stdout), err: text(output.stderr) }
@@ -213,6 +216,163 @@ async fn leadership_is_handed_over() {
     let ran = run(&fake.address, &["transfer-leader", "3"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "node 3 leads\n"), "{}", ran.err);
     assert_eq!(fake.seen()[0].body, r#"{"to":3}"#);
+}
+
+/// Writes a file for a command to read.
+fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let path = home.path().join(name);
+    std::fs::write(&path, text).expect("can be written");
+    (home, path.to_str().expect("UTF-8").to_owned())
+}
+
+#[tokio::test]
+async fn a_bulk_shows_what_did_not_take_effect() {
+    let fake = Fake::start().await;
+    let (_home, path) =
+        file("ops", "{\"op\":\"insert\",\"key\":\"a\",\"value\":1.50}\n{\"op\":\"remove\",\"key\":\"b\"}\n");
+    let whole = run(&fake.address, &["bulk", &path]).await;
+    assert_eq!((whole.code, whole.out.as_str()), (0, "applied 2, skipped 0, failed 0  revision 8\n"), "{}", whole.err);
+    let ops = json!([{"op": "insert", "key": "a", "value": 1.5}, {"op": "remove", "key": "b"}]);
+    assert_eq!(fake.seen()[0].json(), json!({"ops": ops}));
+    let failed = json!({"n": 1, "key": "b", "outcome": "failed", "revision": 8, "status": 404, "code": "not_found", "detail": "none"});
+    let skipped = json!({"n": 0, "key": "a", "outcome": "skipped", "revision": 8, "status": 409, "code": "already_exists", "detail": "is there"});
+    let answer = json!({"applied": 0, "skipped": 1, "failed": 1, "items": [skipped, failed], "revision": 8, "index": 9, "dry_run": true});
+    fake.script([Act::Answer(200, answer.to_string())]);
+    let partly = run(&fake.address, &["bulk", &path, "--dry-run", "--request-id", "b-1"]).await;
+    let text = "0: a  skipped: is there\n1: b  failed: none\ndry run, nothing done: applied 0, skipped 1, failed 1  revision 8\n";
+    assert_eq!((partly.code, partly.out.as_str()), (3, text), "{}", partly.err);
+    let seen = fake.seen().pop().expect("asked");
+    assert_eq!((seen.id.as_deref(), &seen.json()["dry_run"]), (Some("b-1"), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_transaction_shows_its_branch_and_fails_only_where_nothing_was_to_be_done() {
+    let fake = Fake::start().await;
+    let (_home, path) =
+        file("txn", "{\"if\": [{\"key\":\"k\",\"exists\":true}],\n \"then\": [{\"op\":\"remove\",\"key\":\"k\"}]}");
+    let check = json!({"pointer": "/if/0", "key": "k", "detail": "there is none"});
+    let missed = |results: Value| {
+        let answer = json!({"succeeded": false, "results": results, "failed": [check], "revision": 7, "index": 9});
+        Act::Answer(200, answer.to_string())
+    };
+    let results = json!([{"op": "remove", "key": "k", "revision": 8}, {"op": "get", "key": "b", "entry": null},
+        {"op": "txn", "succeeded": true, "results": [{"op": "lock", "key": "c", "revision": 8, "cas": "8", "lock_ms": 15000}]}]);
+    let held = json!({"succeeded": true, "results": results, "revision": 8, "index": 9}).to_string();
+    fake.script([Act::Answer(200, held), missed(json!([])), missed(json!([{"op": "get", "key": "b", "entry": null}]))]);
+    let ran = run(&fake.address, &["txn", &path]).await;
+    let text = "the checks hold  revision 8\n  remove: k\n  get: b  (nothing)\n  txn: the checks hold\n    lock: c  cas 8, locked for 15.0s\n";
+    assert_eq!((ran.code, ran.out.as_str()), (0, text), "{}", ran.err);
+    assert_eq!(fake.seen()[0].json()["then"], json!([{"op": "remove", "key": "k"}]));
+    let ran = run(&fake.address, &["txn", &path]).await;
+    assert_eq!((ran.code, ran.out.lines().nth(1)), (3, Some("  /if/0: k  there is none")), "{}", ran.err);
+    assert_eq!(run(&fake.address, &["txn", &path]).await.code, 0, "there was an else");
+    let (_home, path) = file("txn", "{\"them\":[]}");
+    let ran = run(&fake.address, &["txn", &path]).await;
+    assert!(ran.code == 2 && ran.err.contains("them"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn changes_by_criteria_go_on_to_the_end_and_sum_up() {
+    let fake = Fake::start().await;
+    let part = |matched: u64, failed: u64, cursor: Option<&str>| {
+        let item = json!({"n": 0, "key": "o/1", "outcome": "failed", "revision": 5, "status": 423, "code": "locked", "detail": "is locked"});
+        let items = if failed > 0 { vec![item] } else { vec![] };
+        let mut part = json!({"matched": matched, "applied": matched - failed, "skipped": 0, "failed": failed,
+            "examined": 10_000, "items": items, "revision": 5, "index": 6});
+        if let Some(cursor) = cursor {
+            part["cursor"] = json!(cursor);
+        }
+        Act::Answer(200, part.to_string())
+    };
+    fake.script([part(3, 1, Some("c1")), part(4, 0, None), part(3, 0, Some("c1"))]);
+    let update =
+        ["update-where", "o/", r#"{"a":1.50}"#, "--where", "n gt 1", "--if", "m exists", "--all", "--request-id", "u"];
+    let ran = run(&fake.address, &update).await;
+    let text = "0: o/1  failed: is locked\nmatched 7, changed 6, skipped 0, failed 1  revision 5\n";
+    assert_eq!((ran.code, ran.out.as_str()), (3, text), "{}", ran.err);
+    let seen = fake.seen();
+    let mut expected = json!({"prefix": "o/", "where": [{"field": "n", "op": "gt", "value": 1}], "if": [{"field": "m", "op": "exists"}], "patch": {"a": 1.5}});
+    assert_eq!((seen[0].target.as_str(), seen[0].json()), ("/v1/update_where", expected.clone()));
+    expected["cursor"] = json!("c1");
+    assert_eq!(seen[1].json(), expected, "the next part repeats the question");
+    assert_eq!((seen[0].id.as_deref(), seen[1].id.as_deref()), (Some("u"), Some("u-1")));
+    let ran = run(&fake.address, &["delete-where", "o/", "--limit", "3", "--dry-run"]).await;
+    assert!(ran.code == 0 && ran.err.contains("--all goes on"), "{}", ran.err);
+    assert_eq!(fake.seen()[2].json(), json!({"prefix": "o/", "where": [], "limit": 3, "dry_run": true}));
+    assert_eq!(run(&fake.address, &["delete-where"]).await.code, 2, "never everything by mistake");
+}
+
+#[tokio::test]
+async fn a_claim_shows_the_keys_to_its_locks_and_nothing_is_exit_code_3() {
+    let fake = Fake::start().await;
+    let mut job = entry("jobs/j1", &json!({"n": 1}), "17");
+    (job["locked"], job["lock_ms"]) = (json!(true), json!(20_000));
+    let claimed = |entries: Value| {
+        let count = entries.as_array().expect("a list").len();
+        let answer =
+            json!({"entries": entries, "count": count, "examined": 3, "more": false, "revision": 17, "index": 20});
+        Act::Answer(200, answer.to_string())
+    };
+    fake.script([claimed(json!([job])), claimed(json!([]))]);
+    let arguments = [
+        "claim",
+        "jobs/",
+        "--where",
+        "n lt 5",
+        "--order-by=-n,m",
+        "--limit",
+        "2",
+        "--lock-ms",
+        "20000",
+        "--patch",
+        r#"{"by":"me"}"#,
+    ];
+    let ran = run(&fake.address, &arguments).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "jobs/j1  {\"n\":1}  cas 17, locked for 20.0s\n"), "{}", ran.err);
+    let criteria = json!([{"field": "n", "op": "lt", "value": 5}]);
+    let expected = json!({"prefix": "jobs/", "where": criteria, "order_by": ["-n", "m"], "limit": 2, "lock_ms": 20_000, "patch": {"by": "me"}});
+    assert_eq!(fake.seen()[0].json(), expected);
+    let ran = run(&fake.address, &["claim", "jobs/"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn collections_and_sequences_are_set_and_shown() {
+    let fake = Fake::start().await;
+    let index = json!({"fields": ["a", "b"], "unique": true, "state": "building"});
+    let rules = json!({"required": ["a"], "indexes": [{"fields": ["a", "b"], "unique": true}]});
+    let mut collection = json!({"name": "o", "rules": rules, "cas": "5", "create_revision": 5, "mod_revision": 5, "version": 1, "indexes": [index]});
+    let list = json!({"collections": [collection], "revision": 5, "index": 6}).to_string();
+    (collection["revision"], collection["index"]) = (json!(5), json!(6));
+    let one = Act::Answer(200, collection.to_string());
+    fake.script([
+        one.clone(),
+        one.clone(),
+        Act::Answer(200, list),
+        Act::problem(ErrorCode::NotFound, Applied::No),
+        one,
+    ]);
+    let ran = run(&fake.address, &["collection", "set", "o", &rules.to_string(), "--cas", "4"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "set: o  cas 5, version 1\n"), "{}", ran.err);
+    let ran = run(&fake.address, &["collection", "get", "o"]).await;
+    assert!(ran.out.ends_with("  index a+b unique building\n"), "{}", ran.out);
+    assert_eq!(run(&fake.address, &["collection", "ls"]).await.out, "o  cas 5  index a+b unique building\n");
+    assert_eq!(run(&fake.address, &["collection", "get", "none"]).await.code, 3);
+    assert_eq!(run(&fake.address, &["collection", "rm", "o"]).await.out, "rules removed: o  cas 5, version 1\n");
+    let ran = run(&fake.address, &["collection", "set", "o", r#"{"indices":[]}"#]).await;
+    assert!(ran.code == 2 && ran.err.contains("indices"), "{}", ran.err);
+    let next = |first: u64, last: u64| {
+        Act::Answer(200, json!({"name": "s", "first": first, "last": last, "revision": 5, "index": 6}).to_string())
+    };
+    let value = json!({"name": "s", "value": 9, "revision": 5, "index": 6}).to_string();
+    fake.script([next(7, 7), next(8, 9), Act::Answer(200, value)]);
+    assert_eq!(run(&fake.address, &["sequence", "next", "s"]).await.out, "7\n");
+    assert_eq!(run(&fake.address, &["sequence", "next", "s", "2"]).await.out, "8 9\n");
+    assert_eq!(run(&fake.address, &["sequence", "get", "s"]).await.out, "9\n");
+    let seen = fake.seen();
+    assert_eq!((seen[0].header("if-match"), seen[0].json()), (Some("\"4\""), rules));
+    assert_eq!(seen[6].json(), json!({"count": 2}));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -17,7 +17,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
 use quorate_client::Client;
-use quorate_client::api::{AnswerLine, Applied, ErrorCode, JsonText, Op, OpKind, OpLine, Problem, STREAM_CONTENT_TYPE};
+use quorate_client::api::{
+    AnswerLine, Applied, BulkRequest, ErrorCode, JsonText, Op, OpKind, OpLine, Problem, STREAM_CONTENT_TYPE,
+};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -62,12 +64,24 @@ pub struct Seen {
     pub timeout_ms: u64,
     pub body: String,
     pub op: Option<Op>,
+    /// Empty for a line of a stream.
+    pub headers: HeaderMap,
 }
 
 impl Seen {
     /// The condition of an operation.
     pub fn cas(&self) -> Option<&str> {
         self.op.as_ref()?.cas.as_deref()
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().expect("ASCII"))
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("JSON")
     }
 }
 
@@ -262,7 +276,8 @@ impl Fake {
         let body = serde_json::to_string(&line.op).expect("has JSON");
         let (method, target, id) = (Method::POST, "/v1/ops".to_owned(), line.op.request_id.clone());
         let timeout_ms = line.timeout_ms.expect("always sent");
-        self.remember(Seen { method, target, id, timeout_ms, body, op: Some(line.op.clone()) })
+        let (op, headers) = (Some(line.op.clone()), HeaderMap::new());
+        self.remember(Seen { method, target, id, timeout_ms, body, op, headers })
     }
 
     async fn note(&self, request: Request<Incoming>) -> Seen {
@@ -271,10 +286,11 @@ impl Fake {
         let timeout_ms = header("request-timeout").expect("always sent").parse().expect("a number");
         let method = request.method().clone();
         let target = request.uri().path_and_query().expect("has a path").to_string();
+        let headers = request.headers().clone();
         let body = request.into_body().collect().await.expect("a whole body").to_bytes();
         let body = String::from_utf8_lossy(&body).into_owned();
         let op = (target == "/v1/ops").then(|| serde_json::from_str(&body).expect("an operation of the API"));
-        self.remember(Seen { method, target, id, timeout_ms, body, op })
+        self.remember(Seen { method, target, id, timeout_ms, body, op, headers })
     }
 
     fn remember(&self, seen: Seen) -> Seen {
@@ -309,6 +325,9 @@ fn usual(seen: &Seen) -> Value {
     let reads = seen.method == Method::GET || seen.op.as_ref().is_some_and(|op| op.op == OpKind::Get);
     if seen.target.starts_with("/v1/kv?") {
         json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": 7, "index": 9})
+    } else if seen.target == "/v1/bulk" {
+        let bulk: BulkRequest = serde_json::from_str(&seen.body).expect("a bulk of the API");
+        json!({"applied": bulk.ops.len(), "skipped": 0, "failed": 0, "items": [], "revision": 8, "index": 10})
     } else if reads {
         entry("k", &json!({"n": 1}), "7")
     } else {

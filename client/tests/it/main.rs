@@ -5,5 +5,7 @@ mod calls;
 mod commands;
 mod fake;
 mod leaders;
+mod load;
+mod many;
 mod streams;
 mod updates;

@@ -4,6 +4,7 @@
 
 // What a user sees.
 mod bad_input;
+mod bulk;
 mod cas;
 mod claim;
 mod collections;
@@ -14,6 +15,7 @@ mod guide;
 mod reads;
 mod smoke;
 mod stream;
+mod txn;
 #[path = "where.rs"]
 mod where_;
 

@@ -15,11 +15,21 @@ use tokio::time::Instant;
 
 use super::ask::Ask;
 use super::error::Failure;
+use super::paths::Route;
 use super::{ApiSettings, Backend, headers};
+use crate::limits;
 
-/// Refuses what can be refused from the head alone: compression, and a declared length over the limit. A stream may be as
-/// long as it likes: it is its lines that are bounded.
-pub fn check_declared<B: Backend>(ask: &Ask<'_, B>, is_stream: bool) -> Result<(), Failure> {
+/// The longest body that a route takes. A stream of operations may be as long as it likes: it is its lines that are bounded.
+pub fn longest<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Option<usize> {
+    match route {
+        Route::Ops if headers::says_stream(ask.head) => None,
+        Route::Bulk => Some(limits::BULK_BODY_BYTES_MAX),
+        _ => Some(ask.api.settings.body_bytes_max),
+    }
+}
+
+/// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
+pub fn check_declared<B: Backend>(ask: &Ask<'_, B>, bytes_max: Option<usize>) -> Result<(), Failure> {
     let fields = &ask.head.headers;
     if let Some(encoding) = fields.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -29,10 +39,8 @@ pub fn check_declared<B: Backend>(ask: &Ask<'_, B>, is_stream: bool) -> Result<(
     }
     // hyper refuses lengths that are no numbers or differ.
     let declared = fields.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    match declared {
-        Some(length) if length > ask.api.settings.body_bytes_max as u64 && !is_stream => {
-            Err(over(ask.api.settings.body_bytes_max, Some(length)))
-        }
+    match (declared, bytes_max) {
+        (Some(length), Some(limit)) if length > limit as u64 => Err(over(limit, Some(length))),
         _ => Ok(()),
     }
 }
@@ -98,11 +106,20 @@ impl Drop for BodyPlace<'_> {
     }
 }
 
-/// Collects a body of at most `bytes_max` bytes. It keeps its place in memory until the request is answered: until then
-/// there is the body, or what was made of it.
-pub async fn collect<B: Backend>(ask: &mut Ask<'_, B>, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
+/// Collects a body of at most `bytes_max` bytes, and no more than is configured.
+pub async fn collect<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
+    let bytes_max = bytes_max.min(ask.api.settings.body_bytes_max);
+    collect_long(ask, body, bytes_max).await
+}
+
+/// The same of a body that may be longer than is configured for others. It keeps its place in memory until the request is
+/// answered: until then there is the body, or what was made of it.
+pub async fn collect_long<B: Backend>(
+    ask: &mut Ask<'_, B>,
+    mut body: Incoming,
+    bytes_max: usize,
+) -> Result<Bytes, Failure> {
     let settings = &ask.api.settings;
-    let bytes_max = bytes_max.min(settings.body_bytes_max);
     if let Some(declared) = body.size_hint().exact()
         && declared > bytes_max as u64
     {

@@ -15,8 +15,8 @@ use quorate_store::types::{
 use super::ask::Ask;
 use super::error::Failure;
 use super::extract::Faults;
+use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::ops::{lock_time, request_id, typed};
 use super::{Backend, Outcome, command, convert, criteria, find_body, key};
 
 const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "request_id", "dry_run"];

@@ -52,6 +52,15 @@ impl Done {
         Self { json, revision, cas, decided: Some(decided).filter(|_| !dry_run) }
     }
 
+    /// A write that leaves the value took effect, or would have, and is answered as a read of the entry after it. `None`
+    /// where there is no entry.
+    pub fn read_by_write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
+        let (meta, previous) = (written.meta?, written.previous.as_ref()?);
+        let json = render::read_by_write(key, reply, meta, previous);
+        let cas = meta.cas_shown_at(reply.clock).filter(|_| !dry_run);
+        Some(Self { json, revision: reply.revision, cas, decided: None })
+    }
+
     /// As a response of its own.
     pub fn into_response(self) -> Answer {
         let mut response = ok(headers::JSON, self.json);

@@ -9,9 +9,9 @@ use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::state::{ReadPosition, StateFault};
-use quorate_store::types::{Entry, Rejection, Reply, Revision, Shown};
+use quorate_store::types::{ClusterMillis, Entry, Rejection, Reply, Revision, Shown, StepRejected};
 
-use super::{Answer, Body, convert, failed, headers, is_http1};
+use super::{Answer, Body, convert, failed, headers, is_http1, key};
 use crate::app::AppError;
 use crate::limits;
 
@@ -54,8 +54,7 @@ impl Failure {
 
     /// Something over its limit.
     pub fn too_large(pointer: impl Into<String>, what: &str, limit: u64, actual: Option<u64>) -> Self {
-        let actual = actual.map_or("it has more".to_owned(), |bytes| format!("it has {bytes}"));
-        let detail = format!("{what} may have at most {limit} bytes, {actual}");
+        let detail = over_limit(what, limit, actual);
         Self::new(ErrorCode::TooLarge, Applied::No, detail.clone()).at(pointer, detail)
     }
 
@@ -95,8 +94,7 @@ impl Failure {
     }
 
     /// All faults of an input at once.
-    pub fn faults(faults: Vec<InputFault>, all_unknown: bool) -> Self {
-        let code = if all_unknown { ErrorCode::UnknownField } else { ErrorCode::InvalidArgument };
+    pub fn faults(faults: Vec<InputFault>, code: ErrorCode) -> Self {
         let mut failure = Self::new(code, Applied::No, summary(&faults));
         failure.problem.errors = faults;
         failure
@@ -163,71 +161,7 @@ impl Failure {
 
     /// A command that the state machine refused. Definite and replicated, so `applied` is `no` without doubt.
     pub fn from_rejection(key: &str, reply: &Reply, rejection: &Rejection) -> Self {
-        let shown = quoted(key);
-        let (detail, current) = match rejection {
-            Rejection::AlreadyExists { current } => (format!("{shown} already exists"), Some(current)),
-            Rejection::NotFound => (format!("there is no entry with the key {shown}"), None),
-            Rejection::CasMismatch { expected, current: Some(current) } => {
-                let has = match (current.meta().cas_shown_at(reply.clock), expected) {
-                    (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
-                    (Some(cas), None) => format!("{shown} has cas {cas}, which is none of those given"),
-                    (None, _) => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
-                };
-                (has, Some(current))
-            }
-            Rejection::CasMismatch { current: None, .. } => (format!("{shown} does not exist, so it has no cas"), None),
-            Rejection::Locked { current } => (format!("{shown} is locked"), Some(current)),
-            Rejection::NotLocked { current } => (format!("{shown} is not locked, or not any more"), Some(current)),
-            Rejection::ConditionNotMet { unmet, current } => {
-                let pointers: Vec<_> = unmet.iter().map(|unmet| unmet.pointer.as_str()).collect();
-                (format!("{shown} does not meet the condition: {}", pointers.join(", ")), current.as_ref())
-            }
-            Rejection::PatchFailed { refusal, current } => {
-                (format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault)), Some(current))
-            }
-            Rejection::CasListed { current } => {
-                (format!("{shown} still has a cas for which the write was not wanted"), Some(current))
-            }
-            Rejection::NotADocument { current } => {
-                (format!("{shown} holds no JSON object, so it cannot be patched"), Some(current))
-            }
-            Rejection::TooLarge { limit, actual } => {
-                (format!("the value after the patch would have {actual} bytes, the limit is {limit}"), None)
-            }
-            Rejection::RulesBroken(faults) => {
-                let first =
-                    faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
-                (format!("{shown} would not be what its collection asks for{first}"), None)
-            }
-            Rejection::NotUnique { fields, key } => {
-                let fields: Vec<_> = fields.iter().map(field_text).collect();
-                let other = quoted(&String::from_utf8_lossy(key.as_bytes()));
-                (
-                    format!(
-                        "{shown} would have the same {} as {other}, which a unique index forbids",
-                        fields.join(", ")
-                    ),
-                    None,
-                )
-            }
-            Rejection::PreconditionRequired => {
-                let how = "give If-Match (`cas`) or `if`, or insert";
-                (format!("the collection of {shown} takes no write that does not say what it expects; {how}"), None)
-            }
-            Rejection::Overlaps(other) => (
-                format!("{shown} and the collection `{other}` would be within each other; collections do not nest"),
-                None,
-            ),
-            Rejection::TooManyToOrder(max) => {
-                let how = "declare an index that gives the order, narrow the prefix, or leave out order_by";
-                (format!("to order them, more than {max} entries would have to be looked at; {how}"), None)
-            }
-            Rejection::UsedUp => ("the sequence has no number left".to_owned(), None),
-            Rejection::RequestIdReused => {
-                ("the request id was used before for another request; give each request its own".to_owned(), None)
-            }
-            Rejection::Unsupported(reason) => (format!("the cluster could not execute the command: {reason}"), None),
-        };
+        let detail = explain(key, reply.clock, rejection);
         let mut failure =
             Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
         // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
@@ -237,9 +171,25 @@ impl Failure {
                 |fault: &RuleFault| InputFault { pointer: fault.pointer.clone(), detail: fault.kind.to_string() };
             failure.problem.errors = faults.iter().map(fault).collect();
         }
-        let current = current.and_then(Shown::entry);
+        let current = rejection.current().and_then(Shown::entry);
         failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
+        failure
+    }
+
+    /// A step of a transaction that was refused, and all of the transaction with it.
+    pub fn from_step(reply: &Reply, rejected: &StepRejected) -> Self {
+        let StepRejected { pointer, key, why } = rejected;
+        let key = key.as_ref().map(key::shown).unwrap_or_default();
+        let mut failure = Self::from_rejection(&key, reply, why).below(pointer);
+        // Not of one step: all that the steps read, write and show is in memory at once.
+        if let Rejection::TooLarge { limit, actual } = why
+            && pointer.is_empty()
+        {
+            failure.problem.detail = format!(
+                "the transaction reads, writes and answers too much: at least {actual} bytes, the limit is {limit}"
+            );
+        }
         failure
     }
 
@@ -249,9 +199,31 @@ impl Failure {
         for fault in &mut problem.errors {
             fault.pointer.insert_str(0, place);
         }
-        if matches!(problem.code, ErrorCode::InvalidArgument | ErrorCode::UnknownField) && !problem.errors.is_empty() {
-            problem.detail = summary(&problem.errors);
+        for failed in &mut problem.failed {
+            failed.pointer.insert_str(0, place);
         }
+        let is_of_input =
+            matches!(problem.code, ErrorCode::InvalidArgument | ErrorCode::UnknownField | ErrorCode::TooLarge);
+        if is_of_input && !problem.errors.is_empty() {
+            problem.detail = summary(&problem.errors);
+        } else if !place.is_empty() {
+            problem.detail = format!("{place}: {}", problem.detail);
+        }
+        self
+    }
+
+    /// The same failure of a request of which a part took effect before: only the request id can tell how much.
+    pub fn after_a_part(mut self, decided: usize, of: usize) -> Self {
+        let problem = &mut *self.problem;
+        problem.applied = Applied::Unknown;
+        if problem.retry != Retry::Never {
+            problem.retry = Retry::SameRequestId;
+        }
+        problem.detail = format!(
+            "{}; {decided} of the {of} operations were decided before, and the same request with the same request id goes \
+             on from there",
+            problem.detail
+        );
         self
     }
 
@@ -304,6 +276,62 @@ impl Failure {
     }
 }
 
+/// A rejection for people: why the entry at `key` did not change.
+pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String {
+    let shown = quoted(key);
+    match rejection {
+        Rejection::AlreadyExists { .. } => format!("{shown} already exists"),
+        Rejection::NotFound => format!("there is no entry with the key {shown}"),
+        Rejection::CasMismatch { expected, current: Some(current) } => {
+            match (current.meta().cas_shown_at(clock), expected) {
+                (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
+                (Some(cas), None) => format!("{shown} has cas {cas}, which is none of those given"),
+                (None, _) => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
+            }
+        }
+        Rejection::CasMismatch { current: None, .. } => format!("{shown} does not exist, so it has no cas"),
+        Rejection::Locked { .. } => format!("{shown} is locked"),
+        Rejection::NotLocked { .. } => format!("{shown} is not locked, or not any more"),
+        Rejection::ConditionNotMet { unmet, .. } => {
+            let pointers: Vec<_> = unmet.iter().map(|unmet| unmet.pointer.as_str()).collect();
+            format!("{shown} does not meet the condition: {}", pointers.join(", "))
+        }
+        Rejection::PatchFailed { refusal, .. } => {
+            format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault))
+        }
+        Rejection::CasListed { .. } => format!("{shown} still has a cas for which the write was not wanted"),
+        Rejection::NotADocument { .. } => format!("{shown} holds no JSON object, so it cannot be patched"),
+        Rejection::TooLarge { limit, actual } => {
+            format!("the value after the patch would have {actual} bytes, the limit is {limit}")
+        }
+        Rejection::RulesBroken(faults) => {
+            let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
+            format!("{shown} would not be what its collection asks for{first}")
+        }
+        Rejection::NotUnique { fields, key } => {
+            let fields: Vec<_> = fields.iter().map(field_text).collect();
+            let (fields, other) = (fields.join(", "), quoted(&key::shown(key)));
+            format!("{shown} would have the same {fields} as {other}, which a unique index forbids")
+        }
+        Rejection::PreconditionRequired => {
+            let how = "give If-Match (`cas`) or `if`, or insert";
+            format!("the collection of {shown} takes no write that does not say what it expects; {how}")
+        }
+        Rejection::Overlaps(other) => {
+            format!("{shown} and the collection `{other}` would be within each other; collections do not nest")
+        }
+        Rejection::TooManyToOrder(max) => {
+            let how = "declare an index that gives the order, narrow the prefix, or leave out order_by";
+            format!("to order them, more than {max} entries would have to be looked at; {how}")
+        }
+        Rejection::UsedUp => "the sequence has no number left".to_owned(),
+        Rejection::RequestIdReused => {
+            "the request id was used before for another request; give each request its own".to_owned()
+        }
+        Rejection::Unsupported(reason) => format!("the cluster could not execute the command: {reason}"),
+    }
+}
+
 /// The code of a rejection; also what `/v1/requests` shows.
 pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
     match rejection {
@@ -328,6 +356,12 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
         Rejection::Unsupported(_) => ErrorCode::Internal,
     }
+}
+
+/// That something is over its limit, and by how much, for people.
+pub fn over_limit(what: &str, limit: u64, actual: Option<u64>) -> String {
+    let actual = actual.map_or("it has more".to_owned(), |bytes| format!("it has {bytes}"));
+    format!("{what} may have at most {limit} bytes, {actual}")
 }
 
 /// All faults in a line for people.

@@ -1,27 +1,41 @@
-//! Typed extraction of query parameters, and the collection of faults.
+//! Typed extraction of query parameters and of the fields of an object, and the collection of faults.
 //!
-//! Owns the rules for all query strings: each parameter at most once, none that the route does not know, all faults of a
-//! request in one answer. Never knows what a parameter is for.
+//! Owns the rules for all of them: each at most once, none that the route does not know, all faults of a request in one
+//! answer. Never knows what a parameter or field is for.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
-use quorate_client::api::InputFault;
+use quorate_client::api::{ErrorCode, InputFault};
+use quorate_store::limits::READ_FAULTS_MAX;
+use serde_json::value::RawValue;
 
-use super::error::Failure;
+use super::error::{Failure, over_limit};
 use super::headers::decimal;
-use super::key;
+use super::{json, key};
 
-/// The faults found so far.
+/// The faults found so far, the first [`READ_FAULTS_MAX`] of them. What is read as a part of something larger notes its
+/// faults as if it stood alone; the place of the part is kept here.
 #[derive(Debug, Default)]
 pub struct Faults {
     list: Vec<InputFault>,
+    noted: usize,
     unknown: usize,
+    too_large: usize,
+    /// JSON pointer to the part that is being read.
+    place: String,
 }
 
 impl Faults {
     /// Notes a fault.
     pub fn add(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
-        self.list.push(InputFault { pointer: pointer.into(), detail: detail.into() });
+        self.noted += 1;
+        if self.is_full() {
+            return;
+        }
+        let mut pointer = pointer.into();
+        pointer.insert_str(0, &self.place);
+        self.list.push(InputFault { pointer, detail: detail.into() });
     }
 
     /// Notes a field or parameter that does not exist.
@@ -30,24 +44,82 @@ impl Faults {
         self.add(pointer, detail);
     }
 
+    /// Notes something over its limit.
+    pub fn add_too_large(&mut self, pointer: impl Into<String>, what: &str, limit: usize, actual: usize) {
+        self.too_large += 1;
+        self.add(pointer, over_limit(what, limit as u64, Some(actual as u64)));
+    }
+
     /// Whether nothing was noted.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.noted == 0
+    }
+
+    /// Whether no further fault would be told, so that nothing needs to be read any more.
+    pub fn is_full(&self) -> bool {
+        self.list.len() >= READ_FAULTS_MAX
     }
 
     /// Whether something is noted at this place.
     pub fn has(&self, pointer: &str) -> bool {
-        self.list.iter().any(|fault| fault.pointer == pointer)
+        self.list.iter().any(|fault| fault.pointer.strip_prefix(&self.place) == Some(pointer))
     }
 
-    /// Fails if anything was noted: as `unknown_field` where that is all that is wrong.
-    pub fn check(self) -> Result<(), Failure> {
-        if self.list.is_empty() {
-            return Ok(());
-        }
-        let all_unknown = self.unknown == self.list.len();
-        Err(Failure::faults(self.list, all_unknown))
+    /// What is read from now on stands at this place of what is read now. Gives what [`Self::leave`] takes.
+    pub fn enter(&mut self, place: fmt::Arguments<'_>) -> usize {
+        let before = self.place.len();
+        self.place.write_fmt(place).expect("a string takes all text");
+        before
     }
+
+    /// Back to where it was before [`Self::enter`].
+    pub fn leave(&mut self, before: usize) {
+        self.place.truncate(before);
+    }
+
+    /// Fails if anything was noted: as `unknown_field` or `too_large` where that is all that is wrong.
+    pub fn check(self) -> Result<(), Failure> {
+        let code = match self.noted {
+            0 => return Ok(()),
+            noted if noted == self.unknown => ErrorCode::UnknownField,
+            noted if noted == self.too_large => ErrorCode::TooLarge,
+            _ => ErrorCode::InvalidArgument,
+        };
+        Err(Failure::faults(self.list, code))
+    }
+}
+
+/// The fields of an object, in the order of `names`; `what` it is, for people. `None` where it is no object. Only its own
+/// level is checked: what stands in the fields is whatever is valid JSON.
+pub fn object<'a, const N: usize>(
+    text: &'a [u8],
+    what: &str,
+    names: [&str; N],
+    faults: &mut Faults,
+) -> Option<[Option<&'a RawValue>; N]> {
+    let list = match json::fields(text) {
+        Ok(list) => list,
+        Err(fault) if text.first() == Some(&b'{') => {
+            faults.add("", fault.detail);
+            return None;
+        }
+        Err(_) => {
+            faults.add("", format!("{what} is a JSON object"));
+            return None;
+        }
+    };
+    let mut fields = [None; N];
+    for (name, raw) in list {
+        match names.iter().position(|known| *known == name) {
+            None => {
+                let detail = format!("no such field in {what}; there are: {}", names.join(", "));
+                faults.add_unknown(json::pointer(&name), detail);
+            }
+            Some(at) if fields[at].is_some() => faults.add(json::pointer(&name), "given more than once"),
+            Some(at) => fields[at] = Some(raw),
+        }
+    }
+    Some(fields)
 }
 
 /// A query string, taken apart. Handlers take what they know; [`Query::finish`] refuses the rest.

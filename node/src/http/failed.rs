@@ -28,6 +28,15 @@ pub fn of(rejection: &Rejection) -> Vec<Failed> {
     }
 }
 
+/// The same of something that stands at `place` of a larger request.
+pub fn below(rejection: &Rejection, place: &str) -> Vec<Failed> {
+    let mut list = of(rejection);
+    for failed in &mut list {
+        failed.pointer.insert_str(0, place);
+    }
+    list
+}
+
 fn failed(pointer: &str, path: Option<String>, detail: String, actual: Option<&Excerpt>) -> Failed {
     // Of a long value only the start is known, which is no JSON.
     let (actual, actual_start) = match actual {

@@ -4,6 +4,8 @@
 
 use hyper::body::Incoming;
 use quorate_client::api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
+use quorate_store::document::path::Path;
+use quorate_store::rules::field_text;
 use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
 
 use super::ask::Ask;
@@ -11,7 +13,6 @@ use super::cursor::FindCursor;
 use super::error::Failure;
 use super::extract::Query;
 use super::find_body::{FindWish, Kind};
-use super::headers::{BodyKind, body_kind};
 use super::openapi::Common;
 use super::scan::scan;
 use super::{Backend, Outcome, body, headers, key, kv, list, read, render};
@@ -25,7 +26,11 @@ use crate::limits;
 /// One request looks at 10,000 entries or 8 MiB of keys and values at most, and takes 4 MiB into its page. In key order a
 /// page may therefore hold fewer entries than `limit`, or none, and still have a `cursor`: it is the absence of a cursor
 /// (`complete`) that says that everything was seen. With `order_by` everything with the prefix must be seen for the first
-/// entry to be known; where that is too much, the answer is 413 and no entries.
+/// entry to be known, unless an index of the collection gives the order; where that is too much, the answer is 413 and no
+/// entries.
+///
+/// An index is used where all of the prefix lies in one collection and it narrows what is looked at or gives the order;
+/// `index_used` then names its fields, and `examined` counts what was looked at all the same.
 ///
 /// Field paths are dotted (`a.b.0`) or JSON pointers (`/a/b/0`); `$key $version $create_revision $mod_revision $exists
 /// $locked` and, but for `order_by`, `$cas` name metadata. Values that are not JSON have no fields. `{"now":true}` as a
@@ -39,7 +44,7 @@ use crate::limits;
         ("due or broken" = (value = json!({"prefix": "jobs/", "where": [{"any": [{"field": "execute_at", "op": "lte", "value": {"now": true}}, {"not": {"field": "error", "op": "nexists"}}]}], "keys_only": true}))),
     )),
     responses(
-        (status = 200, description = "A page.", body = FindAnswer, example = json!({"items": [{"key": "orders/o42", "value": {"status": "pending", "due": "2026-11-21T00:00:00Z"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "examined": 120, "index_used": null, "complete": true, "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = FindAnswer, example = json!({"items": [{"key": "orders/o42", "value": {"status": "pending", "due": "2026-11-21T00:00:00Z"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "examined": 120, "complete": true, "revision": 20, "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -57,7 +62,7 @@ pub async fn find<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     request_body(content = CountRequest, content_type = "application/json",
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "in", "value": ["pending", "paid"]}]})),
     responses(
-        (status = 200, description = "The count, or that of a part.", body = CountAnswer, example = json!({"count": 42, "examined": 120, "index_used": null, "complete": true, "revision": 20, "index": 31})),
+        (status = 200, description = "The count, or that of a part.", body = CountAnswer, example = json!({"count": 42, "examined": 120, "complete": true, "revision": 20, "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -68,10 +73,7 @@ pub async fn count<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome 
 
 async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
-    let media = body_kind(ask.head, "application/json")?;
-    if matches!(media, BodyKind::Bytes | BodyKind::MergePatch | BodyKind::JsonPatch) {
-        return Err(headers::unsupported("a query is JSON; send `Content-Type: application/json`"));
-    }
+    let media = headers::json_kind(ask.head, "a query")?;
     let body = body::collect(ask, body, usize::MAX).await?;
     let FindWish { query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
     read::barrier(&ask.api.backend, consistency, ask.deadline).await?;
@@ -120,7 +122,9 @@ fn render_page(page: &FindPage, hash: u64, kind: Kind) -> Vec<u8> {
         }
     }
     render::field(&mut out, "examined", page.examined);
-    out.extend_from_slice(b",\"index_used\":null");
+    if let Some(fields) = &page.index {
+        render_index(&mut out, fields);
+    }
     if let Some(after) = &page.after {
         let cursor = FindCursor { query: hash, pin: page.pin, after: after.clone() };
         out.extend_from_slice(b",\"cursor\":");
@@ -132,6 +136,18 @@ fn render_page(page: &FindPage, hash: u64, kind: Kind) -> Vec<u8> {
     render::field(&mut out, "index", page.at.index);
     out.push(b'}');
     out
+}
+
+/// The fields of the index that was used.
+fn render_index(out: &mut Vec<u8>, fields: &[Path]) {
+    out.extend_from_slice(b",\"index_used\":[");
+    for (position, path) in fields.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        render::string(out, &field_text(path));
+    }
+    out.push(b']');
 }
 
 fn render_items(out: &mut Vec<u8>, page: &FindPage) {
@@ -178,7 +194,8 @@ mod tests {
         let at = ReadPosition { index: 9, revision: 8, clock: 7, oldest_revision: 1 };
         let pin = FindPin { revision: 8, clock: 7, wall: 6 };
         for after in [None, Some(Key::new("k").expect("a key"))] {
-            let page = FindPage { at, pin, items: items.clone(), count: 2, examined: 3, after };
+            let index = after.is_some().then(|| vec![Path::parse("a.b").expect("a path")]);
+            let page = FindPage { at, pin, items: items.clone(), count: 2, examined: 3, index, after };
             same_as::<FindAnswer>(&render_page(&page, 1, Kind::Find));
             same_as::<CountAnswer>(&render_page(&page, 1, Kind::Count));
         }

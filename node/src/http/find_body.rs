@@ -19,7 +19,7 @@ use super::cursor::FindCursor;
 use super::error::Failure;
 use super::extract::Faults;
 use super::json;
-use super::ops::{text, typed};
+use super::op_body::{text, typed};
 use super::read;
 use crate::app::Consistency;
 use crate::limits;

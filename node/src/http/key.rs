@@ -9,6 +9,9 @@ use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::types::{Key, KeyError};
 
 use super::error::Failure;
+use super::extract::Faults;
+
+const EMPTY: &str = "a key has at least 1 byte, this one is empty";
 
 /// A key as text, for answers, with its stored form.
 #[derive(Debug, Clone)]
@@ -36,11 +39,21 @@ pub fn from_path(rest: &str) -> Result<NamedKey<'_>, Failure> {
 pub fn named<'a>(text: Cow<'a, str>, pointer: &str) -> Result<NamedKey<'a>, Failure> {
     match Key::new(text.as_bytes()) {
         Ok(key) => Ok(NamedKey { text, key }),
-        Err(KeyError::Empty) => Err(Failure::invalid(pointer, "a key has at least 1 byte, this one is empty")),
+        Err(KeyError::Empty) => Err(Failure::invalid(pointer, EMPTY)),
         Err(KeyError::TooLong(actual)) => {
             Err(Failure::too_large(pointer, "a key", KEY_BYTES_MAX as u64, Some(actual as u64)))
         }
     }
+}
+
+/// The same in a body, where its faults are told with others.
+pub fn read<'a>(text: Cow<'a, str>, pointer: &str, faults: &mut Faults) -> Option<NamedKey<'a>> {
+    match Key::new(text.as_bytes()) {
+        Ok(key) => return Some(NamedKey { text, key }),
+        Err(KeyError::Empty) => faults.add(pointer, EMPTY),
+        Err(KeyError::TooLong(actual)) => faults.add_too_large(pointer, "a key", KEY_BYTES_MAX, actual),
+    }
+    None
 }
 
 /// A stored key as text. All keys came in as UTF-8; should one not be, it is better shown badly than not at all.

@@ -19,6 +19,7 @@ use super::json::JsonFault;
 use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional, OpAnswer, ReadAnswer};
 use super::prefer::{self, Preferred};
+use super::write::Manner;
 use super::{Backend, Outcome, body, criteria, headers, json, read, write};
 
 /// Reads one entry.
@@ -184,7 +185,8 @@ async fn submit<B: Backend>(
     let preferred = Preferred::of(ask.head, &key, wish.prev || wish.dry_run);
     let (condition, return_previous) = (Criteria::default(), wish.prev);
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous };
-    let done = write::perform(&ask.api.backend, &key.text, op, wish.dry_run, &ask.request_id, ask.deadline).await?;
+    let manner = Manner { dry_run: wish.dry_run, shows_entry: false };
+    let done = write::perform(&ask.api.backend, &key.text, op, manner, &ask.request_id, ask.deadline).await?;
     Ok(prefer::answer(ask, done, preferred).await)
 }
 
@@ -241,10 +243,20 @@ pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
     match json::check(body) {
         Ok(()) => Ok(json::trim(body)),
         // `curl -d` sends this type unasked. Where the body is JSON there is no doubt what is meant; else the type is wrong.
-        Err(_) if kind == BodyKind::Form => Err(headers::unsupported(
-            "the body says it is a form (what `curl -d` says unasked) and is not JSON; add `-H 'Content-Type: \
-             application/json'` for JSON or `-H 'Content-Type: application/octet-stream'` for bytes",
-        )),
+        Err(_) if kind == BodyKind::Form => Err(not_a_form()),
         Err(JsonFault { pointer, detail }) => Err(Failure::invalid(pointer, detail)),
     }
+}
+
+/// The trimmed text of an object that is checked as it is read.
+pub fn object_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
+    let text = json::trim(body);
+    if kind == BodyKind::Form && text.first() != Some(&b'{') { Err(not_a_form()) } else { Ok(text) }
+}
+
+fn not_a_form() -> Failure {
+    headers::unsupported(
+        "the body says it is a form (what `curl -d` says unasked) and is not JSON; add `-H 'Content-Type: \
+         application/json'` for JSON or `-H 'Content-Type: application/octet-stream'` for bytes",
+    )
 }

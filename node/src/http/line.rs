@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use super::error::Failure;
 use super::extract::Faults;
 use super::json::JsonFault;
-use super::ops::{self, OpWish};
-use super::{Api, Backend, headers, json, render};
+use super::op_body::OpWish;
+use super::{Api, Backend, headers, json, ops, render};
 use crate::app::ClusterGlance;
 
 const FIELDS: &str = "n, timeout_ms, op";

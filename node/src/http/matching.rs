@@ -18,8 +18,8 @@ use super::ask::Ask;
 use super::cursor::WhereCursor;
 use super::error::Failure;
 use super::extract::Faults;
+use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
-use super::ops::{request_id, text, ttl, typed};
 use super::{Backend, Outcome, command, criteria, find_body, key, kv};
 
 const FIELDS: [&str; 9] = ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "dry_run", "request_id"];

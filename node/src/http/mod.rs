@@ -11,6 +11,9 @@ mod accept;
 mod ask;
 mod backend;
 mod body;
+mod bulk;
+mod bulk_answer;
+mod bulk_body;
 mod claim;
 mod cluster;
 mod collections;
@@ -35,6 +38,7 @@ mod line;
 mod lines;
 mod list;
 mod matching;
+mod op_body;
 mod openapi;
 mod ops;
 mod paths;
@@ -48,6 +52,9 @@ mod scan;
 mod schema;
 mod sequences;
 mod stream;
+mod txn;
+mod txn_answer;
+mod txn_body;
 mod write;
 
 use std::convert::Infallible;
@@ -211,7 +218,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
     }
     if access.takes_body {
         headers::refuse_browser_post(ask.head)?;
-        body::check_declared(ask, route == Route::Ops && headers::says_stream(ask.head))?;
+        body::check_declared(ask, body::longest(ask, route))?;
     } else if !body.is_end_stream() {
         return Err(Failure::invalid("header:Content-Length", format!("{method} takes no body here")));
     }
@@ -226,6 +233,8 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Key, &Method::DELETE) => kv::delete(ask, rest).await,
         (Route::Key, _) => kv::get(ask, rest).await,
         (Route::Ops, _) => ops::post(ask, body).await,
+        (Route::Bulk, _) => Box::pin(bulk::post(ask, body)).await,
+        (Route::Txn, _) => Box::pin(txn::post(ask, body)).await,
         (Route::Keys, _) => Box::pin(list::get(ask)).await,
         (Route::Find, _) => Box::pin(find::find(ask, body)).await,
         (Route::Count, _) => Box::pin(find::count(ask, body)).await,

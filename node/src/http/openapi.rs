@@ -13,8 +13,8 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
-    schema, sequences,
+    Backend, Outcome, bulk, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
+    schema, sequences, txn,
 };
 
 #[derive(OpenApi)]
@@ -27,8 +27,8 @@ use super::{
         license(name = "Apache-2.0")
     ),
     paths(
-        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, find::find, find::count, requests::get,
-        matching::update, matching::delete, claim::post,
+        kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
+        requests::get, matching::update, matching::delete, claim::post,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get

@@ -14,6 +14,10 @@ pub enum Route {
     Keys,
     /// `/v1/ops`
     Ops,
+    /// `/v1/bulk`
+    Bulk,
+    /// `/v1/txn`
+    Txn,
     /// `/v1/find`
     Find,
     /// `/v1/count`
@@ -67,10 +71,12 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
+        Self::Bulk,
+        Self::Txn,
         Self::Find,
         Self::Count,
         Self::UpdateWhere,
@@ -97,6 +103,8 @@ impl Route {
             Self::Key => "/v1/kv/{key}",
             Self::Keys => "/v1/kv",
             Self::Ops => "/v1/ops",
+            Self::Bulk => "/v1/bulk",
+            Self::Txn => "/v1/txn",
             Self::Find => "/v1/find",
             Self::Count => "/v1/count",
             Self::UpdateWhere => "/v1/update_where",
@@ -122,7 +130,7 @@ impl Route {
     pub fn allow(self) -> &'static str {
         match self {
             Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
-            Self::Ops | Self::Find | Self::Count | Self::TransferLeader => "POST",
+            Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
             Self::Sequence => "GET, HEAD, POST",
@@ -135,14 +143,16 @@ impl Route {
     pub fn access(self, method: &Method) -> Option<Access> {
         match (self, method) {
             (Self::Unknown, _) => None,
-            (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops, &Method::POST) => Some(WRITE),
+            (Self::Key, &Method::PUT | &Method::PATCH) | (Self::Ops | Self::Bulk | Self::Txn, &Method::POST) => {
+                Some(WRITE)
+            }
             (Self::Key, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Sequence, &Method::POST)
             | (Self::Collection, &Method::PUT) => Some(WRITE),
             (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
-            (Self::Ops | Self::Find | Self::Count | Self::TransferLeader, _) => None,
+            (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
             _ => None,
         }
@@ -150,11 +160,15 @@ impl Route {
 
     /// Whether it serves data rather than telling about the node.
     pub fn is_data(self) -> bool {
-        let of_many = matches!(self, Self::UpdateWhere | Self::DeleteWhere | Self::Claim);
-        let of_rules = matches!(self, Self::Collections | Self::Collection | Self::Sequence);
-        of_many
-            || of_rules
-            || matches!(self, Self::Key | Self::Keys | Self::Ops | Self::Find | Self::Count | Self::Request)
+        match self {
+            Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::Request => {
+                true
+            }
+            Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
+            Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
+            Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
+        }
     }
 }
 
@@ -179,6 +193,8 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
+        "/v1/bulk" => Route::Bulk,
+        "/v1/txn" => Route::Txn,
         "/v1/find" => Route::Find,
         "/v1/count" => Route::Count,
         "/v1/cluster/status" => Route::ClusterStatus,

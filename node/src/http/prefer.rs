@@ -32,13 +32,10 @@ pub enum Preferred {
 impl Preferred {
     /// The preference of a request that writes `key`. `asks_more`: it also asks for what only the usual answer can say.
     pub fn of(head: &Parts, key: &NamedKey<'_>, asks_more: bool) -> Option<Self> {
-        let mut lines = head.headers.get_all(&PREFER).iter().peekable();
-        if asks_more || lines.peek().is_none() {
+        if asks_more {
             return None;
         }
-        // The first `return` counts, whatever follows.
-        let value = lines.find_map(|line| return_value(line.to_str().ok()?))?;
-        match value.as_str() {
+        match wanted(head)?.as_str() {
             "minimal" => Some(Self::Minimal),
             "representation" => Some(Self::Representation(key.clone().into_owned())),
             _ => None,
@@ -51,6 +48,21 @@ impl Preferred {
             Self::Representation(_) => HeaderValue::from_static("return=representation"),
         }
     }
+}
+
+/// Whether the caller wants to see no more than it must.
+pub fn wants_minimal(head: &Parts) -> bool {
+    wanted(head).as_deref() == Some("minimal")
+}
+
+/// Says that [`wants_minimal`] was granted.
+pub fn say_minimal(answer: &mut Answer) {
+    answer.headers_mut().insert(PREFERENCE_APPLIED, Preferred::Minimal.applied());
+}
+
+/// The first `return` counts, whatever follows.
+fn wanted(head: &Parts) -> Option<String> {
+    head.headers.get_all(&PREFER).iter().find_map(|line| return_value(line.to_str().ok()?))
 }
 
 /// Answers as preferred where that is possible, else as usual.

@@ -5,8 +5,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use quorate_client::api::Failed;
 use quorate_store::state::ReadPosition;
-use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Value, Written};
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Written};
 
 use super::convert;
 
@@ -40,6 +41,19 @@ pub fn string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a string written into memory cannot fail");
 }
 
+/// Appends a small thing of a wire type, where speed does not matter.
+pub fn json(out: &mut Vec<u8>, value: &impl serde::Serialize) {
+    serde_json::to_writer(out, value).expect("wire types are JSON, and memory takes it");
+}
+
+/// Appends what a refusal points at, as a field that is left out where there is nothing.
+pub fn failed(out: &mut Vec<u8>, failed: &[Failed]) {
+    if !failed.is_empty() {
+        out.extend_from_slice(b",\"failed\":");
+        json(out, &failed);
+    }
+}
+
 /// Appends a comma and a field with a number.
 pub fn field(out: &mut Vec<u8>, name: &str, value: u64) {
     out.extend_from_slice(b",\"");
@@ -56,39 +70,50 @@ fn cas(out: &mut Vec<u8>, cas: u64) {
 
 /// An entry, without its closing brace.
 pub fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
+    let data = with_value.then_some(&entry.value.data[..]);
+    open(out, key, data, entry.value.kind, &entry.meta, clock);
+}
+
+/// The same of one in an answer to a write, with this metadata.
+fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, meta: &EntryMeta, clock: ClusterMillis, with_value: bool) {
+    let (data, kind) = match shown {
+        Shown::Whole(entry) => (Some(&entry.value.data[..]), entry.value.kind),
+        Shown::Bare { kind, .. } => (None, *kind),
+    };
+    open(out, key, data.filter(|_| with_value), kind, meta, clock);
+}
+
+fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, meta: &EntryMeta, clock: ClusterMillis) {
     out.extend_from_slice(b"{\"key\":");
     string(out, key);
-    let kind = match entry.value.kind {
-        ContentKind::Json => {
-            if with_value {
-                out.extend_from_slice(b",\"value\":");
-                out.extend_from_slice(&entry.value.data);
-            }
-            "json"
+    match (kind, data) {
+        (_, None) => {}
+        (ContentKind::Json, Some(data)) => {
+            out.extend_from_slice(b",\"value\":");
+            out.extend_from_slice(data);
         }
-        ContentKind::Bytes => {
-            if with_value {
-                out.extend_from_slice(b",\"value_base64\":\"");
-                base64(out, &entry.value.data);
-                out.push(b'"');
-            }
-            "bytes"
+        (ContentKind::Bytes, Some(data)) => {
+            out.extend_from_slice(b",\"value_base64\":\"");
+            base64(out, data);
+            out.push(b'"');
         }
+    }
+    let kind: &[u8] = match kind {
+        ContentKind::Json => b",\"content_type\":\"json\"",
+        ContentKind::Bytes => b",\"content_type\":\"bytes\"",
     };
-    out.extend_from_slice(b",\"content_type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.push(b'"');
-    match entry.meta.cas_shown_at(clock) {
+    out.extend_from_slice(kind);
+    match meta.cas_shown_at(clock) {
         Some(token) => cas(out, token),
         None => out.extend_from_slice(b",\"cas\":null"),
     }
-    field(out, "create_revision", entry.meta.create_revision);
-    field(out, "mod_revision", entry.meta.mod_revision);
-    field(out, "version", entry.meta.version);
-    if let Some(left) = convert::ttl_ms(entry.meta.expires_at, clock) {
+    field(out, "create_revision", meta.create_revision);
+    field(out, "mod_revision", meta.mod_revision);
+    field(out, "version", meta.version);
+    if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
     }
-    if let Some(left) = convert::lock_ms(&entry.meta, clock) {
+    if let Some(left) = convert::lock_ms(meta, clock) {
         out.extend_from_slice(b",\"locked\":true");
         field(out, "lock_ms", left);
     }
@@ -120,33 +145,49 @@ pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
     string(&mut out, key);
     field(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
+    what_was_written(&mut out, key, written, reply.clock, true);
+    switches(&mut out, reply.replayed, dry_run);
+    out.push(b'}');
+    out
+}
+
+/// What a write left and what was there before, as fields of its answer. The value of what was before may be left out.
+pub fn what_was_written(out: &mut Vec<u8>, key: &str, written: &Written, clock: ClusterMillis, with_value: bool) {
     if let Some(meta) = &written.meta {
-        write_meta(&mut out, meta, reply.clock);
+        write_meta(out, meta, clock);
     }
     if let Some(previous) = &written.previous {
         out.extend_from_slice(b",\"prev\":");
-        open_shown(&mut out, key, previous, reply.clock);
-        out.push(b'}');
+        shown(out, key, previous, clock, with_value);
     }
-    if reply.replayed {
+}
+
+/// The last fields of an answer to what may write.
+pub fn switches(out: &mut Vec<u8>, replayed: bool, dry_run: bool) {
+    if replayed {
         out.extend_from_slice(b",\"replayed\":true");
     }
     if dry_run {
         out.extend_from_slice(b",\"dry_run\":true");
     }
+}
+
+/// The answer to a write that is a read too: the value that was there before, which is there still, and the metadata after it.
+pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, previous: &Shown) -> Vec<u8> {
+    let value_bytes = previous.value_bytes();
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
+    open_shown(&mut out, key, previous, &meta, reply.clock, true);
+    field(&mut out, "revision", reply.revision);
+    field(&mut out, "index", reply.index);
+    switches(&mut out, reply.replayed, false);
     out.push(b'}');
     out
 }
 
-/// An entry in an answer to a write, without its closing brace. One without its value looks as in a listing of keys.
-fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis) {
-    match shown {
-        Shown::Whole(entry) => open_entry(out, key, entry, clock, true),
-        Shown::Bare { meta, kind } => {
-            let entry = Entry { meta: *meta, value: Value { kind: *kind, data: Vec::new() } };
-            open_entry(out, key, &entry, clock, false);
-        }
-    }
+/// An entry in an answer to a write. One without its value looks as in a listing of keys.
+pub fn shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis, with_value: bool) {
+    open_shown(out, key, shown, shown.meta(), clock, with_value);
+    out.push(b'}');
 }
 
 fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
@@ -193,7 +234,7 @@ pub fn page<'a>(
 #[cfg(test)]
 mod tests {
     use quorate_client::api::{EntryView, ListAnswer, WriteAnswer};
-    use quorate_store::types::Outcome;
+    use quorate_store::types::{Outcome, Value};
     use std::borrow::Cow;
 
     use super::*;
@@ -248,6 +289,12 @@ mod tests {
             let outcome = Outcome::Written(written.clone());
             let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };
             same_as::<WriteAnswer>(&write("k", &reply, &written, dry_run));
+            if let (Some(meta), Some(previous)) = (written.meta, &written.previous) {
+                let rendered = read_by_write("k", &reply, meta, previous);
+                same_as::<EntryView>(&rendered);
+                let shows_value = String::from_utf8_lossy(&rendered).contains("\"value\":[1]");
+                assert_eq!(shows_value, previous.entry().is_some());
+            }
         }
         let entries = [(Cow::Borrowed("a"), &old), (Cow::Borrowed("b"), &old)];
         same_as::<ListAnswer>(&page(entries.clone().into_iter(), true, 2, Some("abc"), AT));

@@ -15,7 +15,8 @@ use quorate_client::api::{Applied, ErrorCode};
 /// Tells the fate of a request id.
 ///
 /// An id that is not known was never applied, or more than 15 minutes ago. It may still be on its way: only a retry under
-/// the same id makes sure.
+/// the same id makes sure. A bulk of several parts is known by its first part, whatever became of its items: send it again with
+/// the same id to learn of all.
 #[utoipa::path(get, path = "/v1/requests/{id}", tag = "entries", operation_id = "request",
     params(
         ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),

@@ -12,8 +12,8 @@ use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
 use super::ask::Ask;
 use super::error::Failure;
 use super::extract::{Faults, Query};
+use super::op_body::request_id;
 use super::openapi::Common;
-use super::ops::request_id;
 use super::{Backend, Outcome, command, key, read};
 use crate::app::Consistency;
 

@@ -1,50 +1,79 @@
 //! The one way a write goes from a checked request to its answer.
 //!
-//! Owns what PUT, PATCH, DELETE and `POST /v1/ops` have in common: request id, dry runs, the answer. Checks nothing.
+//! Owns what all writes have in common: request id, dry runs; and the answer to one operation. Checks nothing but size.
 
 use std::time::Instant;
 
+use quorate_store::codec;
+use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
 
 use super::done::Done;
 use super::error::{Effect, Failure};
 use super::{Backend, read};
-use crate::app::Consistency;
+use crate::app::{AppError, Consistency};
+
+/// How a write is carried out and answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// It is only evaluated.
+    pub dry_run: bool,
+    /// The answer is the entry after it. Of a write that leaves the value and returns the entry before.
+    pub shows_entry: bool,
+}
 
 /// Submits a write, or only evaluates it.
 pub async fn perform<B: Backend>(
     backend: &B,
     key: &str,
     op: WriteOp,
-    dry_run: bool,
+    manner: Manner,
     request_id: &str,
     deadline: Instant,
 ) -> Result<Done, Failure> {
-    let reply = match dry_run {
-        true => evaluate(backend, op, deadline).await?,
-        false => propose(backend, op, request_id, deadline).await?,
+    let reply = match manner.dry_run {
+        true => evaluate(backend, Action::Write(op), deadline).await?,
+        false => propose(backend, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
     };
     match &reply.outcome {
-        Outcome::Written(written) => Ok(Done::write(key, &reply, written, dry_run)),
+        Outcome::Written(written) if manner.shows_entry => {
+            Done::read_by_write(key, &reply, written, manner.dry_run).ok_or_else(|| confused(&reply))
+        }
+        Outcome::Written(written) => Ok(Done::write(key, &reply, written, manner.dry_run)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
-        _ => {
-            let confused = Rejection::Unsupported("a write was not answered as one".into());
-            Err(Failure::from_rejection(key, &reply, &confused))
-        }
+        _ => Err(confused(&reply)),
     }
 }
 
+/// The answer is not of the kind of what was asked.
+pub fn confused(reply: &Reply) -> Failure {
+    Failure::from_rejection("", reply, &Rejection::Unsupported("it was answered as something else".into()))
+}
+
 /// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.
-async fn propose<B: Backend>(backend: &B, op: WriteOp, request_id: &str, deadline: Instant) -> Result<Reply, Failure> {
-    let request_id = Some(RequestId(request_id.to_owned()));
-    let command = Command { request_id, principal: String::new(), action: Action::Write(op) };
+pub async fn propose<B: Backend>(
+    backend: &B,
+    action: Action,
+    request_id: RequestId,
+    deadline: Instant,
+) -> Result<Reply, Failure> {
+    let command = Command { request_id: Some(request_id), principal: String::new(), action };
     backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
 }
 
-/// A dry run is a linearizable read of what the write would do. It has no request id: nothing is kept of it.
-async fn evaluate<B: Backend>(backend: &B, op: WriteOp, deadline: Instant) -> Result<Reply, Failure> {
+/// A dry run is a linearizable read of what the write would do.
+async fn evaluate<B: Backend>(backend: &B, action: Action, deadline: Instant) -> Result<Reply, Failure> {
     read::barrier(backend, Consistency::Linearizable, deadline).await?;
-    let command = Command { request_id: None, principal: String::new(), action: Action::Write(op) };
-    backend.dry_run(&command).map_err(|fault| Failure::from_fault(&fault))
+    backend.dry_run(&rehearsal(action)?).map_err(|fault| Failure::from_fault(&fault))
+}
+
+/// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
+pub fn rehearsal(action: Action) -> Result<Command, Failure> {
+    let command = Command { request_id: None, principal: String::new(), action };
+    let actual = codec::encode_command(&command).len();
+    match actual > COMMAND_BYTES_MAX {
+        true => Err(Failure::from_app(AppError::TooLarge { actual, limit: COMMAND_BYTES_MAX }, Effect::Read)),
+        false => Ok(command),
+    }
 }

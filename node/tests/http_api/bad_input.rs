@@ -217,8 +217,171 @@ fn cases() -> Vec<Case<'static>> {
             bad("/request_id"),
         ),
     ]);
+    cases.extend(bulks());
+    cases.extend(txns());
     cases
 }
+
+fn bulks() -> Vec<Case<'static>> {
+    use ErrorCode::{InvalidArgument, TooLarge, UnknownField, UnsupportedMediaType};
+    let bulk = |name, body: &str, code, pointer| case(name, ("POST", "/v1/bulk"), &[JSON], body, (code, pointer));
+    let lines = |name, body: &str, code, pointer| case(name, ("POST", "/v1/bulk"), &[LINES], body, (code, pointer));
+    let too_many = vec![r#"{"op":"remove","key":"k"}"#; 10_001];
+    let long_key = "k".repeat(4_097);
+    vec![
+        bulk("a bulk that is no object", "[]", InvalidArgument, ""),
+        bulk("a bulk of nothing", r#"{"ops":[]}"#, InvalidArgument, "/ops"),
+        bulk("a bulk without operations", "{}", InvalidArgument, "/ops"),
+        bulk("operations that are no list", r#"{"ops":{"op":"remove","key":"k"}}"#, InvalidArgument, "/ops"),
+        bulk("10,001 operations", &format!(r#"{{"ops":[{}]}}"#, too_many.join(",")), InvalidArgument, "/ops"),
+        lines("10,001 lines", &too_many.join("\n"), InvalidArgument, "/ops"),
+        lines("no lines", "\n\n", InvalidArgument, "/ops"),
+        lines("a line that is no JSON", "{\"op\":\"remove\",\"key\":\"k\"}\n{", InvalidArgument, "/ops/1"),
+        bulk("get in a bulk", r#"{"ops":[{"op":"get","key":"k"}]}"#, InvalidArgument, "/ops/0/op"),
+        bulk(
+            "a request id inside",
+            r#"{"ops":[{"op":"remove","key":"k","request_id":"r"}]}"#,
+            InvalidArgument,
+            "/ops/0/request_id",
+        ),
+        bulk(
+            "a dry run inside",
+            r#"{"ops":[{"op":"remove","key":"k","dry_run":true}]}"#,
+            InvalidArgument,
+            "/ops/0/dry_run",
+        ),
+        bulk(
+            "cas with insert",
+            r#"{"ops":[{"op":"insert","key":"k","value":1,"cas":"1"}]}"#,
+            InvalidArgument,
+            "/ops/0/cas",
+        ),
+        bulk(
+            "negative ttl",
+            r#"{"ops":[{"op":"upsert","key":"k","value":1,"ttl_ms":-1}]}"#,
+            InvalidArgument,
+            "/ops/0/ttl_ms",
+        ),
+        bulk(
+            "unknown field inside",
+            r#"{"ops":[{"op":"remove","key":"k","colour":1}]}"#,
+            UnknownField,
+            "/ops/0/colour",
+        ),
+        bulk("unknown field of a bulk", r#"{"ops":[{"op":"remove","key":"k"}],"colour":1}"#, UnknownField, "/colour"),
+        bulk(
+            "oversize key inside",
+            &format!(r#"{{"ops":[{{"op":"remove","key":"{long_key}"}}]}}"#),
+            TooLarge,
+            "/ops/0/key",
+        ),
+        bulk("field of a bulk twice", r#"{"ops":[],"ops":[]}"#, InvalidArgument, "/ops"),
+        bulk(
+            "300 levels inside",
+            &format!(r#"{{"ops":[{{"op":"upsert","key":"k","value":{}}}]}}"#, "[".repeat(300) + &"]".repeat(300)),
+            InvalidArgument,
+            DEEP_IN_BULK.as_str(),
+        ),
+        case(
+            "a bulk in bytes",
+            ("POST", "/v1/bulk"),
+            &[("Content-Type", "application/octet-stream")],
+            "{}",
+            (UnsupportedMediaType, "header:Content-Type"),
+        ),
+        case(
+            "a form that is no bulk",
+            ("POST", "/v1/bulk"),
+            &[("Content-Type", "application/x-www-form-urlencoded")],
+            "a=1",
+            (UnsupportedMediaType, "header:Content-Type"),
+        ),
+        case("parameter of a bulk", ("POST", "/v1/bulk?prev"), &[JSON], "{}", (UnknownField, "query:prev")),
+        case(
+            "two ids of a bulk",
+            ("POST", "/v1/bulk"),
+            &[JSON, ("Idempotency-Key", "a")],
+            r#"{"ops":[{"op":"remove","key":"k"}],"request_id":"b"}"#,
+            (InvalidArgument, "/request_id"),
+        ),
+        case("a bulk over its limit", ("POST", "/v1/bulk"), &[JSON], vec![b' '; (16 << 20) + 1], (TooLarge, "")),
+    ]
+}
+
+fn txns() -> Vec<Case<'static>> {
+    use ErrorCode::{InvalidArgument, TooLarge, UnknownField};
+    let txn = |name, body: &str, code, pointer| case(name, ("POST", "/v1/txn"), &[JSON], body, (code, pointer));
+    let many = vec![r#"{"op":"get","key":"k"}"#; 1_025];
+    let value = "x".repeat(1 << 20);
+    vec![
+        txn("a transaction that is no object", "7", InvalidArgument, ""),
+        txn("truncated transaction", r#"{"then":["#, InvalidArgument, ""),
+        txn("checks that are no list", r#"{"if":{"key":"k"}}"#, InvalidArgument, "/if"),
+        txn("a check of nothing", r#"{"if":[{"key":"k"}]}"#, InvalidArgument, "/if/0"),
+        txn("a check without a key", r#"{"if":[{"exists":true}]}"#, InvalidArgument, "/if/0/key"),
+        txn(
+            "a token of what is not there",
+            r#"{"if":[{"key":"k","cas":"1","exists":false}]}"#,
+            InvalidArgument,
+            "/if/0/exists",
+        ),
+        txn(
+            "unknown operator in a check",
+            r#"{"if":[{"key":"k","if":[{"field":"a","op":"is"}]}]}"#,
+            InvalidArgument,
+            "/if/0/if/0/op",
+        ),
+        txn(
+            "unknown field of a check",
+            r#"{"if":[{"key":"k","exists":true,"colour":1}]}"#,
+            UnknownField,
+            "/if/0/colour",
+        ),
+        txn("a step without a value", r#"{"else":[{"op":"upsert","key":"k"}]}"#, InvalidArgument, "/else/0/value"),
+        txn(
+            "a step with a request id",
+            r#"{"then":[{"op":"get","key":"k","request_id":"r"}]}"#,
+            InvalidArgument,
+            "/then/0/request_id",
+        ),
+        txn("unknown field of a nested one", r#"{"then":[{"op":"txn","key":"k"}]}"#, UnknownField, "/then/0/key"),
+        txn(
+            "the same key twice",
+            r#"{"then":[{"op":"remove","key":"k"},{"op":"txn","then":[{"op":"remove","key":"k"}]}]}"#,
+            InvalidArgument,
+            "/then/1/then/0",
+        ),
+        txn("1,025 steps", &format!(r#"{{"then":[{}]}}"#, many.join(",")), InvalidArgument, "/then"),
+        txn(
+            "five deep",
+            r#"{"then":[{"op":"txn","then":[{"op":"txn","then":[{"op":"txn","then":[{"op":"txn"}]}]}]}]}"#,
+            InvalidArgument,
+            "/then/0/then/0/then/0/then/0",
+        ),
+        txn(
+            "too large for the log",
+            &format!(
+                r#"{{"then":[{{"op":"upsert","key":"a","value":"{value}"}}],"else":[{{"op":"upsert","key":"b","value":"{}"}}]}}"#,
+                &value[..900_000]
+            ),
+            TooLarge,
+            "",
+        ),
+        case(
+            "two ids of a transaction",
+            ("POST", "/v1/txn"),
+            &[JSON, ("Idempotency-Key", "a")],
+            r#"{"request_id":"b"}"#,
+            (InvalidArgument, "/request_id"),
+        ),
+    ]
+}
+
+const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
+
+/// Where the 65th level of an operation in a bulk is.
+static DEEP_IN_BULK: std::sync::LazyLock<String> =
+    std::sync::LazyLock::new(|| format!("/ops/0/value{}", "/0".repeat(63)));
 
 /// One tag more than a list may have.
 static SEVENTEEN: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| ["\"1\""; 17].join(", "));

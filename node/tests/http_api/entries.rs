@@ -135,7 +135,7 @@ async fn head_is_get_without_the_body() {
 async fn headers_and_parameters_become_the_right_command() {
     let server = Server::start().await;
     let value = || Value { kind: ContentKind::Json, data: b"1".to_vec() };
-    let (usual, never) = (Expiry::Usual, Expiry::Never);
+    let (never, usual) = (Expiry::Never, Expiry::Usual);
     let rows = [
         ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, usual),
         ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Upsert(value()), Expect::Any, Expiry::After(9)),

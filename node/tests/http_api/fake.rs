@@ -17,8 +17,8 @@ use quorate_store::state::{
     PastRead, ReadPosition, StateFault,
 };
 use quorate_store::types::{
-    Action, Change, Command, Entry, EntryMeta, Expect, Expiry, Key, Outcome, Rejection, Reply, RequestId, Shown, Value,
-    WriteOp, Written,
+    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, Rejection, Reply,
+    RequestId, Shown, Value, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -45,6 +45,12 @@ struct State {
     write_error: Option<AppError>,
     read_error: Option<AppError>,
     rejection: Option<Rejection>,
+    /// What transactions are answered with.
+    txn_outcome: Option<Outcome>,
+    /// Writes that fail only from this command on, counted from 0.
+    fails_from: usize,
+    /// Most items that one bulk decides.
+    items_max: Option<usize>,
     unready: Option<String>,
     /// What the next command that is not a write of one entry comes to.
     outcome: Option<Outcome>,
@@ -109,6 +115,20 @@ impl Fake {
 
     pub fn fail_writes(&self, error: AppError) {
         self.with(|state| state.write_error = Some(error));
+    }
+
+    /// The same from the command of this number on.
+    pub fn fail_writes_from(&self, command: usize, error: Option<AppError>) {
+        self.with(|state| (state.fails_from, state.write_error) = (command, error));
+    }
+
+    pub fn answer_txns(&self, outcome: Outcome) {
+        self.with(|state| state.txn_outcome = Some(outcome));
+    }
+
+    /// Bulks leave what is beyond so many items undecided.
+    pub fn defer_items_after(&self, count: usize) {
+        self.with(|state| state.items_max = Some(count));
     }
 
     pub fn fail_reads(&self, error: Option<AppError>) {
@@ -199,9 +219,33 @@ impl State {
         }
     }
 
-    fn come_to(&mut self, action: &Action) -> Reply {
-        let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {action:?}"));
-        self.reply(outcome)
+    fn execute(&mut self, action: &Action) -> Reply {
+        match action {
+            Action::Write(op) => self.apply(op),
+            Action::Bulk(ops) => {
+                let items = ops.iter().enumerate().map(|(n, op)| self.item(n, op)).collect();
+                self.reply(Outcome::Bulk(items))
+            }
+            Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
+            other => {
+                let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
+                self.reply(outcome)
+            }
+        }
+    }
+
+    fn item(&mut self, n: usize, op: &WriteOp) -> BulkItem {
+        let is_deferred = self.items_max.is_some_and(|max| n >= max);
+        let outcome = match is_deferred {
+            true => Outcome::Deferred,
+            false => self.apply(op).outcome,
+        };
+        let outcome = match outcome {
+            Outcome::Written(written) => ItemOutcome::Written(written),
+            Outcome::Rejected(rejection) => ItemOutcome::Rejected(rejection),
+            _ => ItemOutcome::Deferred,
+        };
+        BulkItem { revision: self.revision, outcome }
     }
 
     fn apply(&mut self, op: &WriteOp) -> Reply {
@@ -245,7 +289,7 @@ impl Backend for Fake {
         });
         self.pass(&command).await;
         let reply = self.with(|state| {
-            if let Some(error) = state.write_error.clone() {
+            if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
                 return Err(error);
             }
             if let Some(rejection) = state.rejection.clone() {
@@ -255,10 +299,7 @@ impl Backend for Fake {
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
-            let reply = match &command.action {
-                Action::Write(op) => state.apply(op),
-                other => state.come_to(other),
-            };
+            let reply = state.execute(&command.action);
             state.replies.insert(id, reply.clone());
             Ok(reply)
         });
@@ -345,7 +386,7 @@ impl Backend for Fake {
             }
             let after = query.after.as_ref();
             let after_entry = after.and_then(|key| state.entry_at(key.as_bytes(), pin.revision));
-            let mut finder = Finder::new(query, pin, after_entry.as_ref())?;
+            let mut finder = Finder::new(query, pin, !Finder::takes_all(query), after_entry.as_ref())?;
             let mut keys: Vec<_> = state.versions.keys().filter(|key| key.starts_with(&query.prefix)).collect();
             if Finder::is_reverse(query) {
                 keys.reverse();
@@ -365,7 +406,7 @@ impl Backend for Fake {
                     break;
                 }
             }
-            finder.finish(at)
+            finder.finish(at, None)
         })
     }
 
@@ -403,10 +444,7 @@ impl Backend for Fake {
         assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
         Ok(self.with(|state| {
             let kept = (state.versions.clone(), state.revision);
-            let reply = match &command.action {
-                Action::Write(op) => state.apply(op),
-                other => state.come_to(other),
-            };
+            let reply = state.execute(&command.action);
             (state.versions, state.revision) = kept;
             reply
         }))

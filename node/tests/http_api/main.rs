@@ -4,6 +4,7 @@ mod fake;
 mod raw;
 
 mod bad_input;
+mod bulk;
 mod commands;
 mod conditions;
 mod connections;
@@ -14,3 +15,4 @@ mod find;
 mod listing;
 mod preferences;
 mod stream;
+mod txn;

@@ -1,13 +1,17 @@
 //! Finds: the moment that a query is about, and the walk over it.
 //!
-//! Owns which entries a [`Finder`] is shown. Never chooses among them.
+//! Owns which entries a [`Finder`] is shown, and whether an index shows them. Never chooses among them.
+
+use std::borrow::Cow;
 
 use super::finder::{FindMoment, FindPin, FindQuery, FindRead, Finder};
+use super::indexed;
 use super::listing::{self, Range};
 use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::audit::{self, AuditGroup};
+use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{after_prefix, family, family_range};
 use crate::types::{Key, Revision};
 
@@ -28,17 +32,68 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
         FindMoment::Revision(revision) => pin_of(moment, revision)?,
         FindMoment::Pinned(pin) => pin,
     };
+    let Some(collection) = indexed::collection_of(moment, &query.prefix)? else {
+        return scan(moment, query, pin);
+    };
+    let converted;
+    let query = match collection.rules.converted(&query.criteria, pin.wall) {
+        Cow::Borrowed(_) => query,
+        Cow::Owned(criteria) => {
+            converted = FindQuery { criteria, ..query.clone() };
+            &converted
+        }
+    };
+    match by_index(moment, query, pin, &collection)? {
+        Some(read) => Ok(read),
+        None => scan(moment, query, pin),
+    }
+}
+
+/// Answers a query by an index, if there is one that leads to an answer.
+fn by_index(
+    moment: &Moment<'_>,
+    query: &FindQuery,
+    pin: FindPin,
+    collection: &CollectionRow,
+) -> Result<Option<FindRead>, StateFault> {
+    let ways = indexed::ways(collection, query, pin);
+    // A count that was cut was one in the order of keys, and goes on in it.
+    let goes_on = query.wanted.is_count() && query.after.is_some();
+    if ways.is_empty() || goes_on {
+        return Ok(None);
+    }
+    let Some(changed) = indexed::changed_since(moment, pin.revision, &query.prefix)? else { return Ok(None) };
+    let best_in_order = ways.iter().find(|way| way.is_in_order());
+    let best = ways.first().into_iter().chain(best_in_order.filter(|_| !ways[0].is_in_order()));
+    for way in best {
+        let comes_in_order = way.is_in_order() && !query.wanted.is_count();
+        let after_entry = match query.after.as_ref().filter(|_| !comes_in_order) {
+            Some(key) => listing::entry_at(moment, key, pin.revision)?,
+            None => None,
+        };
+        let mut finder = Finder::new(query, pin, comes_in_order, after_entry.as_ref())?;
+        indexed::walk(moment, query, pin, way, &changed, &mut finder)?;
+        // Where all of it has to be seen and was not, another way may still lead there.
+        if comes_in_order || !finder.is_cut() {
+            return finder.finish(moment.at, Some(way.fields())).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Answers a query by looking at the entries in the order of keys.
+fn scan(moment: &Moment<'_>, query: &FindQuery, pin: FindPin) -> Result<FindRead, StateFault> {
     let takes_all = Finder::takes_all(query);
     let after = query.after.as_ref();
     let after_entry = match after.filter(|_| takes_all) {
         Some(key) => listing::entry_at(moment, key, pin.revision)?,
         None => None,
     };
-    let mut finder = Finder::new(query, pin, after_entry.as_ref())?;
+    let mut finder = Finder::new(query, pin, !takes_all, after_entry.as_ref())?;
     let (start, end) = bounds(query, after.filter(|_| !takes_all));
     let range = Range { start: &start, end: end.as_deref(), reverse: Finder::is_reverse(query) };
     listing::walk(moment, range, Some(pin.revision), |key, row| finder.look(key, row))?;
-    finder.finish(moment.at)
+    finder.finish(moment.at, None)
 }
 
 /// The clocks as of now.

@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 use bincode::{Decode, Encode};
 
 use super::types::{ReadPosition, StateFault};
+use crate::document::path::Path;
 use crate::document::{Criteria, Json, Order, Projection, Subject};
 use crate::keyspace::entry::EntryRow;
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
@@ -48,6 +49,13 @@ pub enum Wanted {
         /// What is shown of each value.
         shown: ValueShown,
     },
+}
+
+impl Wanted {
+    /// Whether it is only how many there are.
+    pub fn is_count(&self) -> bool {
+        matches!(self, Self::Count)
+    }
 }
 
 /// What is shown of the value of an entry that was found.
@@ -116,6 +124,8 @@ pub struct FindPage {
     pub count: u64,
     /// How many entries were looked at, gone ones too.
     pub examined: u64,
+    /// The fields of the index that was used; `None` where it looked at the entries of the prefix.
+    pub index: Option<Vec<Path>>,
     /// Where to go on; `None` once everything was looked at. There may be nothing more to find then.
     pub after: Option<Key>,
 }
@@ -151,13 +161,19 @@ pub struct Finder<'q> {
 
 enum Chosen<'q> {
     Count(u64),
-    InKeyOrder(Page<'q>),
+    AsTheyCome(Page<'q>),
     Ordered(Best<'q>),
 }
 
 impl<'q> Finder<'q> {
-    /// Begins. `after` is the entry of [`FindQuery::after`] at the moment of `pin`.
-    pub fn new(query: &'q FindQuery, pin: FindPin, after: Option<&Entry>) -> Result<Self, StateFault> {
+    /// Begins. `comes_in_order` says that it is shown the entries in the order asked for, from after
+    /// [`FindQuery::after`] on; else it is shown all of them, and `after` is the entry of that key at the moment of `pin`.
+    pub fn new(
+        query: &'q FindQuery,
+        pin: FindPin,
+        comes_in_order: bool,
+        after: Option<&Entry>,
+    ) -> Result<Self, StateFault> {
         assert!(
             query.bounds.entries_max > 0 && query.bounds.bytes_max > 0,
             "a find that may look at nothing: {query:?}"
@@ -168,8 +184,8 @@ impl<'q> Finder<'q> {
             Wanted::Page { order, limit, bytes_max, shown } => {
                 assert!(*limit > 0, "a page of no entries never gets anywhere");
                 let page = Page { items: Vec::new(), limit: *limit, bytes_left: *bytes_max, shown };
-                if order.by_key().is_some() {
-                    Chosen::InKeyOrder(page)
+                if comes_in_order {
+                    Chosen::AsTheyCome(page)
                 } else {
                     needs_document |= order.needs_document();
                     let floor = query.after.as_ref().map(|key| rank_of(order, key, after, pin)).transpose()?;
@@ -182,8 +198,7 @@ impl<'q> Finder<'q> {
         Ok(Self { query, pin, needs_document, weight, examined, bytes_read, found, last, is_cut })
     }
 
-    /// Looks at the next key: in key order, reversed where [`Self::is_reverse`], from after [`FindQuery::after`] on unless
-    /// [`Self::takes_all`]. Without a row the key has no entry at this revision, but it took time to see that. Says
+    /// Looks at the next key. Without a row the key has no entry at this revision, but it took time to see that. Says
     /// `false` once it wants no more.
     pub fn look(&mut self, key: &[u8], row: Option<EntryRow<'_>>) -> Result<bool, StateFault> {
         let bounds = self.query.bounds;
@@ -205,24 +220,29 @@ impl<'q> Finder<'q> {
         Ok(true)
     }
 
-    /// Whether it wants the keys backwards.
+    /// Whether it wanted no more before the entries ended.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Whether the order asked for is that of keys backwards.
     pub fn is_reverse(query: &FindQuery) -> bool {
         matches!(&query.wanted, Wanted::Page { order, .. } if order.by_key() == Some(true))
     }
 
-    /// Whether it has to see all keys of the prefix whatever page is asked for, because it orders them.
+    /// Whether the order asked for is another than that of keys.
     pub fn takes_all(query: &FindQuery) -> bool {
         matches!(&query.wanted, Wanted::Page { order, .. } if order.by_key().is_none())
     }
 
-    /// The answer, at a position with the revision and clock of the moment.
-    pub fn finish(self, at: ReadPosition) -> Result<FindRead, StateFault> {
+    /// The answer, at a position with the revision and clock of the moment; `index` has the fields of the index used.
+    pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, StateFault> {
         let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
         let last = if self.is_cut { self.last } else { None };
         assert!(self.is_cut == last.is_some(), "a find ended early at {last:?} after {} entries", self.examined);
         let (items, count, after) = match self.found {
             Chosen::Count(count) => (Vec::new(), count, last),
-            Chosen::InKeyOrder(page) => {
+            Chosen::AsTheyCome(page) => {
                 let count = page.items.len() as u64;
                 (page.items, count, last)
             }
@@ -234,11 +254,12 @@ impl<'q> Finder<'q> {
                 (items, count, after)
             }
         };
-        Ok(FindRead::Page(FindPage { at, pin: self.pin, items, count, examined: self.examined, after }))
+        let index = index.map(<[Path]>::to_vec);
+        Ok(FindRead::Page(FindPage { at, pin: self.pin, items, count, examined: self.examined, index, after }))
     }
 
     fn is_full(&self) -> bool {
-        matches!(&self.found, Chosen::InKeyOrder(page) if page.items.len() >= page.limit)
+        matches!(&self.found, Chosen::AsTheyCome(page) if page.items.len() >= page.limit)
     }
 
     /// Takes an entry if it belongs to the answer; `false` where it does and has no room.
@@ -250,7 +271,7 @@ impl<'q> Finder<'q> {
         }
         match &mut self.found {
             Chosen::Count(count) => *count += 1,
-            Chosen::InKeyOrder(page) => return page.push(key.clone(), row, document),
+            Chosen::AsTheyCome(page) => return page.push(key.clone(), row, document),
             Chosen::Ordered(best) => best.offer(&subject, row),
         }
         Ok(true)

@@ -16,6 +16,7 @@ mod shared;
 mod declared;
 mod find;
 mod finder;
+mod indexed;
 mod listing;
 mod reader;
 mod retention;

@@ -7,7 +7,7 @@ use quorate_client::api::WriteAnswer;
 use quorate_client::{Change, Write};
 
 use crate::Context;
-use crate::criteria::{Criteria, criteria};
+use crate::criteria::Only;
 use crate::fail::Failed;
 use crate::output::{self, Form};
 use crate::parse::{self, Meaning};
@@ -220,18 +220,9 @@ pub struct Common {
     only: Only,
 }
 
-/// Conditions on fields.
-#[derive(Debug, Args)]
-pub struct Only {
-    /// Only while this holds: `FIELD OP VALUE`, or criteria in JSON, as `quorate find --where`; may be given several times.
-    #[arg(long = "if", value_name = "CRITERIA", value_parser = criteria)]
-    criteria: Vec<Criteria>,
-}
-
-impl Only {
-    fn on<'a>(&self, write: Write<'a>) -> Write<'a> {
-        self.criteria.iter().flat_map(|Criteria(list)| list).fold(write, |write, one| write.only_if_json(one))
-    }
+/// The write under its conditions.
+fn only<'a>(only: &Only, write: Write<'a>) -> Write<'a> {
+    only.iter().fold(write, |write, one| write.only_if_json(one))
 }
 
 impl Common {
@@ -239,7 +230,7 @@ impl Common {
         if let Some(ttl) = self.ttl {
             write = write.ttl(ttl);
         }
-        flags(self.only.on(write), self.prev, self.dry_run)
+        flags(only(&self.only, write), self.prev, self.dry_run)
     }
 }
 
@@ -266,12 +257,12 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             finish(context, write.on(wish), "written").await
         }
         Command::Patch { key, patch, cas, write } => {
-            let patch = parse::value(&patch, Meaning { string: false, bytes: false })?;
+            let patch = parse::patch(&patch)?;
             let wish = with_cas(client.patch(key, patch), cas);
             finish(context, write.on(wish), "written").await
         }
-        Command::Rm { key, cas, prev, dry_run, only } => {
-            let wish = only.on(with_cas(client.remove(key), cas));
+        Command::Rm { key, cas, prev, dry_run, only: conditions } => {
+            let wish = only(&conditions, with_cas(client.remove(key), cas));
             finish(context, flags(wish, prev, dry_run), "removed").await
         }
         Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,

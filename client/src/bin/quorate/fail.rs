@@ -22,6 +22,10 @@ pub enum Failed {
     Usage(String),
     /// The state of things is not what the command needs; there is no problem document for it.
     Condition(String),
+    /// Some of what was asked for was refused, the rest was done.
+    Partly(String),
+    /// It ended before its end; some of it was done.
+    Stopped(String),
     /// Anything else.
     Other(String),
     /// Nobody reads our output any more, as in `quorate ls --all | head`.
@@ -50,7 +54,11 @@ impl fmt::Display for Failed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Client(error) => error.fmt(out),
-            Self::Usage(text) | Self::Condition(text) | Self::Other(text) => out.write_str(text),
+            Self::Usage(text)
+            | Self::Condition(text)
+            | Self::Partly(text)
+            | Self::Stopped(text)
+            | Self::Other(text) => out.write_str(text),
             Self::OutputClosed => out.write_str("the output was closed"),
         }
     }
@@ -65,6 +73,16 @@ impl Failed {
     /// An unmet condition.
     pub fn condition(text: impl Into<String>) -> Self {
         Self::Condition(text.into())
+    }
+
+    /// Refusals among what was done.
+    pub fn partly(text: impl Into<String>) -> Self {
+        Self::Partly(text.into())
+    }
+
+    /// An end before the end.
+    pub fn stopped(text: impl Into<String>) -> Self {
+        Self::Stopped(text.into())
     }
 
     /// Any other fault.
@@ -87,8 +105,8 @@ impl Failed {
         match self {
             Self::Client(error) => code_of(error),
             Self::Usage(_) => USAGE,
-            Self::Condition(_) => CONDITION,
-            Self::Other(_) => ERROR,
+            Self::Condition(_) | Self::Partly(_) => CONDITION,
+            Self::Stopped(_) | Self::Other(_) => ERROR,
             Self::OutputClosed => 0,
         }
     }
@@ -108,7 +126,11 @@ impl Failed {
     }
 
     fn json(&self) -> serde_json::Value {
-        let Self::Client(error) = self else { return json!({"detail": self.to_string(), "applied": "no"}) };
+        let error = match self {
+            Self::Client(error) => error,
+            Self::Partly(text) | Self::Stopped(text) => return json!({"detail": text}),
+            _ => return json!({"detail": self.to_string(), "applied": "no"}),
+        };
         // A refusal is the API's own document. Another failure must not pass for one: its `applied` is about one attempt.
         if let Error::Rejected(problem) = error {
             return json!(problem);
@@ -129,7 +151,9 @@ fn code_of(error: &Error) -> u8 {
             | ErrorCode::CasMismatch
             | ErrorCode::ConditionNotMet
             | ErrorCode::Locked
-            | ErrorCode::NotLockHolder => CONDITION,
+            | ErrorCode::NotLockHolder
+            | ErrorCode::PreconditionRequired
+            | ErrorCode::UniqueViolation => CONDITION,
             // Without `errors` it is about the key, with them about the path.
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,
             _ => ERROR,
@@ -140,8 +164,10 @@ fn code_of(error: &Error) -> u8 {
 }
 
 fn faults(problem: &Problem) -> impl Iterator<Item = String> + '_ {
-    let several = if problem.errors.len() > 1 { problem.errors.as_slice() } else { &[] };
-    several.iter().map(|fault| format!("  {}: {}", fault.pointer, fault.detail))
+    // The detail of a malformed request has its only fault.
+    let is_told = problem.errors.len() == 1 && problem.code != ErrorCode::InvalidDocument;
+    let shown = if is_told { &[] } else { problem.errors.as_slice() };
+    shown.iter().map(|fault| format!("  {}: {}", fault.pointer, fault.detail))
 }
 
 fn failed(failed: &quorate_client::api::Failed) -> String {

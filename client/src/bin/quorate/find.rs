@@ -5,7 +5,7 @@ use quorate_client::Find;
 use quorate_client::api::{EntryView, FindAnswer};
 
 use crate::Context;
-use crate::criteria::{Criteria, criteria};
+use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
 use crate::output::{self, Form};
@@ -57,14 +57,8 @@ struct Filter {
     /// Only keys that begin with this.
     #[arg(default_value = "")]
     prefix: String,
-    /// Only where this holds: `FIELD OP VALUE`, or criteria in JSON; may be given several times.
-    ///
-    /// FIELD is a path like customer.name, or one of $key $cas $version $create_revision $mod_revision. OP is one of eq neq
-    /// lt lte gt gte in nin between exists nexists contains ncontains starts ends like; exists and nexists take no VALUE.
-    /// VALUE is JSON, or a word, which is taken as a string; a list like ["a","b"] for in, nin and between. {"now":true} is
-    /// the time. In JSON: one criterion, or a list of them, also with any, all and not.
-    #[arg(long = "where", value_name = "CRITERIA", value_parser = criteria)]
-    criteria: Vec<Criteria>,
+    #[command(flatten)]
+    criteria: Where,
     /// As it was at this revision.
     #[arg(long, value_name = "N")]
     revision: Option<u64>,
@@ -117,7 +111,7 @@ async fn show_count(context: &Context, filter: &Filter) -> Result<(), Failed> {
 impl Filter {
     fn find<'a>(&self, context: &'a Context) -> Find<'a> {
         let mut find = context.client.find(&self.prefix);
-        for criterion in self.criteria.iter().flat_map(|Criteria(list)| list) {
+        for criterion in self.criteria.iter() {
             find = find.matching_json(criterion);
         }
         if let Some(revision) = self.revision {

@@ -4,14 +4,20 @@
 //! a file of its own.
 
 mod bench;
+mod bulk;
+mod change_where;
+mod claim;
 mod cluster;
+mod collections;
 mod criteria;
 mod entries;
 mod fail;
 mod find;
 mod listing;
+mod load;
 mod output;
 mod parse;
+mod txn;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,7 +46,8 @@ Exit codes:
   0  done
   1  error: the cluster could not be reached, gave up, refused, or the fate of a write is unknown
   2  usage: the command line is wrong, nothing was sent
-  3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read)
+  3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read);
+     of several things some were refused; there was nothing to claim
 
 Examples:
   quorate put stock/apples 5
@@ -77,6 +84,24 @@ enum Command {
     Find(find::Args),
     /// Count the entries of which something holds
     Count(find::CountArgs),
+    /// Apply many operations, each on its own
+    Bulk(bulk::Args),
+    /// Load entries from lines of JSON, any number of them
+    Load(load::Args),
+    /// Do several things together or not at all
+    Txn(txn::Args),
+    /// Change every document that matches
+    UpdateWhere(change_where::UpdateArgs),
+    /// Delete every entry that matches
+    DeleteWhere(change_where::DeleteArgs),
+    /// Find entries that nobody has locked, and lock them
+    Claim(claim::Args),
+    /// Show and set the rules of collections
+    #[command(subcommand)]
+    Collection(collections::Command),
+    /// Read sequences, take numbers from them
+    #[command(subcommand)]
+    Sequence(collections::SequenceCommand),
     #[command(flatten)]
     Cluster(cluster::Command),
     /// Measure the cluster with closed-loop clients
@@ -128,6 +153,14 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Ls(args) => listing::run(&context, args).await,
             Command::Find(args) => find::run(&context, args).await,
             Command::Count(args) => find::run_count(&context, args).await,
+            Command::Bulk(args) => bulk::run(&context, args).await,
+            Command::Load(args) => load::run(&context, args).await,
+            Command::Txn(args) => txn::run(&context, args).await,
+            Command::UpdateWhere(args) => change_where::update(&context, args).await,
+            Command::DeleteWhere(args) => change_where::delete(&context, args).await,
+            Command::Claim(args) => claim::run(&context, args).await,
+            Command::Collection(command) => collections::run(&context, command).await,
+            Command::Sequence(command) => collections::run_sequence(&context, command).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Bench(args) => bench::run(&context, *args).await,
             Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),

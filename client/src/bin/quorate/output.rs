@@ -76,6 +76,13 @@ pub fn written(answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
     }
 }
 
+/// What was done, with what is to be said beside it.
+pub fn told(facts: String, dry_run: bool, replayed: bool) -> String {
+    let before = if dry_run { "dry run, nothing done: " } else { "" };
+    let after = if replayed { ", done by an earlier try" } else { "" };
+    format!("{before}{facts}{after}")
+}
+
 /// Milliseconds as people read them.
 pub fn millis(millis: u64) -> String {
     match millis {

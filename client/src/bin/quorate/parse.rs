@@ -88,6 +88,22 @@ pub fn value(argument: &str, meaning: Meaning) -> Result<Value, Failed> {
     }
 }
 
+/// The text of a file, or `-` for standard input.
+pub fn file(path: &str) -> Result<String, Failed> {
+    let (data, origin) = load(if path == "-" { path.to_owned() } else { format!("@{path}") }.as_str())?;
+    String::from_utf8(data).map_err(|_| Failed::usage(format!("{origin} is not UTF-8 text")))
+}
+
+/// A patch: JSON, `-` or `@PATH`.
+pub fn patch(argument: &str) -> Result<Value, Failed> {
+    value(argument, Meaning { string: false, bytes: false })
+}
+
+/// What an argument stands for: the text itself, `-` for standard input, `@PATH` for a file.
+pub fn argument(argument: &str) -> Result<Vec<u8>, Failed> {
+    load(argument).map(|(data, _)| data)
+}
+
 fn load(argument: &str) -> Result<(Vec<u8>, String), Failed> {
     let (data, origin) = if argument == "-" {
         (read(std::io::stdin().lock()), "standard input".to_owned())

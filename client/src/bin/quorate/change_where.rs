@@ -1,0 +1,139 @@
+//! `quorate update-where` and `quorate delete-where`.
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use quorate_client::ChangeWhere;
+use quorate_client::api::WhereAnswer;
+
+use crate::Context;
+use crate::bulk;
+use crate::criteria::{Only, Where};
+use crate::fail::Failed;
+use crate::output::{self, Form};
+use crate::parse;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The patch is an object (merge patch), or a list of update operators or JSON Patch operations, as of `quorate patch`. Without --where \
+every document with the prefix is changed. Exit code 3 if one could not be.
+
+Examples:
+  quorate update-where orders/ '{\"status\":\"late\"}' --where 'status eq pending' --where 'due lt {\"now\":true}' --all
+  quorate update-where stock/ '[{\"op\":\"inc\",\"path\":\"price\",\"value\":1}]' --dry-run")]
+pub struct UpdateArgs {
+    /// Only keys that begin with this; `\"\"` for every key.
+    prefix: String,
+    /// The patch: JSON, `-` or @PATH.
+    patch: String,
+    /// New time to live, like 30s; 0s for ever. Without it the expiry stays.
+    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+    ttl: Option<Duration>,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --where every entry with the prefix is deleted. Exit code 3 if one could not be.
+
+Examples:
+  quorate delete-where sessions/ --where 'user eq ann' --dry-run
+  quorate delete-where orders/ --where 'status eq void' --all")]
+pub struct DeleteArgs {
+    /// Only keys that begin with this; `\"\"` for every key.
+    prefix: String,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// What both understand.
+#[derive(Debug, clap::Args)]
+struct Shared {
+    #[command(flatten)]
+    criteria: Where,
+    #[command(flatten)]
+    only: Only,
+    /// Most entries to change, up to 1000; with --all, in one step.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: Option<u32>,
+    /// Everything, step by step: one changes at most 1000 entries and looks at 10000.
+    #[arg(long)]
+    all: bool,
+    /// Say what would happen, write nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `quorate update-where`.
+pub async fn update(context: &Context, args: UpdateArgs) -> Result<(), Failed> {
+    let mut change = context.client.update_where(args.prefix, parse::patch(&args.patch)?);
+    if let Some(ttl) = args.ttl {
+        change = change.ttl(ttl);
+    }
+    run(context, change, &args.shared, "changed").await
+}
+
+/// Runs `quorate delete-where`.
+pub async fn delete(context: &Context, args: DeleteArgs) -> Result<(), Failed> {
+    run(context, context.client.delete_where(args.prefix), &args.shared, "deleted").await
+}
+
+async fn run(context: &Context, mut change: ChangeWhere<'_>, shared: &Shared, verb: &str) -> Result<(), Failed> {
+    change = shared.criteria.iter().fold(change, |change, one| change.matching_json(one));
+    change = shared.only.iter().fold(change, |change, one| change.only_if_json(one));
+    if let Some(limit) = shared.limit {
+        change = change.limit(limit);
+    }
+    if shared.dry_run {
+        change = change.dry_run();
+    }
+    if let Some(id) = &context.shared.request_id {
+        change = change.request_id(id.clone());
+    }
+    let form = context.shared.output;
+    let sum = if shared.all { all(change, form).await? } else { change.await? };
+    match form {
+        Form::Json if shared.all => {}
+        Form::Json => output::json(&sum)?,
+        Form::Text => show(&sum, shared, verb)?,
+    }
+    match sum.failed {
+        0 => Ok(()),
+        failed => Err(Failed::partly(format!("{failed} of {} entries could not be {verb}", sum.matched))),
+    }
+}
+
+/// Goes on to the end. The answer is that of the last part, with the sums of all; in JSON each part is shown.
+async fn all(change: ChangeWhere<'_>, form: Form) -> Result<WhereAnswer, Failed> {
+    let mut parts = std::pin::pin!(change.parts());
+    let mut sum: Option<WhereAnswer> = None;
+    while let Some(mut part) = parts.try_next().await? {
+        if form == Form::Json {
+            output::json(&part)?;
+        } else {
+            part.items.drain(..).filter_map(|item| bulk::item(&item)).try_for_each(output::line)?;
+        }
+        if let Some(before) = &sum {
+            part.matched += before.matched;
+            part.applied += before.applied;
+            part.skipped += before.skipped;
+            part.failed += before.failed;
+            part.examined += before.examined;
+            part.replayed &= before.replayed;
+        }
+        sum = Some(part);
+    }
+    sum.ok_or_else(|| Failed::other("there is no part to this change"))
+}
+
+fn show(sum: &WhereAnswer, shared: &Shared, verb: &str) -> Result<(), Failed> {
+    sum.items.iter().filter_map(bulk::item).try_for_each(output::line)?;
+    let WhereAnswer { matched, applied, skipped, failed, revision, .. } = sum;
+    let facts = format!("matched {matched}, {verb} {applied}, skipped {skipped}, failed {failed}  revision {revision}");
+    output::line(output::told(facts, sum.dry_run, sum.replayed))?;
+    if sum.cursor.is_some() && !shared.all {
+        eprintln!("(there may be more, after {} entries looked at; --all goes on to the end)", sum.examined);
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `quorate claim`.
+
+use std::time::Duration;
+
+use quorate_client::Claim;
+use quorate_client::api::EntryView;
+
+use crate::Context;
+use crate::criteria::Where;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+use crate::parse;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The cas that it prints with each entry is the key to its lock: write or remove the entry with it, or end the lock with `quorate doc \
+unlock`. Nobody else gets the entry before the lock ends. Exit code 3 if there is nothing to claim.
+
+Example:
+  quorate claim jobs/ --where 'due lte {\"now\":true}' --order-by=-priority --patch '[{\"op\":\"inc\",\"path\":\"tries\",\"value\":1}]'
+  quorate rm jobs/j1 --cas 17            # done")]
+pub struct Args {
+    /// Only keys that begin with this.
+    prefix: String,
+    #[command(flatten)]
+    criteria: Where,
+    /// Fields that decide which come first, separated by commas; `-` before those of which the greatest do.
+    ///
+    /// Write `--order-by=-priority` where the first begins with `-`.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    order_by: Vec<String>,
+    /// Most entries to claim, up to 100.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    limit: u32,
+    /// How long the locks hold by themselves, in milliseconds, at most 30000; 15000 if not given.
+    #[arg(long, value_name = "MS")]
+    lock_ms: Option<u64>,
+    /// Change each entry in the same step: JSON, `-` or @PATH, as `quorate patch` takes it.
+    #[arg(long, value_name = "PATCH")]
+    patch: Option<String>,
+    /// Say what would be claimed, lock and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    let claims = claim(context, &args)?.await?;
+    match context.shared.output {
+        Form::Json => output::json(&claims.answer)?,
+        Form::Text => claims.answer.entries.iter().try_for_each(|entry| output::line(row(entry)))?,
+    }
+    if claims.is_empty() {
+        let more = if claims.answer.more { " among those looked at; there are more" } else { "" };
+        return Err(Failed::condition(format!("there is nothing to claim{more}")));
+    }
+    Ok(())
+}
+
+fn claim<'a>(context: &'a Context, args: &Args) -> Result<Claim<'a>, Failed> {
+    let claim = context.client.claim(&args.prefix).limit(args.limit);
+    let claim = args.criteria.iter().fold(claim, |claim, one| claim.matching_json(one));
+    let mut claim = args.order_by.iter().fold(claim, |claim, field| claim.order_by(field));
+    if let Some(lock_ms) = args.lock_ms {
+        claim = claim.lock_time(Duration::from_millis(lock_ms));
+    }
+    if let Some(patch) = &args.patch {
+        claim = claim.patch(parse::patch(patch)?);
+    }
+    if args.dry_run {
+        claim = claim.dry_run();
+    }
+    if let Some(id) = &context.shared.request_id {
+        claim = claim.request_id(id.clone());
+    }
+    Ok(claim)
+}
+
+fn row(entry: &EntryView) -> String {
+    let cas = entry.cas.as_deref().unwrap_or("none");
+    let left = entry.lock_ms.map(|left| format!(", locked for {}", output::millis(left))).unwrap_or_default();
+    format!("{}  {}  cas {cas}{left}", entry.key, output::value(entry))
+}

@@ -1,0 +1,197 @@
+//! Commands on collections and sequences.
+
+use clap::Subcommand;
+use quorate_client::CollectionWrite;
+use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, IndexState, IndexView};
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+use crate::parse;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List all collections that have rules
+    Ls,
+    /// Show the rules and indexes of a collection; exit code 3 if it has none
+    Get {
+        /// Which collection.
+        name: String,
+    },
+    /// Set all rules of a collection, in place of those that it had
+    #[command(after_help = "\
+The rules hold for every document whose key begins with the name and a slash. RULES is a JSON object with any of:
+  fields     {\"PATH\":{\"type\":…,\"max\":…,\"default\":…,\"sequence\":NAME,\"auto_update\":true}}; types are any boolean long double
+             varchar datetime object array
+  required   [\"PATH\",…]
+  indexes    [[\"PATH\",…],{\"fields\":[\"PATH\",…],\"unique\":true}]
+  ttl_ms     time to live of what is written without one
+  precondition_required   true: writes need a cas or a condition
+
+Example:
+  quorate collection set orders '{\"required\":[\"status\"],\"fields\":{\"number\":{\"type\":\"long\",\"sequence\":\"orders\"}},\"indexes\":[[\"status\"]]}'
+  quorate collection get orders")]
+    Set {
+        /// Which collection.
+        name: String,
+        /// The rules: JSON, `-` or @PATH.
+        rules: String,
+        /// Only if the cas of its rules is still this.
+        #[arg(long, value_parser = parse::cas, group = "condition")]
+        cas: Option<String>,
+        /// Only if it has no rules.
+        #[arg(long, group = "condition")]
+        if_absent: bool,
+    },
+    /// Take the rules of a collection away; its documents stay
+    Rm {
+        /// Which collection.
+        name: String,
+        /// Only if the cas of its rules is still this.
+        #[arg(long, value_parser = parse::cas)]
+        cas: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SequenceCommand {
+    /// Print the last number given, 0 before the first
+    Get {
+        /// Which sequence.
+        name: String,
+    },
+    /// Take the next number, or several: prints it, or the first and the last of them
+    #[command(after_help = "Example:
+  number=$(quorate sequence next invoices)")]
+    Next {
+        /// Which sequence.
+        name: String,
+        /// How many.
+        #[arg(default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+        count: u64,
+    },
+}
+
+/// Runs a command on collections.
+pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+    let (client, form) = (&context.client, context.shared.output);
+    match command {
+        Command::Ls => {
+            let list = client.collections().await?;
+            match form {
+                Form::Json => output::json(&list),
+                Form::Text => list.collections.iter().try_for_each(|one| output::line(row(one))),
+            }
+        }
+        Command::Get { name } => match client.collection(&name).get().await? {
+            None => Err(Failed::condition(format!("there are no rules of a collection `{name}`"))),
+            Some(collection) if form == Form::Json => output::json(&collection),
+            Some(collection) => show(&collection),
+        },
+        Command::Set { name, rules, cas, if_absent } => {
+            let mut write = client.collection(name).put(parse_rules(&rules)?);
+            if let Some(cas) = cas {
+                write = write.cas(cas);
+            }
+            if if_absent {
+                write = write.if_absent();
+            }
+            set(context, write).await
+        }
+        Command::Rm { name, cas } => {
+            let write = client.collection(name).delete();
+            let write = match cas {
+                Some(cas) => write.cas(cas),
+                None => write,
+            };
+            remove(context, write).await
+        }
+    }
+}
+
+fn parse_rules(argument: &str) -> Result<CollectionRules, Failed> {
+    let text = parse::argument(argument)?;
+    serde_json::from_slice(&text).map_err(|error| Failed::usage(format!("these are no rules: {error}")))
+}
+
+async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) -> Result<(), Failed> {
+    let answer = with_id(context, write).await?;
+    match context.shared.output {
+        Form::Json => output::json(&answer),
+        Form::Text => {
+            let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
+            output::line(output::told(facts, false, answer.replayed))
+        }
+    }
+}
+
+async fn remove(context: &Context, write: CollectionWrite<'_, CollectionRemoved>) -> Result<(), Failed> {
+    let answer = with_id(context, write).await?;
+    match context.shared.output {
+        Form::Json => output::json(&answer),
+        Form::Text => {
+            let facts = format!("rules removed: {}  revision {}", answer.name, answer.revision);
+            output::line(output::told(facts, false, answer.replayed))
+        }
+    }
+}
+
+fn with_id<'a, A>(context: &Context, write: CollectionWrite<'a, A>) -> CollectionWrite<'a, A> {
+    match &context.shared.request_id {
+        Some(id) => write.request_id(id.clone()),
+        None => write,
+    }
+}
+
+fn show(collection: &CollectionAnswer) -> Result<(), Failed> {
+    let rules = serde_json::to_string(&collection.rules);
+    output::line(rules.map_err(|error| Failed::other(format!("the rules have no JSON: {error}")))?)?;
+    let CollectionAnswer { cas, version, create_revision, mod_revision, .. } = collection;
+    output::line(format!(
+        "  cas {cas}, version {version}, created at revision {create_revision}, changed at {mod_revision}"
+    ))?;
+    collection.indexes.iter().try_for_each(|index| output::line(format!("  index {}", index_text(index))))
+}
+
+fn row(collection: &CollectionAnswer) -> String {
+    let indexes: Vec<_> = collection.indexes.iter().map(index_text).collect();
+    let indexes = if indexes.is_empty() { "no index".to_owned() } else { format!("index {}", indexes.join(", ")) };
+    format!("{}  cas {}  {indexes}", collection.name, collection.cas)
+}
+
+fn index_text(index: &IndexView) -> String {
+    let state = match index.state {
+        IndexState::Building => "building",
+        IndexState::Ready => "ready",
+        IndexState::Failed => "failed",
+    };
+    let unique = if index.unique { " unique" } else { "" };
+    let detail = index.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+    format!("{}{unique} {state}{detail}", index.fields.join("+"))
+}
+
+/// Runs a command on sequences.
+pub async fn run_sequence(context: &Context, command: SequenceCommand) -> Result<(), Failed> {
+    let form = context.shared.output;
+    match command {
+        SequenceCommand::Get { name } => {
+            let answer = context.client.sequence(name).get().await?;
+            match form {
+                Form::Json => output::json(&answer),
+                Form::Text => output::line(answer.value.to_string()),
+            }
+        }
+        SequenceCommand::Next { name, count } => {
+            let mut next = context.client.sequence(name).next(count);
+            if let Some(id) = &context.shared.request_id {
+                next = next.request_id(id.clone());
+            }
+            let answer = next.await?;
+            match form {
+                Form::Json => output::json(&answer),
+                Form::Text if count == 1 => output::line(answer.first.to_string()),
+                Form::Text => output::line(format!("{} {}", answer.first, answer.last)),
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The input of a load: lines of JSON, as operations in chunks.
+//!
+//! Owns what a line means, and where chunks end: at a number of lines or bytes from where they begin, so that a load which goes
+//! on at the end of one makes the same chunks again.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quorate_client::{Op, Value};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::Mode;
+use crate::fail::Failed;
+
+/// A chunk ends before the line that would make it longer. The log takes a bulk in smaller parts anyway; what is longer is
+/// only more to hold and to send again.
+const CHUNK_BYTES_MAX: usize = 1024 * 1024;
+/// Longest line. Nodes take less; what is longer is probably no NDJSON.
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How much of the input lies before something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Place {
+    /// Bytes.
+    pub offset: u64,
+    /// Lines.
+    pub line: u64,
+}
+
+/// The path of the field that holds the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyField {
+    /// As it was typed.
+    pub text: String,
+    names: Vec<String>,
+}
+
+/// Reads `--key-field`: dotted, or a JSON pointer.
+pub fn key_field(text: &str) -> Result<KeyField, String> {
+    let names: Vec<_> = match text.strip_prefix('/') {
+        Some(pointer) => pointer.split('/').map(|name| name.replace("~1", "/").replace("~0", "~")).collect(),
+        None => text.split('.').map(str::to_owned).collect(),
+    };
+    if names.iter().any(String::is_empty) {
+        return Err("expected a path like `id` or `customer.id`".into());
+    }
+    Ok(KeyField { text: text.to_owned(), names })
+}
+
+/// A line that became an operation.
+#[derive(Debug)]
+pub struct Line {
+    /// From 1.
+    pub number: u64,
+    /// The whole key.
+    pub key: String,
+    /// What is to be done.
+    pub op: Op,
+}
+
+/// A line that failed.
+#[derive(Debug)]
+pub struct Fault {
+    /// From 1.
+    pub line: u64,
+    /// Its key, where it has one.
+    pub key: Option<String>,
+    /// What nodes call it, where one did.
+    pub code: Option<String>,
+    /// Why.
+    pub detail: String,
+}
+
+/// Lines that are sent together.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Before its first line.
+    pub start: Place,
+    /// Behind its last line.
+    pub end: Place,
+    /// The good ones.
+    pub lines: Vec<Line>,
+    /// The others.
+    pub faults: Vec<Fault>,
+}
+
+/// Reads chunks.
+pub struct Lines {
+    input: BufReader<Box<dyn Read + Send>>,
+    at: Place,
+    /// Was read, and belongs to the next chunk.
+    held: Option<Vec<u8>>,
+    prefix: String,
+    key_field: Option<KeyField>,
+    mode: Mode,
+    lines_max: usize,
+}
+
+impl Lines {
+    /// Of an input that begins at `at`.
+    pub fn new(
+        input: Box<dyn Read + Send>,
+        at: Place,
+        prefix: String,
+        key_field: Option<KeyField>,
+        mode: Mode,
+        lines_max: usize,
+    ) -> Self {
+        Self { input: BufReader::with_capacity(256 * 1024, input), at, held: None, prefix, key_field, mode, lines_max }
+    }
+
+    /// The next chunk; `None` at the end.
+    pub fn chunk(&mut self) -> Result<Option<Chunk>, Failed> {
+        let start = self.at;
+        let mut chunk = Chunk { start, end: start, lines: Vec::new(), faults: Vec::new() };
+        let mut count = 0;
+        while count < self.lines_max {
+            let Some(text) = self.next_line()? else { break };
+            let length = self.at.offset - start.offset + text.len() as u64;
+            if count > 0 && length > CHUNK_BYTES_MAX as u64 {
+                self.held = Some(text);
+                break;
+            }
+            self.at.offset += text.len() as u64;
+            self.at.line += 1;
+            count += 1;
+            self.take(&text, &mut chunk);
+        }
+        chunk.end = self.at;
+        Ok((count > 0).then_some(chunk))
+    }
+
+    /// With its line break, where it has one.
+    fn next_line(&mut self) -> Result<Option<Vec<u8>>, Failed> {
+        if let Some(held) = self.held.take() {
+            return Ok(Some(held));
+        }
+        let mut text = Vec::new();
+        let read = (&mut self.input).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut text);
+        let number = self.at.line + 1;
+        match read {
+            Ok(0) => Ok(None),
+            Ok(read) if read > LINE_BYTES_MAX => {
+                Err(Failed::other(format!("line {number} is longer than {LINE_BYTES_MAX} bytes; is this NDJSON?")))
+            }
+            Ok(_) => Ok(Some(text)),
+            Err(error) => Err(Failed::other(format!("cannot read line {number}: {error}"))),
+        }
+    }
+
+    fn take(&self, text: &[u8], chunk: &mut Chunk) {
+        let number = self.at.line;
+        let text = text.trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        let line = std::str::from_utf8(text).map_err(|_| "not UTF-8".to_owned()).and_then(|text| self.line(text));
+        match line {
+            Ok((key, op)) => chunk.lines.push(Line { number, key, op }),
+            Err(detail) => chunk.faults.push(Fault { line: number, key: None, code: None, detail }),
+        }
+    }
+
+    fn line(&self, text: &str) -> Result<(String, Op), String> {
+        let (key, value, ttl_ms) = match &self.key_field {
+            Some(field) => (Cow::Owned(key_in(text, field)?), Value::json_text(text.to_owned()), None),
+            None => entry(text)?,
+        };
+        let key = format!("{}{key}", self.prefix);
+        if key.is_empty() {
+            return Err("the key is empty".into());
+        }
+        let op = match self.mode {
+            Mode::Insert => Op::insert(key.as_str(), value),
+            Mode::Upsert => Op::put(key.as_str(), value),
+        };
+        let op = match ttl_ms {
+            Some(ttl_ms) => op.ttl(Duration::from_millis(ttl_ms)),
+            None => op,
+        };
+        Ok((key, op))
+    }
+}
+
+/// A line without `--key-field`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    value: Option<&'a RawValue>,
+    #[serde(borrow)]
+    value_base64: Option<Cow<'a, str>>,
+    ttl_ms: Option<u64>,
+}
+
+/// A `null` that is there is a value.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn entry(text: &str) -> Result<(Cow<'_, str>, Value, Option<u64>), String> {
+    let Entry { key, value, value_base64, ttl_ms } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let value = match (value, value_base64) {
+        (Some(value), None) => Value::json_text(value.get().to_owned()),
+        (None, Some(base64)) => {
+            let bytes = STANDARD.decode(base64.as_bytes());
+            Value::bytes(bytes.map_err(|error| format!("`value_base64` is not base64: {error}"))?)
+        }
+        _ => return Err("expected one of `value` and `value_base64`".into()),
+    };
+    Ok((key, value, ttl_ms))
+}
+
+/// The key out of a document.
+fn key_in(text: &str, field: &KeyField) -> Result<String, String> {
+    let document: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut at = document;
+    for name in &field.names {
+        let fields: HashMap<String, &RawValue> =
+            serde_json::from_str(at.get()).map_err(|_| format!("there is no field `{}`", field.text))?;
+        at = fields.get(name).ok_or_else(|| format!("there is no field `{}`", field.text))?;
+    }
+    match serde_json::from_str(at.get()) {
+        Ok(serde_json::Value::String(key)) => Ok(key),
+        Ok(serde_json::Value::Number(key)) if key.is_u64() || key.is_i64() => Ok(key.to_string()),
+        _ => Err(format!("the field `{}` is neither a string nor a whole number", field.text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, at: Place, key_field: Option<KeyField>, lines_max: usize) -> Lines {
+        let rest = text.as_bytes()[at.offset as usize..].to_vec();
+        Lines::new(Box::new(std::io::Cursor::new(rest)), at, "p/".into(), key_field, Mode::Insert, lines_max)
+    }
+
+    fn chunks(mut lines: Lines) -> Vec<Chunk> {
+        std::iter::from_fn(|| lines.chunk().expect("can be read")).collect()
+    }
+
+    #[test]
+    fn chunks_from_the_end_of_one_are_the_same_again() {
+        let long = "x".repeat(CHUNK_BYTES_MAX / 3);
+        let text: String = (0..20).map(|n| format!("{{\"key\":\"k{n}\",\"value\":\"{long}\"}}\n\n")).collect();
+        let places = |at: Place| {
+            let chunks = chunks(lines(&text, at, None, 7));
+            chunks.iter().map(|chunk| (chunk.start, chunk.end, chunk.lines.len())).collect::<Vec<_>>()
+        };
+        let all = places(Place::default());
+        assert!(all.len() > 3, "{all:?}");
+        assert_eq!(all.iter().map(|(_, _, lines)| lines).sum::<usize>(), 20);
+        assert_eq!(all.last().expect("there are some").1, Place { offset: text.len() as u64, line: 40 });
+        for (start, end, _) in &all {
+            assert!(end.offset - start.offset <= CHUNK_BYTES_MAX as u64, "{start:?} {end:?}");
+        }
+        for at in 0..all.len() {
+            assert_eq!(places(all[at].0), all[at..], "from chunk {at}");
+        }
+    }
+
+    #[test]
+    fn a_line_has_key_and_value_and_anything_else_is_a_fault() {
+        let text = concat!(
+            "{\"key\":\"a\",\"value\":null}\n",
+            "{\"key\":\"\\u0062\",\"value_base64\":\"AP8=\",\"ttl_ms\":5}\r\n",
+            "{\"key\":\"c\"}\n",
+            "{\"key\":\"d\",\"value\":1,\"colour\":2}\n",
+            "hello\n",
+            "{\"key\":\"e\",\"value\":1.50}"
+        );
+        let [chunk] = &chunks(lines(text, Place::default(), None, 100))[..] else { panic!("one chunk") };
+        let keys: Vec<_> = chunk.lines.iter().map(|line| (line.number, line.key.as_str())).collect();
+        assert_eq!(keys, [(1, "p/a"), (2, "p/b"), (6, "p/e")]);
+        assert_eq!(chunk.faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [3, 4, 5]);
+        assert!(chunk.faults[1].detail.contains("colour"), "{}", chunk.faults[1].detail);
+    }
+
+    #[test]
+    fn the_key_of_a_document_is_where_the_path_says() {
+        let text = "{\"who\":{\"a.b\":\"x\",\"id\":7}}\n{\"who\":{\"id\":1.5}}\n{\"who\":7}\n";
+        let keys = |path: &str| -> Vec<_> {
+            let chunks = chunks(lines(text, Place::default(), Some(key_field(path).expect("a path")), 100));
+            chunks.into_iter().flat_map(|chunk| chunk.lines).map(|line| (line.number, line.key)).collect()
+        };
+        assert_eq!(keys("who.id"), [(1, "p/7".to_owned())]);
+        assert_eq!(keys("/who/a.b"), [(1, "p/x".to_owned())]);
+        assert_eq!(keys("who"), [(3, "p/7".to_owned())]);
+        assert!(key_field("a..b").is_err() && key_field("").is_err());
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_held_in_memory() {
+        let endless = std::io::repeat(b'x');
+        let mut lines = Lines::new(Box::new(endless), Place::default(), String::new(), None, Mode::Insert, 10);
+        assert!(lines.chunk().expect_err("too long").to_string().contains("line 1 is longer"));
+    }
+}

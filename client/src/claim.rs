@@ -1,0 +1,218 @@
+//! Claims: entries found and locked in one step, and what to do with each.
+//!
+//! Owns that whatever is done to a claimed entry carries the key to its lock.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
+
+use crate::api::{ClaimAnswer, ClaimRequest, Criterion, EntryView, Operator};
+use crate::client::Client;
+use crate::criteria::Criteria;
+use crate::error::Error;
+use crate::kv::{Value, Write};
+use crate::op::patch_text;
+use crate::operation::milliseconds;
+use crate::request::{Call, RequestId};
+
+/// A claim to be awaited. Carries a request id from the beginning: a retry gives the same entries.
+#[must_use = "does nothing until awaited"]
+#[derive(Debug, Clone)]
+pub struct Claim<'a> {
+    client: &'a Client,
+    request: ClaimRequest,
+    criteria: Criteria,
+    patch: Option<Value>,
+    request_id: RequestId,
+    timeout: Option<Duration>,
+}
+
+impl Client {
+    /// Finds entries whose keys begin with `prefix` and that nobody has locked, and locks them: one, for 15 s, if nothing else
+    /// is said. No two claims get the same entry while its lock holds.
+    pub fn claim(&self, prefix: impl Into<String>) -> Claim<'_> {
+        Claim {
+            client: self,
+            request: ClaimRequest { prefix: prefix.into(), ..ClaimRequest::default() },
+            criteria: Criteria::default(),
+            patch: None,
+            request_id: RequestId::random(),
+            timeout: None,
+        }
+    }
+}
+
+impl Claim<'_> {
+    /// Only where this field compares so, on top of all other filters.
+    pub fn filter(self, field: impl Into<String>, op: Operator, value: impl Into<serde_json::Value>) -> Self {
+        self.matching(Criterion::new(field, op, value))
+    }
+
+    /// Only where this holds, on top of all other filters.
+    pub fn matching(mut self, criterion: Criterion) -> Self {
+        self.criteria.add(&criterion);
+        self
+    }
+
+    /// The same of a criterion as JSON text, with its numbers as they are written.
+    pub fn matching_json(mut self, criterion: &str) -> Self {
+        self.criteria.add_json(criterion);
+        self
+    }
+
+    /// First those that come first by this field, after those named before; `-` before the path for the greatest first.
+    /// Without it, by key.
+    pub fn order_by(mut self, field: impl Into<String>) -> Self {
+        self.request.order_by.get_or_insert_default().push(field.into());
+        self
+    }
+
+    /// Most entries to claim, up to 100.
+    pub fn limit(mut self, limit: u32) -> Self {
+        self.request.limit = Some(limit);
+        self
+    }
+
+    /// How long the locks hold, at most 30 s.
+    pub fn lock_time(mut self, time: Duration) -> Self {
+        self.request.lock_ms = Some(milliseconds(time));
+        self
+    }
+
+    /// Changes each entry in the same step, as [`Client::patch`] does.
+    pub fn patch(mut self, patch: Value) -> Self {
+        self.patch = Some(patch);
+        self
+    }
+
+    /// Say what would be claimed, lock and change nothing.
+    pub fn dry_run(mut self) -> Self {
+        self.request.dry_run = true;
+        self
+    }
+
+    /// An id of one's own instead of a random one: to repeat a claim whose fate stayed unknown.
+    pub fn request_id(mut self, id: RequestId) -> Self {
+        self.request_id = id;
+        self
+    }
+
+    /// Deadline instead of the client's own.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    fn call(self) -> Result<Call, Error> {
+        let request = ClaimRequest {
+            criteria: self.criteria.checked()?.map(<[_]>::to_vec),
+            patch: self.patch.as_ref().map(patch_text).transpose()?,
+            ..self.request
+        };
+        let mut call = Call::write("/v1/claim", &request, self.request_id)?;
+        call.timeout = self.timeout;
+        Ok(call)
+    }
+}
+
+impl<'a> IntoFuture for Claim<'a> {
+    type Output = Result<Claims, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let client = self.client;
+            let answer = client.fetch(self.call()?).await?;
+            Ok(Claims { client: client.clone(), answer })
+        })
+    }
+}
+
+/// What was claimed, in order; none where there was nothing.
+#[derive(Debug, Clone)]
+pub struct Claims {
+    client: Client,
+    /// The answer as the node gave it.
+    pub answer: ClaimAnswer,
+}
+
+impl Claims {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.answer.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.answer.entries.is_empty()
+    }
+
+    /// The first of them, where there is one: for a claim of one.
+    pub fn first(self) -> Option<Claimed> {
+        self.into_iter().next()
+    }
+}
+
+impl IntoIterator for Claims {
+    type Item = Claimed;
+    type IntoIter = std::vec::IntoIter<Claimed>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let Self { client, answer } = self;
+        let claimed = answer.entries.into_iter().map(|entry| Claimed { client: client.clone(), entry });
+        claimed.collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// An entry that is locked for us. What ends the lock is refused with `cas_mismatch`, `locked` or `not_lock_holder` once
+/// it has ended by itself.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    client: Client,
+    /// The entry as it was claimed; its `cas` is the key to the lock.
+    pub entry: EntryView,
+}
+
+impl Claimed {
+    /// Which entry.
+    pub fn key(&self) -> &str {
+        &self.entry.key
+    }
+
+    /// Its value as `T`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        self.entry.json()
+    }
+
+    /// The key to the lock. A dry run brings none, and what is done without is refused before it is sent.
+    fn cas(&self) -> &str {
+        self.entry.cas.as_deref().unwrap_or_default()
+    }
+
+    /// Removes it: it is done with.
+    pub fn complete(&self) -> Write<'_> {
+        self.client.remove(self.key()).cas(self.cas())
+    }
+
+    /// Gives it back as it is, for others to claim.
+    pub fn release(&self) -> Write<'_> {
+        self.client.unlock(self.key(), self.cas())
+    }
+
+    /// Lets the lock hold for `time` from now.
+    pub fn extend(&self, time: Duration) -> Write<'_> {
+        self.client.extend(self.key(), self.cas(), time)
+    }
+
+    /// Overwrites it, which ends the lock.
+    pub fn replace(&self, value: Value) -> Write<'_> {
+        self.client.cas(self.key(), self.cas(), value)
+    }
+
+    /// Changes parts of it, which ends the lock.
+    pub fn patch(&self, patch: Value) -> Write<'_> {
+        self.client.patch(self.key(), patch).cas(self.cas())
+    }
+}

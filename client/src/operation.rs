@@ -1,0 +1,209 @@
+//! One operation as it is described: what is done to which key, and under which conditions.
+//!
+//! Owns the constructors and refinements that single writes, bulks and transactions share, and what of them goes together.
+//! Sends nothing: [`crate::Write`] sends one, [`crate::Bulk`] many, [`crate::Txn`] some together.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::api::{Criterion, OpKind};
+use crate::criteria::Criteria;
+use crate::error::Error;
+use crate::kv::Value;
+use crate::op::{OpText, checked_json};
+use crate::request::check_cas;
+
+/// An operation, for [`crate::Bulk`] and [`crate::Txn`].
+#[must_use = "does nothing until it is part of a bulk or a transaction"]
+#[derive(Debug, Clone)]
+pub struct Op {
+    kind: OpKind,
+    key: String,
+    /// The value, or what an update changes.
+    value: Option<Value>,
+    cas: Option<String>,
+    criteria: Criteria,
+    ttl: Option<Duration>,
+    lock_time: Option<Duration>,
+    prev: bool,
+    wrong: Option<&'static str>,
+}
+
+impl Op {
+    fn new(kind: OpKind, key: impl Into<String>) -> Self {
+        Self {
+            kind,
+            key: key.into(),
+            value: None,
+            cas: None,
+            criteria: Criteria::default(),
+            ttl: None,
+            lock_time: None,
+            prev: false,
+            wrong: None,
+        }
+    }
+
+    fn with(kind: OpKind, key: impl Into<String>, value: Value) -> Self {
+        Self { value: Some(value), ..Self::new(kind, key) }
+    }
+
+    /// Reads an entry. For transactions only.
+    pub fn get(key: impl Into<String>) -> Self {
+        Self::new(OpKind::Get, key)
+    }
+
+    /// Creates or overwrites. With [`Op::cas`], [`Op::if_absent`] or [`Op::if_present`] only then.
+    pub fn put(key: impl Into<String>, value: Value) -> Self {
+        Self::with(OpKind::Upsert, key, value)
+    }
+
+    /// Creates; a bulk skips it where there is an entry, a transaction is refused.
+    pub fn insert(key: impl Into<String>, value: Value) -> Self {
+        Self::with(OpKind::Insert, key, value)
+    }
+
+    /// Overwrites; fails with `not_found`.
+    pub fn replace(key: impl Into<String>, value: Value) -> Self {
+        Self::with(OpKind::Replace, key, value)
+    }
+
+    /// Changes parts of a document, as [`crate::Client::patch`] does.
+    pub fn patch(key: impl Into<String>, patch: Value) -> Self {
+        Self::with(OpKind::Update, key, patch)
+    }
+
+    /// Deletes; fails with `not_found`.
+    pub fn remove(key: impl Into<String>) -> Self {
+        Self::new(OpKind::Remove, key)
+    }
+
+    /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
+    pub fn touch(key: impl Into<String>, ttl: Duration) -> Self {
+        Self::new(OpKind::Touch, key).ttl(ttl)
+    }
+
+    /// Locks an entry for `time`, as [`crate::Client::lock`] does.
+    pub fn lock(key: impl Into<String>, time: Duration) -> Self {
+        Self { lock_time: Some(time), ..Self::new(OpKind::Lock, key) }
+    }
+
+    /// Lets a lock hold for `time` from now; `cas` is its key.
+    pub fn extend(key: impl Into<String>, cas: impl Into<String>, time: Duration) -> Self {
+        Self { lock_time: Some(time), ..Self::new(OpKind::Extend, key) }.cas(cas)
+    }
+
+    /// Ends a lock; `cas` is its key.
+    pub fn unlock(key: impl Into<String>, cas: impl Into<String>) -> Self {
+        Self::new(OpKind::Unlock, key).cas(cas)
+    }
+
+    /// Reads an entry and sets its time to live in one step. Public as [`crate::Client::get_and_touch`]: in a bulk or a
+    /// transaction it would be a touch with [`Op::prev`].
+    pub(crate) fn get_and_touch(key: impl Into<String>, ttl: Duration) -> Self {
+        Self::new(OpKind::GetAndTouch, key).ttl(ttl)
+    }
+
+    /// Only while the entry has this token.
+    pub fn cas(mut self, cas: impl Into<String>) -> Self {
+        if self.is_put() {
+            self.kind = OpKind::Replace;
+        }
+        self.cas = Some(cas.into());
+        self
+    }
+
+    /// Only if there is no entry. For [`Op::put`].
+    pub fn if_absent(mut self) -> Self {
+        if self.is_put() {
+            self.kind = OpKind::Insert;
+        } else {
+            self.wrong = Some("only a put can ask for an entry that is not there");
+        }
+        self.cas = None;
+        self
+    }
+
+    /// Only if there is an entry.
+    pub fn if_present(mut self) -> Self {
+        // The others need an entry anyway.
+        if self.is_put() {
+            self.kind = OpKind::Replace;
+        }
+        self.cas = None;
+        self
+    }
+
+    /// Only while this holds of the entry; several must all hold. Not for an insert, which has its own condition.
+    pub fn only_if(mut self, criterion: Criterion) -> Self {
+        self.criteria.add(&criterion);
+        self
+    }
+
+    /// The same of a criterion as JSON text, with its numbers as they are written.
+    pub fn only_if_json(mut self, criterion: &str) -> Self {
+        self.criteria.add_json(criterion);
+        self
+    }
+
+    /// Time to live from the moment the write applies, in whole milliseconds; zero for ever.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Answer with the entry as it was before.
+    pub fn prev(mut self) -> Self {
+        self.prev = true;
+        self
+    }
+
+    /// What it is.
+    pub(crate) fn kind(&self) -> OpKind {
+        self.kind
+    }
+
+    fn is_put(&self) -> bool {
+        matches!(self.kind, OpKind::Upsert | OpKind::Insert | OpKind::Replace)
+    }
+
+    /// The operation as nodes read it. Alone it says whether it is a dry run, and under which id it goes.
+    pub(crate) fn text(&self, dry_run: bool, request_id: Option<&str>) -> Result<Bytes, Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(Error::Invalid(wrong.into()));
+        }
+        let condition = self.condition()?;
+        let mut op = OpText::new(self.kind, &self.key)?;
+        op.condition = condition.as_deref();
+        match &self.value {
+            Some(patch) if self.kind == OpKind::Update => op.patch = Some(checked_json(&patch.data)?),
+            Some(value) if value.is_json => op.value = Some(checked_json(&value.data)?),
+            Some(value) => op.value_base64 = Some(STANDARD.encode(&value.data)),
+            None => {}
+        }
+        if let Some(cas) = &self.cas {
+            check_cas(cas)?;
+            op.cas = Some(cas);
+        }
+        op.ttl_ms = self.ttl.map(milliseconds);
+        op.lock_ms = self.lock_time.map(milliseconds);
+        (op.prev, op.dry_run, op.request_id) = (self.prev, dry_run, request_id);
+        let length = op.value_base64.as_ref().map_or(0, String::len);
+        op.write(length.max(self.value.as_ref().map_or(0, |value| value.data.len())))
+    }
+
+    fn condition(&self) -> Result<Option<Box<RawValue>>, Error> {
+        let Some(list) = self.criteria.checked()? else { return Ok(None) };
+        let text = to_raw_value(list);
+        text.map(Some).map_err(|source| Error::Decode { what: "the condition has no JSON form".into(), source })
+    }
+}
+
+/// As the API takes times.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

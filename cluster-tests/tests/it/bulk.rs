@@ -1,0 +1,162 @@
+//! Bulks: each operation with its own outcome, and a load that can be sent again and again, through any node.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use cluster_tests::{Cluster, Request, eventually};
+use quorate_client::api::{BulkAnswer, BulkOutcome, EntryView, ErrorCode, ListAnswer, RequestAnswer};
+use serde_json::json;
+
+async fn ask(to: SocketAddr, request: Request) -> BulkAnswer {
+    request.send(to).await.expect("the node answers").expect_success().json()
+}
+
+fn bulk(body: serde_json::Value) -> Request {
+    Request::post("/v1/bulk", body.to_string())
+}
+
+/// A load as lines.
+fn load(id: &str, lines: impl Iterator<Item = serde_json::Value>) -> Request {
+    let lines: String = lines.map(|line| format!("{line}\n")).collect();
+    Request::new("POST", "/v1/bulk")
+        .header("Content-Type", "application/x-ndjson")
+        .request_id(id)
+        .body(lines.into_bytes())
+}
+
+fn inserts(prefix: &str, count: u64) -> impl Iterator<Item = serde_json::Value> {
+    (0..count).map(move |n| json!({"op": "insert", "key": format!("{prefix}/{n:05}"), "value": {"n": n}}))
+}
+
+async fn count(to: SocketAddr, prefix: &str) -> u64 {
+    let request = Request::get(format!("/v1/kv?prefix={prefix}/&count_only"));
+    request.send(to).await.expect("the node answers").expect_success().json::<ListAnswer>().count
+}
+
+async fn value(to: SocketAddr, key: &str) -> String {
+    let entry: EntryView =
+        Request::get(format!("/v1/kv/{key}")).send(to).await.expect("the node answers").expect_success().json();
+    entry.value.expect("JSON").0.get().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_operation_of_a_bulk_has_its_own_outcome_on_every_node() {
+    let mut cluster = Cluster::start().await;
+    for id in cluster.ids() {
+        let to = cluster.client_address(id);
+        let key = |name: &str| format!("{id}/{name}");
+        let body = json!({"ops": [
+            {"op": "insert", "key": key("a"), "value": {"n": 1}},
+            {"op": "update", "key": key("a"), "patch": [{"op": "inc", "path": "n", "value": 1}], "if": [{"field": "n", "op": "eq", "value": 1}]},
+            {"op": "insert", "key": key("a"), "value": {"n": 9}},
+            {"op": "update", "key": key("a"), "patch": {"n": 7}, "if": [{"field": "n", "op": "eq", "value": 1}]},
+            {"op": "remove", "key": key("none")},
+            {"op": "upsert", "key": key("b"), "value_base64": "AP8="},
+            {"op": "lock", "key": key("b")},
+            {"op": "upsert", "key": key("b"), "value": 1},
+        ]});
+        let tried = ask(to, bulk(json!({"ops": body["ops"], "dry_run": true}))).await;
+        assert_eq!(count(to, &id.to_string()).await, 0, "a dry run writes nothing");
+        let done = ask(to, bulk(body)).await;
+        use BulkOutcome::{Applied, Failed, Skipped};
+        let told: Vec<_> = done.items.iter().map(|item| (item.outcome, item.code)).collect();
+        let expected = [
+            (Applied, None),
+            (Applied, None),
+            (Skipped, Some(ErrorCode::AlreadyExists)),
+            (Failed, Some(ErrorCode::ConditionNotMet)),
+            (Failed, Some(ErrorCode::NotFound)),
+            (Applied, None),
+            (Applied, None),
+            (Failed, Some(ErrorCode::CasMismatch)),
+        ];
+        assert_eq!(told, expected, "{done:?}");
+        let tried: Vec<_> = tried.items.iter().map(|item| (item.outcome, item.code)).collect();
+        assert_eq!(tried, expected, "a dry run says what a real run does");
+        assert_eq!((done.applied, done.skipped, done.failed), (4, 1, 3));
+        assert_eq!(done.items[3].failed[0].pointer, "/ops/3/if/0");
+        assert_eq!(done.items[3].failed[0].actual.as_ref().expect("shown").0.get(), "2");
+        // Each has a revision of its own, in order.
+        assert!(done.items[0].revision < done.items[1].revision, "{done:?}");
+        assert_eq!(value(to, &key("a")).await, "{\"n\":2}");
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_that_is_sent_again_overwrites_nothing() {
+    let mut cluster = Cluster::start().await;
+    let to = cluster.client_address(1);
+    assert_eq!(ask(to, load("first", inserts("load", 300))).await.applied, 300);
+    Request::put("load/00007", "\"changed since\"").send(to).await.expect("an answer").expect_success();
+    let again = ask(cluster.client_address(2), load("second", inserts("load", 310))).await;
+    assert_eq!((again.applied, again.skipped, again.failed), (10, 300, 0));
+    assert_eq!(value(to, "load/00007").await, "\"changed since\"");
+    let shown = again.items[7].current.as_ref().expect("what is there");
+    assert_eq!(shown.value.as_ref().expect("JSON").0.get(), "\"changed since\"");
+    let minimal = load("third", inserts("load", 310)).header("Prefer", "return=minimal");
+    let minimal = ask(cluster.client_address(3), minimal).await;
+    assert_eq!((minimal.skipped, minimal.items.len()), (310, 0));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bulk_of_several_parts_is_applied_once_through_all_nodes_and_leaders() {
+    let mut cluster = Cluster::start().await;
+    let request = load("parts", inserts("parts", 2_500));
+    let first = ask(cluster.client_address(1), request.clone()).await;
+    assert_eq!((first.applied, first.items.len(), first.replayed), (2_500, 2_500, false));
+    assert_eq!(count(cluster.client_address(2), "parts").await, 2_500);
+    let kept = BulkAnswer { replayed: true, ..first };
+    assert_eq!(ask(cluster.client_address(3), request.clone()).await, kept, "the kept answer");
+
+    // Another bulk that begins alike is another bulk from where it differs.
+    let longer = load("parts", inserts("parts", 2_048).chain(inserts("other", 5)));
+    let refused = longer.send(cluster.client_address(2)).await.expect("an answer").problem();
+    assert_eq!(refused.code, ErrorCode::RequestIdReused);
+    assert_eq!(count(cluster.client_address(2), "other").await, 0);
+
+    let leader = cluster.leader().await;
+    cluster.kill(leader).await;
+    cluster.leader().await;
+    for id in cluster.live() {
+        assert_eq!(ask(cluster.client_address(id), request.clone()).await, kept, "through node {id}");
+    }
+    cluster.bring_up(leader).await;
+    let fate: RequestAnswer = Request::get("/v1/requests/parts")
+        .send(cluster.client_address(leader))
+        .await
+        .expect("an answer")
+        .expect_success()
+        .json();
+    assert!(fate.decided_revision < kept.revision, "known by its first part: {fate:?}");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bulk_that_was_broken_off_goes_on_where_it_stopped() {
+    let mut cluster = Cluster::start().await;
+    let leader = cluster.leader().await;
+    let survivor = cluster.client_address(if leader == 1 { 2 } else { 1 });
+    let request = load("broken", inserts("broken", 10_000));
+    let (to, sent) = (cluster.client_address(leader), request.clone());
+    let broken = tokio::spawn(async move { sent.send(to).await });
+    eventually("the first part is there", Duration::from_secs(20), async || match count(survivor, "broken").await {
+        0 => Err("nothing yet".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+    cluster.kill(leader).await;
+    // It may have been faster than the kill: then all of what follows is a replay, which holds as well.
+    let _ended = broken.await.expect("the task ends");
+    cluster.leader().await;
+    println!("broken off after {} of 10000", count(survivor, "broken").await);
+    let done = ask(survivor, request.clone()).await;
+    assert_eq!((done.applied, done.failed, done.items.len()), (10_000, 0, 10_000));
+    assert_eq!(count(survivor, "broken").await, 10_000);
+    let versions: Vec<_> = done.items.iter().map(|item| item.version).collect();
+    assert!(versions.iter().all(|version| *version == Some(1)), "each was written once");
+    cluster.bring_up(leader).await;
+    assert!(ask(to, request).await.replayed);
+    cluster.assert_agreement().await;
+}

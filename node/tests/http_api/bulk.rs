@@ -1,0 +1,162 @@
+//! `POST /v1/bulk`: the parts it becomes, and what is told of them.
+
+use quorate_client::api::{Applied, BulkAnswer, BulkOutcome, ErrorCode, Retry};
+use quorate_node::app::{AppError, Consistency};
+use quorate_store::types::{Action, RequestId};
+
+use crate::raw::{Response, Server};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
+const ID: (&str, &str) = ("Idempotency-Key", "load-7");
+
+fn inserts(count: usize) -> String {
+    (0..count).map(|n| format!("{{\"op\":\"insert\",\"key\":\"k/{n}\",\"value\":{n}}}\n")).collect()
+}
+
+fn answer(response: &Response) -> BulkAnswer {
+    assert_eq!(response.status, 200, "{response:?}");
+    response.carries_the_common_headers();
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {response:?}"))
+}
+
+/// Operations in each part, and the id of the part.
+fn parts(server: &Server) -> Vec<(usize, RequestId)> {
+    let of = |command: quorate_store::types::Command| match command.action {
+        Action::Bulk(ops) => (ops.len(), command.request_id.expect("each part has one")),
+        other => panic!("not a bulk: {other:?}"),
+    };
+    server.backend.commands().into_iter().map(of).collect()
+}
+
+#[tokio::test]
+async fn each_operation_has_its_own_outcome() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/there", "1").await;
+    let body = br#"{"ops":[
+        {"op":"upsert","key":"new","value":{"a": 1.0}},
+        {"op":"insert","key":"there","value":2},
+        {"op":"remove","key":"none"},
+        {"op":"replace","key":"there","value":3,"cas":"9"},
+        {"op":"touch","key":"new","ttl_ms":500,"prev":true}]}"#;
+    let response = server.ask("POST", "/v1/bulk", &[JSON, ID], body).await;
+    let answer = answer(&response);
+    assert_eq!((answer.applied, answer.skipped, answer.failed), (2, 1, 2));
+    use BulkOutcome::{Applied, Failed, Skipped};
+    let told: Vec<_> = answer.items.iter().map(|item| (item.n, item.outcome, item.status, item.code)).collect();
+    assert_eq!(
+        told,
+        [
+            (0, Applied, None, None),
+            (1, Skipped, Some(409), Some(ErrorCode::AlreadyExists)),
+            (2, Failed, Some(404), Some(ErrorCode::NotFound)),
+            (3, Failed, Some(412), Some(ErrorCode::CasMismatch)),
+            (4, Applied, None, None),
+        ]
+    );
+    assert_eq!(answer.items[0].cas.as_deref(), Some("3"));
+    assert_eq!(answer.items[3].current.as_ref().expect("as it is").value.as_ref().expect("JSON").0.get(), "1");
+    let before = answer.items[4].prev.as_ref().expect("asked for");
+    assert_eq!((before.value.as_ref().expect("JSON").0.get(), answer.items[4].ttl_ms), ("{\"a\": 1.0}", Some(500)));
+    assert_eq!((answer.revision, answer.index, answer.replayed), (4, 104, false));
+    assert_eq!(response.header("quorate-revision"), Some("4"));
+    let again = answer_of_lines(&server, &[ID], "{\"op\":\"remove\",\"key\":\"any\"}").await;
+    assert!(again.replayed);
+}
+
+async fn answer_of_lines(server: &Server, headers: &[(&str, &str)], lines: &str) -> BulkAnswer {
+    let mut all = vec![LINES];
+    all.extend(headers);
+    answer(&server.ask("POST", "/v1/bulk", &all, lines.as_bytes()).await)
+}
+
+#[tokio::test]
+async fn many_lines_go_in_parts_with_ids_of_their_own() {
+    let server = Server::start().await;
+    let answer = answer_of_lines(&server, &[ID], &inserts(2_500)).await;
+    assert_eq!((answer.applied, answer.items.len()), (2_500, 2_500));
+    assert!(answer.items.iter().enumerate().all(|(n, item)| item.n == n as u64 && item.key == format!("k/{n}")));
+    let id = RequestId("load-7".into());
+    assert_eq!(parts(&server), [(1_024, id.clone()), (1_024, id.of_part(1_024)), (452, id.of_part(2_048))]);
+    let again = answer_of_lines(&server, &[ID], &inserts(2_500)).await;
+    assert_eq!(again, BulkAnswer { replayed: true, ..answer });
+}
+
+#[tokio::test]
+async fn what_is_left_undecided_begins_the_next_part() {
+    let server = Server::start().await;
+    server.backend.defer_items_after(3);
+    let answer = answer_of_lines(&server, &[ID], &inserts(8)).await;
+    assert_eq!((answer.applied, answer.failed), (8, 0));
+    let id = RequestId("load-7".into());
+    assert_eq!(parts(&server), [(8, id.clone()), (5, id.of_part(3)), (2, id.of_part(6))]);
+}
+
+#[tokio::test]
+async fn a_bulk_that_stops_between_two_parts_says_so_and_goes_on_with_the_same_id() {
+    let server = Server::start().await;
+    for (error, code) in [
+        (AppError::TimeoutNotProposed, ErrorCode::Timeout),
+        (AppError::NoLeader, ErrorCode::NoLeader),
+        (AppError::Overloaded, ErrorCode::TooManyRequests),
+    ] {
+        server.backend.fail_writes_from(server.backend.commands().len() + 1, Some(error));
+        let problem = server.ask("POST", "/v1/bulk", &[LINES, ID], inserts(1_030).as_bytes()).await.problem();
+        assert_eq!((problem.code, problem.applied, problem.retry), (code, Applied::Unknown, Retry::SameRequestId));
+        assert!(problem.detail.contains("1024 of the 1030 operations"), "{}", problem.detail);
+    }
+    server.backend.fail_writes_from(0, None);
+    let answer = answer_of_lines(&server, &[ID], &inserts(1_030)).await;
+    assert_eq!((answer.applied, answer.replayed), (1_030, false), "the second part was decided only now");
+}
+
+#[tokio::test]
+async fn a_bulk_that_stops_before_anything_was_applied_says_that_too() {
+    let server = Server::start().await;
+    server.backend.fail_writes(AppError::TimeoutNotProposed);
+    let problem = server.ask("POST", "/v1/bulk", &[LINES], inserts(3).as_bytes()).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::Timeout, Applied::No));
+    server.backend.fail_writes_from(0, None);
+    server.backend.reject_writes(quorate_store::types::Rejection::RequestIdReused);
+    let problem = server.ask("POST", "/v1/bulk", &[LINES, ID], inserts(3).as_bytes()).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::RequestIdReused, Applied::No));
+}
+
+#[tokio::test]
+async fn who_prefers_it_minimal_sees_only_what_failed() {
+    let server = Server::start().await;
+    let lines = inserts(3) + "{\"op\":\"remove\",\"key\":\"none\"}";
+    let minimal = ("Prefer", "return=minimal");
+    let response = server.ask("POST", "/v1/bulk", &[LINES, minimal], lines.as_bytes()).await;
+    assert_eq!(response.header("preference-applied"), Some("return=minimal"));
+    let answer = answer(&response);
+    assert_eq!((answer.applied, answer.failed), (3, 1));
+    assert_eq!(answer.items.iter().map(|item| item.n).collect::<Vec<_>>(), [3]);
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_bulk_is_a_read() {
+    let server = Server::start().await;
+    let object = format!(r#"{{"dry_run":true,"ops":[{}]}}"#, inserts(3).trim_end().replace('\n', ","));
+    for (path, headers, body) in [("/v1/bulk?dry_run", [LINES, ID], inserts(3)), ("/v1/bulk", [JSON, ID], object)] {
+        let answer = answer(&server.ask("POST", path, &headers, body.as_bytes()).await);
+        assert_eq!((answer.applied, answer.dry_run, answer.replayed), (3, true, false));
+    }
+    assert_eq!(server.backend.commands(), []);
+    assert_eq!(server.backend.barriers(), [Consistency::Linearizable; 2]);
+    assert_eq!(server.get("/v1/kv/k%2F0").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_bulk_of_the_largest_size_is_read_and_its_bytes_are_counted() {
+    let server = Server::start().await;
+    let value = "x".repeat(1_600);
+    let lines: String =
+        (0..9_900).map(|n| format!("{{\"op\":\"upsert\",\"key\":\"{n}\",\"value\":\"{value}\"}}\n")).collect();
+    assert!(lines.len() > 15 << 20 && lines.len() < 16 << 20, "{} bytes", lines.len());
+    let answer = answer_of_lines(&server, &[], &lines).await;
+    assert_eq!(answer.applied, 9_900);
+    assert!(parts(&server).iter().all(|(count, _)| (1..=163).contains(count)), "{:?}", parts(&server));
+    let metrics = server.get("/metrics").await.text();
+    assert!(metrics.contains("route=\"/v1/bulk\""), "{metrics}");
+}

@@ -1,0 +1,128 @@
+//! `POST /v1/txn`: what it becomes, and how each of its ends is told.
+
+use quorate_client::api::{Applied, ErrorCode, TxnAnswer, TxnResult};
+use quorate_node::app::Consistency;
+use quorate_store::document::Unmet;
+use quorate_store::types::{
+    Action, CheckFailed, ContentKind, Entry, EntryMeta, Expect, Key, Outcome, Rejection, RequestId, Shown, StepDone,
+    StepRejected, TxnDone, Value, Written,
+};
+
+use crate::raw::Server;
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const ID: (&str, &str) = ("Idempotency-Key", "t-1");
+
+fn shown() -> Shown {
+    let meta =
+        EntryMeta { create_revision: 2, mod_revision: 3, version: 2, cas: 3, expires_at: None, locked_until: None };
+    Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } })
+}
+
+fn written() -> StepDone {
+    StepDone::Written(Written { meta: Some(*shown().meta()), previous: None })
+}
+
+fn unmet() -> Rejection {
+    let unmet = Unmet { pointer: "/if/0".into(), actual: None };
+    Rejection::ConditionNotMet { unmet: Box::new([unmet]), current: Some(shown()) }
+}
+
+const BODY: &[u8] =
+    br#"{"if":[{"key":"a","exists":true},{"key":"b","cas":"3","if":[{"field":"n","op":"gt","value":1}]}],
+    "then":[{"op":"update","key":"a","patch":{"n":2}},{"op":"get","key":"b"}],
+    "else":[{"op":"txn","then":[{"op":"remove","key":"a","if":[{"field":"n","op":"exists"}]}]}]}"#;
+
+#[tokio::test]
+async fn the_branch_that_was_taken_is_told_step_by_step() {
+    let server = Server::start().await;
+    server
+        .backend
+        .answer_txns(Outcome::Txn(TxnDone { failed: None, results: vec![written(), StepDone::Got(Some(shown()))] }));
+    let response = server.ask("POST", "/v1/txn", &[JSON, ID], BODY).await;
+    response.carries_the_common_headers();
+    let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
+    assert!(answer.succeeded && answer.failed.is_empty() && !answer.dry_run);
+    let [TxnResult::Written(first), TxnResult::Read(second)] = &answer.results[..] else { panic!("{answer:?}") };
+    assert_eq!((first.key.as_str(), first.cas.as_deref()), ("a", Some("3")));
+    assert_eq!(second.entry.as_ref().expect("there").value.as_ref().expect("JSON").0.get(), "{\"n\":1}");
+
+    let command = server.backend.commands().pop().expect("it writes");
+    assert_eq!(command.request_id, Some(RequestId("t-1".into())));
+    let Action::Txn(txn) = command.action else { panic!("{command:?}") };
+    let expected: Vec<_> = txn.checks.iter().map(|check| check.expect.clone()).collect();
+    assert_eq!(expected, [Expect::Present, Expect::Cas(3)]);
+}
+
+#[tokio::test]
+async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
+    let server = Server::start().await;
+    let nested = TxnDone { failed: None, results: vec![written()] };
+    let failed = Some(CheckFailed { at: 1, why: unmet() });
+    server.backend.answer_txns(Outcome::Txn(TxnDone { failed, results: vec![StepDone::Txn(nested)] }));
+    let response = server.ask("POST", "/v1/txn", &[JSON], BODY).await;
+    assert_eq!(response.status, 200);
+    let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
+    assert!(!answer.succeeded);
+    let failed = &answer.failed[0];
+    assert_eq!((failed.pointer.as_str(), failed.key.as_str()), ("/if/1", "b"));
+    assert_eq!(failed.failed[0].pointer, "/if/1/if/0");
+    assert_eq!(failed.current.as_ref().and_then(|entry| entry.cas.as_deref()), Some("3"));
+    assert!(matches!(&answer.results[..], [TxnResult::Txn(nested)] if nested.succeeded), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_refused_step_is_a_problem_that_names_it() {
+    let server = Server::start().await;
+    let (pointer, key) = ("/else/0/then/0".to_owned(), Key::new("a").ok());
+    server.backend.answer_txns(Outcome::TxnRejected(Box::new(StepRejected { pointer, key, why: unmet() })));
+    let problem = server.ask("POST", "/v1/txn", &[JSON], BODY).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::ConditionNotMet, Applied::No));
+    assert_eq!(problem.failed[0].pointer, "/else/0/then/0/if/0");
+    assert!(problem.detail.starts_with("/else/0/then/0: `a` "), "{}", problem.detail);
+    assert_eq!(problem.current.expect("as it is").key, "a");
+
+    let why = Rejection::TooLarge { limit: 16, actual: 17 };
+    server.backend.answer_txns(Outcome::TxnRejected(Box::new(StepRejected { pointer: String::new(), key: None, why })));
+    let problem = server.ask("POST", "/v1/txn", &[JSON], BODY).await.problem();
+    assert_eq!(problem.code, ErrorCode::TooLarge);
+    assert!(problem.detail.contains("at least 17 bytes, the limit is 16"), "{}", problem.detail);
+}
+
+#[tokio::test]
+async fn what_cannot_write_is_a_read_and_what_is_only_tried_is_too() {
+    let server = Server::start().await;
+    server.backend.answer_txns(Outcome::Txn(TxnDone { failed: None, results: vec![StepDone::Got(None)] }));
+    let reads = br#"{"if":[{"key":"a","exists":false}],"then":[{"op":"get","key":"a"}]}"#;
+    let answer = server.ask("POST", "/v1/txn", &[JSON, ID], reads).await.json();
+    assert_eq!(
+        (&answer["results"][0]["entry"], &answer["dry_run"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    server.backend.answer_txns(Outcome::Txn(TxnDone { failed: None, results: vec![written()] }));
+    for (path, body) in [
+        ("/v1/txn?dry_run", &br#"{"then":[{"op":"remove","key":"a"}]}"#[..]),
+        ("/v1/txn", br#"{"then":[{"op":"remove","key":"a"}],"dry_run":true}"#),
+    ] {
+        assert_eq!(server.ask("POST", path, &[JSON, ID], body).await.json()["dry_run"], true);
+    }
+    assert_eq!(server.backend.commands(), []);
+    assert_eq!(server.backend.barriers(), [Consistency::Linearizable; 3]);
+}
+
+#[tokio::test]
+async fn get_and_touch_answers_with_the_entry_as_it_is_now() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k?ttl_ms=100", "{\"a\": 1.0}").await;
+    let touch = |more: &str| format!(r#"{{"op":"get_and_touch","key":"k","ttl_ms":900{more}}}"#).into_bytes();
+    let tried = server.ask("POST", "/v1/ops", &[JSON], &touch(r#","dry_run":true"#)).await;
+    assert_eq!((tried.json()["ttl_ms"].as_u64(), tried.header("etag")), (Some(900), None));
+    for replayed in [false, true] {
+        let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &touch("")).await;
+        let entry: quorate_client::api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
+        assert_eq!(entry.value.expect("JSON").0.get(), "{\"a\": 1.0}");
+        assert_eq!((entry.ttl_ms, entry.version, entry.cas.as_deref()), (Some(900), 2, Some("3")));
+        assert_eq!((entry.revision, entry.index, entry.replayed), (Some(3), Some(103), replayed));
+        assert_eq!(response.header("etag"), Some("\"3\""));
+    }
+}
