@@ -15,7 +15,7 @@ use quorate_store::types::{
 use state_support::*;
 
 /// What the leader asks for at a time.
-const STEP_ROWS: u32 = 512;
+const STEP_ROWS: u32 = 256;
 
 fn name(text: &str) -> CollectionName {
     CollectionName::new(text).unwrap()
