@@ -18,8 +18,8 @@ pub struct ClaimRequest {
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub criteria: Option<Vec<JsonText>>,
-    /// Paths of the fields that decide which come first, `-` before those of which the greatest do. At most 8. Without it, by
-    /// key.
+    /// Paths of the fields that decide which come first, `-` before those of which the greatest do. At most 8. Without it
+    /// those found first: by key, or in the order of the index that is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 8, nullable = false)]
     pub order_by: Option<Vec<String>>,

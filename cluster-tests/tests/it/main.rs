@@ -6,6 +6,8 @@
 mod bad_input;
 mod bulk;
 mod cas;
+mod claim;
+mod collections;
 mod counter;
 mod exactly_once;
 mod find;
@@ -14,6 +16,8 @@ mod reads;
 mod smoke;
 mod stream;
 mod txn;
+#[path = "where.rs"]
+mod where_;
 
 // Nodes that go and come back.
 mod catch_up;

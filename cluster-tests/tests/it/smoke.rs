@@ -2,7 +2,8 @@
 
 use cluster_tests::{Answer, Cluster, Request};
 use quorate_client::api::{
-    DigestAnswer, EntryView, ListAnswer, RequestAnswer, RequestState, StatusAnswer, VersionAnswer,
+    ClaimAnswer, DigestAnswer, EntryView, ListAnswer, RequestAnswer, RequestState, SequenceAnswer, StatusAnswer,
+    VersionAnswer, WhereAnswer,
 };
 use quorate_client::api::{Role, WriteAnswer};
 
@@ -36,6 +37,7 @@ async fn every_route_answers_on_every_node() {
         node.cluster_routes().await;
         node.key_routes().await;
         node.operations().await;
+        node.commands().await;
         node.requests().await;
         let client = cluster.client_without(None);
         assert!(client.exists(&format!("requests/{id}")).await.expect("an answer"));
@@ -142,6 +144,29 @@ impl Node<'_> {
         ] {
             self.ok(Request::post("/v1/ops", body)).await;
         }
+    }
+
+    /// What is not about one entry.
+    async fn commands(&self) {
+        let (id, name) = (self.id, format!("/v1/collections/smoke-{}", self.id));
+        self.ok(Request::new("PUT", &name).json(r#"{"indexes":[["n"]]}"#)).await;
+        self.ok(Request::get(&name)).await;
+        self.ok(Request::get("/v1/collections")).await;
+        for n in 0..3 {
+            self.ok(Request::put(&format!("smoke-{id}/{n}"), format!("{{\"n\":{n}}}"))).await;
+        }
+        let update = format!(r#"{{"prefix":"smoke-{id}/","where":[],"patch":{{"seen":true}}}}"#);
+        assert_eq!(self.ok(Request::post("/v1/update_where", update)).await.json::<WhereAnswer>().applied, 3);
+        let claim = format!(r#"{{"prefix":"smoke-{id}/","order_by":["-n"]}}"#);
+        let claimed: ClaimAnswer = self.ok(Request::post("/v1/claim", claim)).await.json();
+        assert_eq!((claimed.count, claimed.index_used), (1, Some(vec!["n".to_owned()])));
+        let delete = format!(r#"{{"prefix":"smoke-{id}/","where":[]}}"#);
+        let deleted: WhereAnswer = self.ok(Request::post("/v1/delete_where", delete)).await.json();
+        assert_eq!((deleted.applied, deleted.failed), (2, 1), "one is locked");
+        self.ok(Request::new("DELETE", &name)).await;
+        let sequence = format!("/v1/sequences/smoke-{id}");
+        self.ok(Request::post(&sequence, r#"{"count":5}"#)).await;
+        assert_eq!(self.ok(Request::get(&sequence)).await.json::<SequenceAnswer>().value, 5);
     }
 
     async fn requests(&self) {

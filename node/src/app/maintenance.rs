@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use quorate_store::codec;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{Action, Command, Maintenance, Outcome};
@@ -27,7 +28,7 @@ const COMPACT_GROUPS: u32 = 64;
 /// How often the leader looks for indexes to build or to clear.
 const INDEX_EVERY: Duration = Duration::from_millis(250);
 /// Entries taken into an index by one command: other writes go in between.
-const INDEX_ROWS: u32 = 512;
+const INDEX_ROWS: u32 = 256;
 
 /// How much history is kept: whichever of the two keeps more.
 #[derive(Debug, Clone, Copy)]
@@ -105,28 +106,35 @@ impl Keeper {
         }
     }
 
-    /// Goes on with indexes for a moment: what is due must not wait until a large one is built.
+    /// Goes on with indexes for a moment: what is due must not wait until a large one is built. Rests as long after each step
+    /// as it took, since every node is busy with it and writes wait behind it.
     async fn work_on_indexes(&mut self) {
         let until = Instant::now() + TICK;
-        self.repeat_until(Maintenance::Indexes { rows_max: INDEX_ROWS }, Some(until)).await;
+        let command = encoded(Maintenance::Indexes { rows_max: INDEX_ROWS });
+        while Instant::now() < until {
+            let begin = Instant::now();
+            if !self.step(&command).await {
+                return;
+            }
+            tokio::time::sleep(begin.elapsed()).await;
+        }
     }
 
     /// Proposes the step until it finds nothing more to do, or does not get through.
     async fn repeat(&mut self, step: Maintenance) {
-        self.repeat_until(step, None).await;
+        let command = encoded(step);
+        while self.step(&command).await {}
     }
 
-    /// The same, until this moment if there is one.
-    async fn repeat_until(&mut self, step: Maintenance, until: Option<Instant>) {
-        let command = Command { request_id: None, principal: String::new(), action: Action::Maintain(step) };
-        let command = codec::encode_command(&command);
-        while let Ok(replies) = self.parts.write_batch(vec![command.clone()]).await {
-            self.clock_committed = Instant::now();
-            match replies.first().map(|reply| &reply.outcome) {
-                Some(Outcome::Maintained { more: true, removed })
-                    if *removed > 0 && until.is_none_or(|until| Instant::now() < until) => {}
-                _ => return,
-            }
-        }
+    /// Proposes a step. Whether it got through, did something and would find more.
+    async fn step(&mut self, command: &Bytes) -> bool {
+        let Ok(replies) = self.parts.write_batch(vec![command.clone()]).await else { return false };
+        self.clock_committed = Instant::now();
+        let outcome = replies.first().map(|reply| &reply.outcome);
+        matches!(outcome, Some(Outcome::Maintained { more: true, removed }) if *removed > 0)
     }
+}
+
+fn encoded(step: Maintenance) -> Bytes {
+    codec::encode_command(&Command { request_id: None, principal: String::new(), action: Action::Maintain(step) })
 }

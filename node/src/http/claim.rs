@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, convert, criteria, find_body, key};
+use super::{Backend, Outcome, command, convert, criteria, extract, find_body, key, write};
 
 const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "request_id", "dry_run"];
 
@@ -58,7 +58,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
             let key = rejected.key.as_ref().map(key::shown).unwrap_or_default();
             Err(Failure::from_rejection(&key, &reply, &rejected.why))
         }
-        _ => Err(command::confused(&reply)),
+        _ => Err(write::confused(&reply)),
     }
 }
 
@@ -80,7 +80,7 @@ impl ClaimWish {
     }
 
     fn read_fields(text: &[u8], faults: &mut Faults) -> Option<Self> {
-        let fields = command::object(text, "a claim", FIELDS, faults)?;
+        let fields = extract::object(text, "a claim", FIELDS, faults)?;
         let [prefix, matching, order_by, limit, lock_ms, patch, id, dry_run] = fields;
         if prefix.is_none() {
             faults.add("/prefix", "missing; keys begin with it; `\"\"` for every key");

@@ -20,7 +20,7 @@ use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::Common;
 use super::scan::scan;
-use super::{Backend, Outcome, command, criteria, key, kv, read};
+use super::{Backend, Outcome, command, criteria, key, kv, read, write};
 use crate::app::Consistency;
 use crate::limits;
 
@@ -134,7 +134,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
             command::answer(&answer, reply.revision, Some(row.mod_revision))
         }
         Decided::Rejected(why) => Err(refused(&name, &reply, why)),
-        _ => Err(command::confused(&reply)),
+        _ => Err(write::confused(&reply)),
     }
 }
 
@@ -167,7 +167,7 @@ pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(refused(&name, &reply, why)),
-        _ => Err(command::confused(&reply)),
+        _ => Err(write::confused(&reply)),
     }
 }
 

@@ -92,7 +92,8 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
     let (change, expect) = match condition {
         Condition::None => (Change::Upsert(value), Expect::Any),
         Condition::Absent => (Change::Insert(value), Expect::Any),
-        Condition::Present => (Change::Replace(value), Expect::Any),
+        // Said of the entry, so that it is a precondition where a collection demands one.
+        Condition::Present => (Change::Replace(value), Expect::Present),
         Condition::Cas(cas) => (Change::Replace(value), Expect::Cas(cas)),
         Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),
         Condition::NoneOf(list) => (Change::Upsert(value), Expect::NoneOf(list)),

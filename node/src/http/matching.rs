@@ -20,7 +20,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, criteria, find_body, key, kv};
+use super::{Backend, Outcome, command, criteria, extract, find_body, key, kv, write};
 
 const FIELDS: [&str; 9] = ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "dry_run", "request_id"];
 
@@ -88,7 +88,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) ->
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
-        _ => Err(command::confused(&reply)),
+        _ => Err(write::confused(&reply)),
     }
 }
 
@@ -112,7 +112,7 @@ impl WhereWish {
     }
 
     fn read_fields(body: &[u8], kind: Kind, faults: &mut Faults) -> Option<Self> {
-        let fields = command::object(body, "what to change", FIELDS, faults)?;
+        let fields = extract::object(body, "what to change", FIELDS, faults)?;
         let [prefix, matching, condition, patch, ttl_ms, limit, cursor, dry_run, id] = fields;
         let prefix = match prefix {
             Some(raw) => find_body::prefix(raw, faults),

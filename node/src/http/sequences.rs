@@ -14,7 +14,7 @@ use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::op_body::request_id;
 use super::openapi::Common;
-use super::{Backend, Outcome, command, key, read};
+use super::{Backend, Outcome, command, extract, key, read, write};
 use crate::app::Consistency;
 
 /// Shows the last number that a sequence gave. One that nobody ever drew from has given 0.
@@ -69,14 +69,14 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) 
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
-        _ => Err(command::confused(&reply)),
+        _ => Err(write::confused(&reply)),
     }
 }
 
 /// How many, and the caller's request id.
 fn read_request(text: &[u8]) -> Result<(u32, Option<String>), Failure> {
     let mut faults = Faults::default();
-    let fields = command::object(text, "what to take", ["count", "request_id"], &mut faults);
+    let fields = extract::object(text, "what to take", ["count", "request_id"], &mut faults);
     let [count, id] = fields.unwrap_or_default();
     let count = count.and_then(|raw| command::whole(raw, "/count", 1..=NUMBERS_MAX, &mut faults));
     let request_id = id.and_then(|raw| request_id(raw, &mut faults)).map(|id| id.into_owned());

@@ -1,0 +1,152 @@
+//! Claims: a job is one worker's, however many ask through whichever node.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use cluster_tests::fill::fill;
+use cluster_tests::{Cluster, Connection, Request, eventually};
+use quorate_client::api::{ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState};
+use serde_json::{Value, json};
+
+const JOBS: u64 = 2_000;
+const WORKERS: u64 = 32;
+const EACH: u64 = 10;
+
+async fn claim(cluster: &Cluster, id: u64, body: &Value) -> ClaimAnswer {
+    let request = Request::post("/v1/claim", body.to_string());
+    request.send(cluster.client_address(id)).await.expect("the node answers").expect_success().json()
+}
+
+fn keys(answer: &ClaimAnswer) -> Vec<&str> {
+    answer.entries.iter().map(|entry| entry.key.as_str()).collect()
+}
+
+async fn put_rules(cluster: &Cluster, name: &str, rules: Value) -> CollectionAnswer {
+    let request = Request::new("PUT", format!("/v1/collections/{name}")).json(rules.to_string());
+    request.send(cluster.client_address(1)).await.expect("the node answers").expect_success().json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
+    let mut cluster = Cluster::start().await;
+    let declared = put_rules(&cluster, "jobs", json!({"indexes": [["state", "due"]]})).await;
+    assert_eq!(declared.indexes[0].state, IndexState::Ready, "an index of nothing is there at once");
+    // Half of them are due, in another order than that of their keys.
+    let job = |n: u64| json!({"state": "waiting", "due": if n.is_multiple_of(2) { 2 * JOBS - n } else { 9_000_000_000_000_000 }});
+    fill(&cluster.client_without(None), 2 * JOBS, |n| format!("jobs/{n:05}"), job).await;
+
+    let begin = Instant::now();
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..WORKERS {
+        let to = cluster.client_address(1 + worker % 3);
+        workers.spawn(async move {
+            let mut connection = Connection::open(to).await.expect("a node takes connections");
+            let (mut mine, mut longest) = (Vec::new(), Duration::ZERO);
+            for turn in 0.. {
+                let body = json!({"prefix": "jobs/", "order_by": ["due"], "limit": EACH, "lock_ms": 30_000,
+                    "where": [{"field": "state", "op": "eq", "value": "waiting"}, {"field": "due", "op": "lte", "value": {"now": true}}],
+                    "patch": {"state": "running", "worker": worker}, "request_id": format!("worker-{worker}-{turn}")});
+                let asked = Instant::now();
+                let request = Request::post("/v1/claim", body.to_string());
+                let answer: ClaimAnswer = connection.exchange(&request).await.expect("an answer").expect_success().json();
+                longest = longest.max(asked.elapsed());
+                assert_eq!(answer.index_used.as_deref(), Some(&["state".to_owned(), "due".to_owned()][..]));
+                assert!(answer.examined <= EACH, "the index leads to what is due: {answer:?}");
+                if answer.entries.is_empty() {
+                    return (mine, longest);
+                }
+                let due = |entry: &EntryView| entry.json::<Value>().expect("a job")["due"].as_u64().expect("a number");
+                assert!(answer.entries.is_sorted_by_key(due), "{answer:?}");
+                assert!(answer.entries.iter().all(|entry| entry.locked && entry.mod_revision == answer.revision));
+                mine.extend(answer.entries.into_iter().map(|entry| (entry.key, entry.cas.expect("the key to the lock"))));
+            }
+            unreachable!("a worker ends when nothing is left")
+        });
+    }
+    let (mut owners, mut longest, mut busy) = (BTreeMap::new(), Duration::ZERO, 0);
+    while let Some(done) = workers.join_next().await {
+        let (mine, took) = done.expect("a worker gave up");
+        busy += u64::from(!mine.is_empty());
+        longest = longest.max(took);
+        for (key, cas) in mine {
+            assert_eq!(owners.insert(key.clone(), cas), None, "{key} was claimed twice");
+        }
+    }
+    let took = begin.elapsed();
+    println!("{JOBS} jobs claimed by {busy} of {WORKERS} workers in {took:?}; the longest claim took {longest:?}");
+    assert_eq!(owners.len() as u64, JOBS);
+    assert!(owners.keys().all(|key| key[5..].parse::<u64>().expect("a number") % 2 == 0), "only what is due");
+
+    // Only who has the key may write it.
+    let (key, cas) = owners.pop_first().expect("some");
+    let done = |tag: &str| Request::put(&key, r#"{"state":"done"}"#).header("If-Match", format!("\"{tag}\""));
+    let refused = done("1").send(cluster.client_address(1)).await.expect("an answer").problem();
+    assert_eq!(refused.code, ErrorCode::CasMismatch);
+    done(&cas).send(cluster.client_address(2)).await.expect("an answer").expect_success();
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_sent_again_after_the_leader_died_shows_the_same_entries() {
+    let mut cluster = Cluster::start().await;
+    fill(&cluster.client_without(None), 40, |n| format!("tasks/{n:02}"), |n| json!({"n": n, "rank": n % 7})).await;
+    let body = json!({"prefix": "tasks/", "order_by": ["-rank"], "limit": 5, "lock_ms": 30_000,
+        "patch": [{"op": "inc", "path": "n", "value": 100}], "request_id": "claim-1"});
+    let mut dry = body.clone();
+    dry["dry_run"] = json!(true);
+    let told = claim(&cluster, 1, &dry).await;
+    let first = claim(&cluster, 2, &body).await;
+    assert_eq!((keys(&told), told.dry_run), (keys(&first), true), "a dry run tells what will be claimed");
+    assert_eq!(keys(&first), ["tasks/34", "tasks/27", "tasks/20", "tasks/13", "tasks/06"]);
+    assert_eq!((first.count, first.examined, first.more, first.replayed), (5, 40, false, false));
+    let leader = cluster.leader().await;
+    cluster.kill(leader).await;
+    cluster.leader().await;
+    for id in cluster.live() {
+        let again = claim(&cluster, id, &body).await;
+        assert_eq!(again, ClaimAnswer { replayed: true, ..first.clone() }, "through node {id}");
+    }
+    cluster.bring_up(leader).await;
+    // Nobody else gets them while the locks hold; then, or once they are given back, somebody does.
+    let all = json!({"prefix": "tasks/", "order_by": ["-rank"], "limit": 100, "lock_ms": 1});
+    let rest = claim(&cluster, leader, &all).await;
+    assert_eq!((rest.count, rest.examined), (35, 40));
+    assert!(!keys(&rest).iter().any(|key| keys(&first).contains(key)));
+    let given_back = &first.entries[2];
+    let unlock = json!({"op": "unlock", "key": given_back.key, "cas": given_back.cas});
+    Request::post("/v1/ops", unlock.to_string())
+        .send(cluster.client_address(1))
+        .await
+        .expect("an answer")
+        .expect_success();
+    let one = json!({"prefix": "tasks/", "where": [{"field": "n", "op": "gte", "value": 100}]});
+    let next = claim(&cluster, 1, &one).await;
+    assert_eq!(keys(&next), [&*given_back.key]);
+    eventually("locks of a millisecond are over", Duration::from_secs(10), async || {
+        let again = claim(&cluster, 3, &all).await;
+        if again.count == 35 { Ok(()) } else { Err(format!("{} were free", again.count)) }
+    })
+    .await;
+    // All or nothing: the patch does not fit one of them.
+    let unfit = json!({"prefix": "tasks/3", "limit": 10, "patch": [{"op": "test", "path": "/n", "value": 30}]});
+    eventually("the locks are over", Duration::from_secs(10), async || {
+        let unfit =
+            Request::post("/v1/claim", unfit.to_string()).send(cluster.client_address(1)).await.expect("an answer");
+        let problem = unfit.problem();
+        match problem.code {
+            ErrorCode::ConditionNotMet if problem.failed.first().is_some_and(|failed| failed.pointer == "/patch/0") => {
+                Ok(())
+            }
+            _ => Err(format!("{problem:?}")),
+        }
+    })
+    .await;
+    let entry: EntryView = Request::get("/v1/kv/tasks/30")
+        .send(cluster.client_address(2))
+        .await
+        .expect("an answer")
+        .expect_success()
+        .json();
+    assert!(!entry.locked, "none is locked where one does not fit: {entry:?}");
+    cluster.assert_agreement().await;
+}

@@ -1,0 +1,337 @@
+//! Collections: rules that hold through every door, indexes built beside the traffic, numbers without gaps.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use cluster_tests::fill::fill;
+use cluster_tests::load::Load;
+use cluster_tests::{Answer, Cluster, Request, eventually};
+use quorate_client::api::{
+    ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, EntryView, ErrorCode, IndexState, Problem,
+    RequestAnswer, RequestState, SequenceAnswer, SequenceNext, WhereAnswer,
+};
+use serde_json::{Value, json};
+
+/// No write may wait this long for an index that is being built. In a release build it is a tenth of that.
+const STALL_MAX: Duration = Duration::from_secs(1);
+
+/// One node of a cluster, asked over plain HTTP.
+struct Door<'a> {
+    cluster: &'a Cluster,
+    id: u64,
+}
+
+impl Door<'_> {
+    async fn send(&self, request: Request) -> Answer {
+        request.send(self.cluster.client_address(self.id)).await.expect("the node answers")
+    }
+
+    async fn put_rules(&self, name: &str, rules: &Value) -> CollectionAnswer {
+        let request = Request::new("PUT", format!("/v1/collections/{name}")).json(rules.to_string());
+        self.send(request).await.expect_success().json()
+    }
+
+    async fn collection(&self, name: &str) -> CollectionAnswer {
+        self.send(Request::get(format!("/v1/collections/{name}"))).await.expect_success().json()
+    }
+
+    async fn op(&self, op: Value) -> Answer {
+        self.send(Request::post("/v1/ops", op.to_string())).await
+    }
+
+    async fn document(&self, key: &str) -> Value {
+        let entry: EntryView = self.send(Request::get(format!("/v1/kv/{key}"))).await.expect_success().json();
+        entry.json().expect("a document")
+    }
+}
+
+fn pointers(problem: &Problem) -> Vec<&str> {
+    problem.errors.iter().map(|fault| fault.pointer.as_str()).collect()
+}
+
+fn order_rules() -> Value {
+    json!({
+        "fields": {
+            "total": {"type": "long"}, "paid": {"type": "boolean"}, "rate": {"type": "double"}, "due": {"type": "datetime"},
+            "status": {"type": "varchar", "max": 8, "default": "new"}, "number": {"type": "long", "sequence": "orders"},
+            "updated": {"type": "datetime", "auto_update": true},
+        },
+        "required": ["total"],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_hold_through_every_door_of_every_node() {
+    let mut cluster = Cluster::start().await;
+    for id in cluster.ids() {
+        let (door, name) = (Door { cluster: &cluster, id }, format!("shop/{id}/orders"));
+        let fresh = Request::new("PUT", format!("/v1/collections/{name}")).json(order_rules().to_string());
+        let fresh = fresh.header("If-None-Match", "*").request_id(&format!("declare-{id}"));
+        let declared: CollectionAnswer = door.send(fresh.clone()).await.expect_success().json();
+        let again: CollectionAnswer = door.send(fresh).await.expect_success().json();
+        assert_eq!(again, CollectionAnswer { replayed: true, ..declared.clone() });
+        let fate: RequestAnswer =
+            door.send(Request::get(format!("/v1/requests/declare-{id}"))).await.expect_success().json();
+        assert_eq!((fate.state, fate.cas), (RequestState::Applied, Some(declared.cas.clone())));
+
+        // What is given is converted, what is missing is filled.
+        let first = format!("{name}/1");
+        let given = r#"{"total":"12","paid":"true","rate":1,"due":"2026-11-21T10:00:00+02:00"}"#;
+        door.send(Request::put(&first, given)).await.expect_success();
+        let stored = door.document(&first).await;
+        assert_eq!((&stored["total"], &stored["paid"], &stored["status"]), (&json!(12), &json!(true), &json!("new")));
+        assert_eq!(stored["due"], "2026-11-21T08:00:00.000Z");
+        let (number, updated) = (stored["number"].as_u64().expect("a number"), stored["updated"].clone());
+        assert!(updated.as_str().is_some_and(|text| text.ends_with('Z') && text.len() == 24), "{stored}");
+
+        // A change draws another number and takes another time; one that names them keeps what it names.
+        door.op(json!({"op": "update", "key": first, "patch": {"status": "paid", "number": 7_000}}))
+            .await
+            .expect_success();
+        assert_eq!(door.document(&first).await["number"], 7_000);
+        door.op(json!({"op": "update", "key": first, "patch": {"status": "sent"}})).await.expect_success();
+        assert_eq!(door.document(&first).await["number"], number + 1);
+
+        // What does not fit is refused: put, patch, operations, and changes of all that matches.
+        let merge = |patch: &str| {
+            let request = Request::new("PATCH", format!("/v1/kv/{first}")).body(patch.into());
+            request.header("Content-Type", "application/merge-patch+json")
+        };
+        let refusals = [
+            (Request::put(&first, r#"{"status":"far too long"}"#), vec!["/value/status", "/value/total"]),
+            (Request::put(&first, "[]"), vec!["/value"]),
+            (merge(r#"{"total":null}"#), vec!["/value/total"]),
+            (merge(r#"{"total":1.5,"paid":"perhaps"}"#), vec!["/value/paid", "/value/total"]),
+            (
+                Request::post("/v1/ops", json!({"op": "insert", "key": format!("{name}/2"), "value": {}}).to_string()),
+                vec!["/value/total"],
+            ),
+            (
+                Request::post("/v1/ops", json!({"op": "upsert", "key": first, "value_base64": "AA=="}).to_string()),
+                vec!["/value"],
+            ),
+        ];
+        for (request, expected) in refusals {
+            let problem = door.send(request).await.problem();
+            assert_eq!((problem.status, problem.code), (422, ErrorCode::InvalidDocument), "{problem:?}");
+            let mut found = pointers(&problem);
+            found.sort_unstable();
+            assert_eq!(found, expected, "{problem:?}");
+        }
+        let body = json!({"prefix": format!("{name}/"), "where": [], "patch": {"due": "soon"}});
+        let changed: WhereAnswer =
+            door.send(Request::post("/v1/update_where", body.to_string())).await.expect_success().json();
+        assert_eq!((changed.applied, changed.failed, changed.items[0].code), (0, 1, Some(ErrorCode::InvalidDocument)));
+        let body = json!({"prefix": format!("{name}/"), "patch": {"total": "many"}});
+        let refused = door.send(Request::post("/v1/claim", body.to_string())).await.problem();
+        assert_eq!((refused.code, pointers(&refused)), (ErrorCode::InvalidDocument, vec!["/value/total"]));
+        // Whoever asks for a number of type long by its text finds it.
+        let body = json!({"prefix": format!("{name}/"), "where": [{"field": "total", "op": "eq", "value": "12"}]});
+        let claimed: ClaimAnswer =
+            door.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
+        assert_eq!(claimed.count, 1);
+
+        // Other rules: a precondition, and a time to live.
+        let strict = json!({"precondition_required": true, "ttl_ms": 600_000});
+        let request = || Request::new("PUT", format!("/v1/collections/{name}")).json(strict.to_string());
+        let stale = door.send(request().header("If-Match", "\"1\"")).await.problem();
+        assert_eq!(stale.code, ErrorCode::CasMismatch);
+        let renewed: CollectionAnswer =
+            door.send(request().header("If-Match", format!("\"{}\"", declared.cas))).await.expect_success().json();
+        assert_eq!((renewed.version, renewed.create_revision), (2, declared.create_revision));
+        let second = format!("{name}/2");
+        for refused in [Request::put(&second, "1"), Request::new("DELETE", format!("/v1/kv/{second}"))] {
+            let problem = door.send(refused).await.problem();
+            assert_eq!((problem.status, problem.code), (428, ErrorCode::PreconditionRequired));
+        }
+        door.send(Request::put(&second, "1").header("If-None-Match", "*")).await.expect_success();
+        let entry: EntryView = door.send(Request::get(format!("/v1/kv/{second}"))).await.expect_success().json();
+        assert!(entry.ttl_ms.is_some_and(|left| (1..=600_000).contains(&left)), "{entry:?}");
+        door.send(Request::put(&second, "2").header("If-Match", "*")).await.expect_success();
+
+        // Without rules its entries are as any others.
+        let removed: CollectionRemoved =
+            door.send(Request::new("DELETE", format!("/v1/collections/{name}"))).await.expect_success().json();
+        assert_eq!(removed.name, name);
+        assert_eq!(
+            door.send(Request::get(format!("/v1/collections/{name}"))).await.problem().code,
+            ErrorCode::NotFound
+        );
+        door.send(Request::put(&second, "3")).await.expect_success();
+        let left: CollectionList = door.send(Request::get("/v1/collections")).await.expect_success().json();
+        assert_eq!(left.collections, []);
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_eight_clients_one_gets_a_unique_value() {
+    let mut cluster = Cluster::start().await;
+    let rules = json!({"indexes": [{"fields": ["email"], "unique": true}]});
+    Door { cluster: &cluster, id: 1 }.put_rules("users", &rules).await;
+    for round in 0..20 {
+        let mut tries = tokio::task::JoinSet::new();
+        for client in 0..8_u64 {
+            let to = cluster.client_address(1 + client % 3);
+            let body = json!({"email": format!("{round}@example.org"), "client": client});
+            let request = Request::put(&format!("users/{round}-{client}"), body.to_string());
+            tries.spawn(async move { request.send(to).await.expect("an answer") });
+        }
+        let answers = tries.join_all().await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_success()).count(), 1, "round {round}");
+        for refused in answers.iter().filter(|answer| !answer.is_success()) {
+            let problem = refused.problem();
+            assert_eq!((problem.status, problem.code), (409, ErrorCode::UniqueViolation));
+            assert!(problem.detail.contains("email") && problem.detail.contains("users/"), "{}", problem.detail);
+        }
+    }
+    // What lacks the field is free, and a value is, once its document is gone.
+    let door = Door { cluster: &cluster, id: 2 };
+    for key in ["users/x", "users/y"] {
+        door.send(Request::put(key, r#"{"email":null}"#)).await.expect_success();
+    }
+    door.send(Request::put("users/a", r#"{"email":"a"}"#)).await.expect_success();
+    let taken = || Request::put("users/b", r#"{"email":"a"}"#);
+    assert_eq!(door.send(taken()).await.problem().code, ErrorCode::UniqueViolation);
+    door.send(Request::new("DELETE", "/v1/kv/users/a")).await.expect_success();
+    door.send(taken()).await.expect_success();
+    cluster.assert_agreement().await;
+}
+
+fn is_building(shown: &CollectionAnswer) -> bool {
+    shown.indexes.iter().any(|index| index.state == IndexState::Building)
+}
+
+async fn wait_until_built(cluster: &Cluster, name: &str, within: Duration) -> CollectionAnswer {
+    eventually("all indexes are built", within, async || {
+        let shown = Door { cluster, id: 1 }.collection(name).await;
+        if is_building(&shown) { Err(format!("{:?}", shown.indexes)) } else { Ok(shown) }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_over_20000_documents_is_built_while_writes_go_on() {
+    const DOCUMENTS: u64 = 20_000;
+    let mut cluster = Cluster::start().await;
+    let document = |n: u64| json!({"group": n % 100, "n": n, "email": if n == 19_000 { 18_000 } else { n }});
+    fill(&cluster.client_without(None), DOCUMENTS, |n| format!("many/{n:05}"), document).await;
+    let load = Load::start(&cluster, 4, "beside");
+    load.wait_for_more(50).await;
+    load.reset_longest();
+    load.wait_for_more(200).await;
+    let quiet = load.longest();
+
+    load.reset_longest();
+    let begin = Instant::now();
+    let rules = json!({"indexes": [["group", "n"], {"fields": ["email"], "unique": true}]});
+    let door = |id| Door { cluster: &cluster, id };
+    let declared = door(2).put_rules("many", &rules).await;
+    assert!(declared.indexes.iter().all(|index| index.state == IndexState::Building), "{:?}", declared.indexes);
+    let client = cluster.client_without(None);
+    let (mut written, mut longest) = (0_u64, Duration::ZERO);
+    while is_building(&door(3).collection("many").await) {
+        // Into the collection itself, before and behind the place where the building is.
+        let key = format!("many/{:05}", written * 7_919 % DOCUMENTS);
+        let put = Instant::now();
+        let value = quorate_client::Value::json(&json!({"group": 100, "n": written})).expect("JSON");
+        client.put(key, value).await.expect("a put");
+        longest = longest.max(put.elapsed());
+        written += 1;
+        assert!(begin.elapsed() < Duration::from_secs(60), "it is not built after a minute");
+    }
+    let took = begin.elapsed();
+    let beside = load.longest();
+    println!("20,000 documents into two indexes in {took:?}; {written} writes into the collection meanwhile");
+    println!(
+        "longest write: {quiet:?} before, {beside:?} beside and {longest:?} within the collection while it was built"
+    );
+    assert!(beside.max(longest) < STALL_MAX, "a write waited {:?}", beside.max(longest));
+    load.finish().await;
+
+    let built = wait_until_built(&cluster, "many", Duration::from_secs(60)).await;
+    assert_eq!(built.indexes[0].state, IndexState::Ready);
+    // Two have the same email, unless a write has taken it from one of them meanwhile.
+    let twins = [18_000, 19_000].map(|n| format!("many/{n:05}"));
+    let door = door(1);
+    let both = door.document(&twins[0]).await["email"] == door.document(&twins[1]).await["email"];
+    let unique = &built.indexes[1];
+    let expected = if both { IndexState::Failed } else { IndexState::Ready };
+    assert_eq!(unique.state, expected, "{unique:?}");
+    if both {
+        assert!(
+            twins.iter().all(|key| unique.detail.as_ref().is_some_and(|detail| detail.contains(key))),
+            "{unique:?}"
+        );
+    }
+    let body = json!({"prefix": "many/", "limit": 100, "where": [{"field": "group", "op": "eq", "value": 100}]});
+    let claimed: ClaimAnswer = door.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
+    assert_eq!(claimed.index_used.as_deref(), Some(&["group".to_owned(), "n".to_owned()][..]));
+    assert_eq!(
+        claimed.count, claimed.examined,
+        "the index holds what was written while it was built, and nothing else"
+    );
+    assert_eq!(claimed.count, written.min(100));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_have_no_gaps_and_rules_survive_the_leader_and_a_restart_of_all() {
+    const EACH: u64 = 25;
+    let mut cluster = Cluster::start().await;
+    Door { cluster: &cluster, id: 1 }.put_rules("orders", &order_rules()).await;
+    let mut clients = tokio::task::JoinSet::new();
+    for client in 0..8_u64 {
+        let to = cluster.client_address(1 + client % 3);
+        clients.spawn(async move {
+            for n in 0..EACH {
+                let key = format!("orders/{client}-{n}");
+                // One in five is refused, and draws no number.
+                if n % 5 == 0 {
+                    let refused = Request::put(&key, r#"{"total":"x"}"#).send(to).await.expect("an answer");
+                    assert_eq!(refused.problem().code, ErrorCode::InvalidDocument);
+                }
+                Request::put(&key, r#"{"total":1}"#).send(to).await.expect("an answer").expect_success();
+            }
+        });
+    }
+    clients.join_all().await;
+    let mut numbers = BTreeSet::new();
+    for client in 0..8 {
+        for n in 0..EACH {
+            let number =
+                Door { cluster: &cluster, id: 2 }.document(&format!("orders/{client}-{n}")).await["number"].clone();
+            assert!(numbers.insert(number.as_u64().expect("a number")), "{number} was given twice");
+        }
+    }
+    assert_eq!((numbers.first(), numbers.last(), numbers.len() as u64), (Some(&1), Some(&(8 * EACH)), 8 * EACH));
+
+    let draw = Request::post("/v1/sequences/orders", r#"{"count":10,"request_id":"draw-1"}"#);
+    let drawn: SequenceNext = Door { cluster: &cluster, id: 3 }.send(draw.clone()).await.expect_success().json();
+    assert_eq!((drawn.first, drawn.last), (8 * EACH + 1, 8 * EACH + 10));
+    let before = Door { cluster: &cluster, id: 1 }.collection("orders").await;
+    for restart in ["the leader", "all"] {
+        if restart == "all" {
+            cluster.kill_all().await;
+            cluster.start_all();
+            cluster.wait_all_ready().await;
+        } else {
+            let leader = cluster.leader().await;
+            cluster.kill(leader).await;
+            cluster.leader().await;
+            cluster.bring_up(leader).await;
+        }
+        for id in cluster.live() {
+            let door = Door { cluster: &cluster, id };
+            let refused = door.send(Request::put("orders/after", r#"{"total":"x"}"#)).await.problem();
+            assert_eq!(refused.code, ErrorCode::InvalidDocument, "node {id} after {restart}");
+            let again: SequenceNext = door.send(draw.clone()).await.expect_success().json();
+            assert_eq!(again, SequenceNext { replayed: true, ..drawn.clone() });
+            let shown = door.collection("orders").await;
+            assert_eq!((&shown.rules, &shown.cas), (&before.rules, &before.cas));
+            let last: SequenceAnswer = door.send(Request::get("/v1/sequences/orders")).await.expect_success().json();
+            assert_eq!(last.value, drawn.last, "nothing was drawn meanwhile");
+        }
+    }
+    cluster.assert_agreement().await;
+}
