@@ -78,7 +78,8 @@ def before_call(context, case, kwargs):
     if str(wait).isdigit() and 20 < int(wait) <= 60_000:
         query["wait_ms"] = 20
     timeout = str(case.headers.get("Request-Timeout", "10000"))
-    if "min_revision" in query and timeout.isdigit() and int(timeout) > 100:
+    body = case.body if isinstance(case.body, dict) else {}
+    if ("min_revision" in query or "min_revision" in body) and timeout.isdigit() and int(timeout) > 100:
         case.headers["Request-Timeout"] = "100"
 
 
