@@ -37,6 +37,12 @@ pub const WHERE_ITEMS_MAX: usize = 100;
 /// time of a lock only keeps others from it.
 pub const CLAIM_LIMIT_MAX: u32 = 100;
 
+/// Most entries that one claim passes over because its patch does not fit them.
+pub const CLAIM_REFUSED_MAX: usize = 16;
+
+/// What looking at an entry takes of the bound of a batch beside its value: finding its rows costs that much work.
+pub const LOOK_BYTES: usize = 512;
+
 /// Most numbers drawn at once: a mistake does not use up a sequence.
 pub const NUMBERS_MAX: u32 = 1_000_000;
 

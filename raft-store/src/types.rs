@@ -607,7 +607,10 @@ impl Outcome {
             Self::Txn(done) => done.each_shown(visit),
             Self::TxnRejected(rejected) => rejected.why.current_mut().into_iter().for_each(visit),
             Self::Where(done) => done.items.iter_mut().filter_map(|item| item.why.current_mut()).for_each(visit),
-            Self::Claimed(done) => done.entries.iter_mut().map(|(_, shown)| shown).for_each(visit),
+            Self::Claimed(done) => {
+                let refused = done.refused.iter_mut().filter_map(|item| item.why.current_mut());
+                done.entries.iter_mut().map(|(_, shown)| shown).chain(refused).for_each(visit);
+            }
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
         }
     }
@@ -618,7 +621,7 @@ impl Outcome {
             Self::Bulk(items) => items.len(),
             Self::Txn(done) => done.parts(),
             Self::Where(done) => done.items.len(),
-            Self::Claimed(done) => done.entries.len(),
+            Self::Claimed(done) => done.entries.len() + done.refused.len(),
             _ => 0,
         }
     }
@@ -632,7 +635,10 @@ impl Outcome {
             Self::Txn(done) => done.value_bytes(),
             Self::TxnRejected(rejected) => rejected.why.value_bytes(),
             Self::Where(done) => done.items.iter().map(|item| item.why.value_bytes()).sum(),
-            Self::Claimed(done) => done.entries.iter().map(|(_, shown)| shown.value_bytes()).sum(),
+            Self::Claimed(done) => {
+                let refused = done.refused.iter().map(|item| item.why.value_bytes());
+                done.entries.iter().map(|(_, shown)| shown.value_bytes()).chain(refused).sum()
+            }
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
         }
     }

@@ -248,15 +248,12 @@ proptest! {
         let command = Command { request_id: None, principal: String::new(), action: Action::Claim(op.clone()) };
         let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
         store.check();
-        let done = match &replies[0][0].outcome {
-            Outcome::Claimed(done) => done,
-            // A patch does not fit one of them.
-            Outcome::TxnRejected(rejected) => {
-                prop_assert!(op.patch.is_some() && rejected.key.is_some());
-                return Ok(());
-            }
-            other => panic!("{other:?}"),
-        };
+        let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };
+        // What the patch does not fit is passed over, and nothing else is.
+        prop_assert!(done.refused.is_empty() || op.patch.is_some());
+        let refused = |key: &Key| done.refused.iter().any(|item| item.key == *key);
+        prop_assert!(done.refused.iter().all(|item| expected.contains(&item.key)));
+        let expected: Vec<_> = expected.into_iter().filter(|key| !refused(key)).collect();
         let claimed: Vec<_> = done.entries.iter().map(|(key, _)| key.clone()).collect();
         let wanted = (op.limit as usize).min(expected.len());
         if op.order.by_key() == Some(false) {

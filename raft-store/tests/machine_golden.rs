@@ -172,7 +172,7 @@ fn command(line: &str) -> Command {
 /// A command about what is found, a collection or a sequence.
 fn query_command(words: &[&str]) -> Command {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-    let criteria = |name: &str| option(name).map_or(Criteria::default(), |list| criteria(list));
+    let listed = |name: &str| option(name).map_or(Criteria::default(), criteria);
     let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
     let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
     let action = match words[0] {
@@ -180,7 +180,7 @@ fn query_command(words: &[&str]) -> Command {
             let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
             let order = Order::new(names.into_iter().map(order_field).collect());
             let lock_ms = words[2].parse().unwrap();
-            Action::Claim(ClaimOp { prefix, criteria: criteria("where"), order, limit, lock_ms, patch })
+            Action::Claim(ClaimOp { prefix, criteria: listed("where"), order, limit, lock_ms, patch })
         }
         "rules" => {
             let expect = match option("if") {
@@ -205,7 +205,7 @@ fn query_command(words: &[&str]) -> Command {
                 None => WhereChange::Remove,
             };
             let after = option("after").map(|key| Key::new(unescape(key)).unwrap());
-            let (criteria, condition) = (criteria("where"), criteria("if"));
+            let (criteria, condition) = (listed("where"), listed("if"));
             Action::Where(WhereOp { prefix, criteria, condition, change, limit, after })
         }
     };

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Criterion, EntryView, ErrorCode, Failed, JsonText, Op};
+use super::{Criterion, EntryView, ErrorCode, Failed, InputFault, JsonText, Op};
 
 /// Most operations of one bulk request.
 pub const BULK_OPS_MAX: usize = 10_000;
@@ -79,6 +79,9 @@ pub struct BulkItem {
     /// For a condition or a patch that failed: which part of it, with pointers below `/ops/N`, and what is there instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failed>,
+    /// For a document that its collection does not accept: what is wrong with it, with pointers below `/ops/N/value`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<InputFault>,
     /// Skipped or failed: the entry as it was then, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<EntryView>,
@@ -164,9 +167,6 @@ pub struct WhereAnswer {
     /// looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Fields of the index that was used; absent where none was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index_used: Option<Vec<String>>,
     /// Revision at which the changes took effect or were evaluated.
     pub revision: u64,
     /// Log index at which the changes took effect or were evaluated.

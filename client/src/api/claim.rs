@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Criterion, EntryView, JsonText};
+use super::{BulkItem, Criterion, EntryView, JsonText};
 
 /// Most entries of one claim.
 pub const CLAIM_ENTRIES_MAX: u32 = 100;
@@ -50,6 +50,10 @@ pub struct ClaimAnswer {
     pub entries: Vec<EntryView>,
     /// How many they are.
     pub count: u64,
+    /// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what
+    /// it leaves; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<BulkItem>,
     /// Entries looked at.
     pub examined: u64,
     /// Whether it stopped because it had looked at as many as it may, so that there can be others.

@@ -9,7 +9,7 @@ use super::{Criterion, EntryView, Failed, JsonText, Op, OpKind};
 
 /// Most steps and checks of one transaction, nested ones included.
 pub const TXN_STEPS_MAX: usize = 1_024;
-/// How deep transactions may be nested, the outermost not counted.
+/// How many transactions may stand in each other, the outermost counted.
 pub const TXN_DEPTH_MAX: usize = 4;
 
 /// The body of `POST /v1/txn`. If all checks hold, the steps of `then` are taken, else those of `else`.

@@ -155,6 +155,11 @@ fn refusal(out: &mut Vec<u8>, key: &str, why: &Rejection, clock: ClusterMillis, 
         return;
     }
     render::failed(out, &failed::below(why, place));
+    let errors = error::faults_below(why, place);
+    if !errors.is_empty() {
+        out.extend_from_slice(b",\"errors\":");
+        render::json(out, &errors);
+    }
     // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
     if let Some(current @ Shown::Whole(_)) = why.current() {
         out.extend_from_slice(b",\"current\":");
@@ -166,6 +171,7 @@ fn refusal(out: &mut Vec<u8>, key: &str, why: &Rejection, clock: ClusterMillis, 
 mod tests {
     use quorate_client::api::{BulkAnswer, BulkOutcome};
     use quorate_store::document::{Criteria, Excerpt, Unmet};
+    use quorate_store::rules::RuleFault;
     use quorate_store::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Key, Value, WriteOp};
 
     use super::*;
@@ -204,6 +210,7 @@ mod tests {
             (insert(), ItemOutcome::Rejected(Rejection::AlreadyExists { current: shown(4).to_bare() })),
             (op(Change::Remove), ItemOutcome::Rejected(Rejection::NotFound)),
             (op(Change::Touch), ItemOutcome::Rejected(unmet)),
+            (insert(), ItemOutcome::Rejected(Rejection::RulesBroken([RuleFault::not_an_object()].into()))),
         ]
     }
 
@@ -227,10 +234,11 @@ mod tests {
     #[test]
     fn rendered_answers_are_the_wire_type() {
         let answer = parsed(&tally(&outcomes(), false).finish(BulkEnd { replayed: true, dry_run: true, ..END }));
-        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 2));
+        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 3));
         let kinds: Vec<_> = answer.items.iter().map(|item| item.outcome).collect();
         use BulkOutcome::{Applied, Failed, Skipped};
-        assert_eq!(kinds, [Applied, Applied, Applied, Skipped, Skipped, Failed, Failed]);
+        assert_eq!(kinds, [Applied, Applied, Applied, Skipped, Skipped, Failed, Failed, Failed]);
+        assert_eq!(answer.items[7].errors[0].pointer, "/ops/7/value");
         assert_eq!(answer.items[6].failed[0].pointer, "/ops/6/if/0");
         assert_eq!(answer.items[6].failed[0].actual.as_ref().expect("shown").0.get(), "{\"b\": 1.0}");
         parsed(&tally(&[], false).finish(END));
@@ -239,7 +247,7 @@ mod tests {
     #[test]
     fn a_minimal_answer_has_only_what_failed_and_counts_everything() {
         let answer = parsed(&tally(&outcomes(), true).finish(END));
-        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 2));
+        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 3));
         assert_eq!(answer.items.iter().map(|item| item.n).collect::<Vec<_>>(), [5, 6]);
     }
 

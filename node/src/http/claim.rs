@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, convert, criteria, extract, find_body, key, write};
+use super::{Backend, Outcome, command, convert, criteria, extract, find_body, key, matching, write};
 
 const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "request_id", "dry_run"];
 
@@ -29,7 +29,8 @@ const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "p
 ///
 /// With `order_by` the first of all that match are claimed; without, the first found: by key, or in the order of the index that
 /// is used. At most 10,000 entries are looked at: `more` says that it ended there and not for want of entries. Where an order
-/// would need more of them and no index gives it, the answer is 413. If the patch does not fit one of them, none is claimed.
+/// would need more of them and no index gives it, the answer is 413. An entry that the patch does not fit is passed over, and
+/// told in `failed`; after 16 of those it ends.
 #[utoipa::path(post, path = "/v1/claim", tag = "entries", operation_id = "claim",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
@@ -39,10 +40,8 @@ const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "p
         example = json!({"prefix": "jobs/", "where": [{"field": "due", "op": "lte", "value": {"now": true}}], "order_by": ["due"], "limit": 10, "lock_ms": 20000, "patch": [{"op": "inc", "path": "tries", "value": 1}], "request_id": "worker-7-1"})),
     responses(
         (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = ClaimAnswer, example = json!({"entries": [{"key": "jobs/j1", "value": {"due": "2026-11-21T00:00:00Z", "tries": 1}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "locked": true, "lock_ms": 20000}], "count": 1, "examined": 12, "more": false, "revision": 21, "index": 33})),
-        (status = 409, description = "`request_id_reused`, `unique_violation`.", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "`condition_not_met`: the patch does not fit an entry; `current` is that entry.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "`request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "`invalid_document`: an entry would not be what its collection asks for.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -54,10 +53,6 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
-        Decided::TxnRejected(rejected) => {
-            let key = rejected.key.as_ref().map(key::shown).unwrap_or_default();
-            Err(Failure::from_rejection(&key, &reply, &rejected.why))
-        }
         _ => Err(write::confused(&reply)),
     }
 }
@@ -113,6 +108,7 @@ fn answer_of(reply: &Reply, done: &ClaimDone, dry_run: bool) -> ClaimAnswer {
     ClaimAnswer {
         entries: done.entries.iter().map(|(key, shown)| claimed(key, shown, reply.clock)).collect(),
         count: done.entries.len() as u64,
+        failed: done.refused.iter().map(|item| matching::item_of(reply, item)).collect(),
         examined: done.examined.into(),
         more: done.more,
         index_used: index.map(|paths| paths.iter().map(field_text).collect()),

@@ -166,11 +166,7 @@ impl Failure {
             Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
         // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
         failure.problem.failed = failed::of(rejection);
-        if let Rejection::RulesBroken(faults) = rejection {
-            let fault =
-                |fault: &RuleFault| InputFault { pointer: fault.pointer.clone(), detail: fault.kind.to_string() };
-            failure.problem.errors = faults.iter().map(fault).collect();
-        }
+        failure.problem.errors = faults_below(rejection, "");
         let current = rejection.current().and_then(Shown::entry);
         failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
@@ -330,6 +326,16 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         }
         Rejection::Unsupported(reason) => format!("the cluster could not execute the command: {reason}"),
     }
+}
+
+/// What is wrong with a document by the rules of its collection, with pointers below `place`.
+pub fn faults_below(rejection: &Rejection, place: &str) -> Vec<InputFault> {
+    let Rejection::RulesBroken(faults) = rejection else { return Vec::new() };
+    let fault = |fault: &RuleFault| {
+        let (pointer, detail) = (format!("{place}{}", fault.pointer), fault.kind.to_string());
+        InputFault { pointer, detail }
+    };
+    faults.iter().map(fault).collect()
 }
 
 /// The code of a rejection; also what `/v1/requests` shows.

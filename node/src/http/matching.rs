@@ -188,7 +188,6 @@ fn answer_of(reply: &Reply, done: &WhereDone, hash: u64, dry_run: bool) -> Where
         examined: done.examined.into(),
         items: done.items.iter().map(|item| item_of(reply, item)).collect(),
         cursor: done.after.clone().map(|after| WhereCursor { query: hash, after }.encode()),
-        index_used: None,
         revision: reply.revision,
         index: reply.index,
         replayed: reply.replayed,
@@ -197,7 +196,7 @@ fn answer_of(reply: &Reply, done: &WhereDone, hash: u64, dry_run: bool) -> Where
 }
 
 /// An entry that was not changed, told as if it had been written alone.
-fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
+pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
     let key = key::shown(&item.key);
     let problem: Problem = Failure::from_rejection(&key, reply, &item.why).into_problem();
     let outcome = match item.why {
@@ -219,6 +218,7 @@ fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
         code: Some(problem.code),
         detail: Some(problem.detail),
         failed: problem.failed,
+        errors: problem.errors,
         current: problem.current,
     }
 }

@@ -11,7 +11,7 @@ use quorate_store::keyspace::collection::{CollectionRow, IndexFailure, IndexStag
 use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::types::{
     Action, ClaimDone, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, NumbersOp, Outcome, Rejection, RulesChange,
-    RulesOp, Shown, StepRejected, Value, WhereChange, WhereDone, WhereItem,
+    RulesOp, Shown, Value, WhereChange, WhereDone, WhereItem,
 };
 use serde_json::json;
 
@@ -203,10 +203,12 @@ async fn a_claim_shows_the_keys_to_its_locks() {
     let bare = Shown::Whole(locked_entry(b"{\"a\":1}")).to_bare();
     let entries = vec![(key("j/1"), Shown::Whole(locked_entry(b"{\"a\":1}"))), (key("j/2"), bare)];
     let index = Some(vec![Path::parse("due").expect("a path"), Path::parse("a.b").expect("a path")]);
-    server.backend.come_to(Outcome::Claimed(ClaimDone { entries, examined: 7, more: true, index }));
+    let refused = vec![WhereItem { n: 0, key: key("j/0"), why: Rejection::PreconditionRequired }];
+    server.backend.come_to(Outcome::Claimed(ClaimDone { entries, refused, examined: 7, more: true, index }));
     let body = json!({"prefix": "j/", "order_by": ["-due"], "limit": 2, "lock_ms": 30_001, "patch": {"x": 1}});
     let answer: ClaimAnswer = read(&post(&server, "/v1/claim", body).await);
     assert_eq!((answer.count, answer.examined, answer.more), (2, 7, true));
+    assert_eq!((answer.failed.len(), answer.failed[0].key.as_str(), answer.failed[0].status), (1, "j/0", Some(428)));
     assert_eq!(answer.index_used, Some(vec!["due".to_owned(), "a.b".to_owned()]));
     for entry in &answer.entries {
         assert_eq!((entry.cas.as_deref(), entry.locked, entry.lock_ms), (Some("9"), true, Some(15_000)));
@@ -222,12 +224,6 @@ async fn a_claim_shows_the_keys_to_its_locks() {
         let Action::Claim(op) = last_action(&server) else { panic!("not a claim") };
         assert_eq!((op.limit, op.lock_ms, op.order.by_key()), (1, lock_ms, Some(false)));
     }
-    let why = Rejection::NotADocument { current: Shown::Whole(locked_entry(b"1")) };
-    let rejected = StepRejected { pointer: String::new(), key: Some(key("j/9")), why };
-    server.backend.come_to(Outcome::TxnRejected(Box::new(rejected)));
-    let problem = post(&server, "/v1/claim", json!({"prefix": ""})).await.problem();
-    assert_eq!(problem.code, ErrorCode::ConditionNotMet);
-    assert_eq!(problem.current.map(|entry| entry.key).as_deref(), Some("j/9"));
     server.backend.come_to(Outcome::Rejected(Rejection::TooManyToOrder(10_000)));
     assert_eq!(post(&server, "/v1/claim", json!({"prefix": ""})).await.problem().code, ErrorCode::TooLarge);
 }

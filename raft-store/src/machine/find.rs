@@ -19,8 +19,8 @@ use crate::keyspace::index;
 use crate::limits;
 use crate::rules::{Selection, select};
 use crate::types::{
-    Change, ClaimDone, ClaimOp, Expect, Expiry, Key, Outcome, Rejection, Shown, StepRejected, WallMillis, WhereChange,
-    WhereDone, WhereItem, WhereOp, WriteOp,
+    Change, ClaimDone, ClaimOp, Expect, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereDone,
+    WhereItem, WhereOp, WriteOp,
 };
 
 /// Rows read at a time.
@@ -38,6 +38,10 @@ struct Found {
 /// Takes entries that match until there are enough, in the order in which they come or in the order asked for.
 struct Taker<'o> {
     op: &'o ClaimOp,
+    /// How many are enough.
+    limit: usize,
+    /// Those that are not to be taken.
+    refused: &'o [WhereItem],
     /// As the collection understands them.
     criteria: Cow<'o, Criteria>,
     comes_in_order: bool,
@@ -49,7 +53,7 @@ struct Taker<'o> {
 
 impl Taker<'_> {
     fn is_done(&self) -> bool {
-        self.keys.len() >= self.op.limit as usize || self.is_at_bound()
+        self.keys.len() >= self.limit || self.is_at_bound()
     }
 
     fn is_at_bound(&self) -> bool {
@@ -62,37 +66,64 @@ impl Taker<'_> {
 }
 
 impl<V: View> Applier<'_, V> {
-    /// Locks what is found, in order, and patches it where that is asked for; all or nothing, at one revision.
+    /// Locks what is found, in order, and patches it where that is asked for, all at one revision. What the patch does not
+    /// fit is passed over: one entry that is not as expected must not keep all others from being claimed.
     pub(super) fn claim(&mut self, op: &ClaimOp, asker: Asker) -> Result<Outcome, Fault> {
-        let refused = |applier: &mut Self, rejection: Rejection| {
-            applier.record(AuditOp::Claim, None, asker.clone(), AuditEffect::Refused((&rejection).into()));
-            Ok(Outcome::Rejected(rejection))
-        };
         if let Some(why) = claim_fault(op) {
-            return refused(self, Rejection::Unsupported(why));
+            return Ok(self.refuse_claim(asker, Rejection::Unsupported(why)));
         }
-        let found = match self.find(op)? {
-            Ok(found) => found,
-            Err(rejection) => return refused(self, rejection),
-        };
-        let entries = self.jointly(asker.clone(), |applier, _| {
-            let mut entries = Vec::with_capacity(found.keys.len());
+        let mut done = ClaimDone::default();
+        self.joint = Some(None);
+        let complete = self.claim_rounds(op, &asker, &mut done)?;
+        self.joint = None;
+        match complete {
+            Ok(()) => Ok(Outcome::Claimed(done)),
+            Err(rejection) => Ok(self.refuse_claim(asker, rejection)),
+        }
+    }
+
+    fn refuse_claim(&mut self, asker: Asker, rejection: Rejection) -> Outcome {
+        self.record(AuditOp::Claim, None, asker, AuditEffect::Refused((&rejection).into()));
+        Outcome::Rejected(rejection)
+    }
+
+    /// Finds and claims until there are enough, or nothing is found any more; in the first round, but for what is passed
+    /// over. An order that would need too much is seen before anything is claimed.
+    fn claim_rounds(
+        &mut self,
+        op: &ClaimOp,
+        asker: &Asker,
+        done: &mut ClaimDone,
+    ) -> Result<Result<(), Rejection>, Fault> {
+        loop {
+            let limit = op.limit as usize - done.entries.len();
+            let found = match self.find(op, limit, &done.refused)? {
+                Ok(found) => found,
+                Err(rejection) => return Ok(Err(rejection)),
+            };
+            let examined = u32::try_from(found.examined).expect("a claim looks at limits::COMMAND_ENTRIES_MAX entries");
+            done.examined = done.examined.saturating_add(examined);
+            (done.more, done.index) = (found.more, found.index);
+            let refused_before = done.refused.len();
             for key in found.keys {
-                match applier.claim_one(op, &key, &asker)? {
-                    Ok(shown) => entries.push((key, shown)),
+                match self.claim_one(op, &key, asker)? {
+                    Ok(shown) => done.entries.push((key, shown)),
                     Err(why) => {
-                        let rejected = StepRejected { pointer: String::new(), key: Some(key), why };
-                        return Ok(Err(Box::new(rejected)));
+                        self.take_bytes(why.value_bytes());
+                        let n = u32::try_from(done.refused.len()).expect("bounded by limits::CLAIM_REFUSED_MAX");
+                        done.refused.push(WhereItem { n, key, why });
                     }
                 }
+                if done.refused.len() >= limits::CLAIM_REFUSED_MAX {
+                    done.more = true;
+                    return Ok(Ok(()));
+                }
             }
-            Ok(Ok(entries))
-        })?;
-        let examined = u32::try_from(found.examined).expect("a claim looks at limits::COMMAND_ENTRIES_MAX entries");
-        Ok(match entries {
-            Ok(entries) => Outcome::Claimed(ClaimDone { entries, examined, more: found.more, index: found.index }),
-            Err(rejected) => Outcome::TxnRejected(rejected),
-        })
+            // What is locked by now is not found again, so the next round finds what comes behind.
+            if done.refused.len() == refused_before || done.more {
+                return Ok(Ok(()));
+            }
+        }
     }
 
     fn claim_one(&mut self, op: &ClaimOp, key: &Key, asker: &Asker) -> Result<Result<Shown, Rejection>, Fault> {
@@ -113,7 +144,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The entries that a claim is about.
-    fn find(&mut self, op: &ClaimOp) -> Result<Result<Found, Rejection>, Fault> {
+    fn find(&mut self, op: &ClaimOp, limit: usize, refused: &[WhereItem]) -> Result<Result<Found, Rejection>, Fault> {
         let collection = self.collection_of(&op.prefix)?;
         let criteria = match &collection {
             Some(collection) => collection.rules.converted(&op.criteria, self.vars.wall),
@@ -124,8 +155,8 @@ impl<V: View> Applier<'_, V> {
             Some((selection, ..)) => selection.in_order,
             None => op.order.by_key().is_some(),
         };
-        let mut taker =
-            Taker { op, criteria, comes_in_order, best: BTreeMap::new(), keys: Vec::new(), examined: 0, bytes: 0 };
+        let (best, keys) = (BTreeMap::new(), Vec::new());
+        let mut taker = Taker { op, limit, refused, criteria, comes_in_order, best, keys, examined: 0, bytes: 0 };
         let is_whole = match &selected {
             Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
             None => self.walk_entries(&mut taker)?,
@@ -135,7 +166,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
         }
         let (examined, index) = (taker.examined, selected.map(|(.., paths)| paths));
-        self.take_bytes(taker.bytes);
+        self.take_bytes(taker.bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
         Ok(Ok(Found { keys: taker.keys(), examined, more, index }))
     }
 
@@ -172,7 +203,7 @@ impl<V: View> Applier<'_, V> {
         taker: &mut Taker<'_>,
         key_of: impl Fn(&[u8]) -> Result<&[u8], crate::codec::CodecError>,
     ) -> Result<bool, Fault> {
-        let page_rows = (2 * taker.op.limit as usize).clamp(16, PAGE);
+        let page_rows = (2 * taker.limit).clamp(16, PAGE);
         loop {
             let page = self.overlay.scan_from(&start, &end, reverse, page_rows)?;
             let Some((last, _)) = page.last() else { return Ok(true) };
@@ -206,6 +237,9 @@ impl<V: View> Applier<'_, V> {
             return Ok(());
         }
         let key = stored_key(key)?;
+        if taker.refused.iter().any(|item| item.key == key) {
+            return Ok(());
+        }
         let order = Some(&taker.op.order).filter(|_| !taker.comes_in_order);
         let needs_document = taker.criteria.needs_document() || order.is_some_and(Order::needs_document);
         let document = if needs_document { document_of(&row_key, &row)? } else { None };
@@ -218,7 +252,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(());
         };
         taker.best.insert(order.rank(&subject), key);
-        if taker.best.len() > taker.op.limit as usize {
+        if taker.best.len() > taker.limit {
             taker.best.pop_last();
         }
         Ok(())
@@ -255,7 +289,7 @@ impl<V: View> Applier<'_, V> {
                 let key = stored_key(key)?;
                 done.examined += 1;
                 let row = decode_current(&row_key, &row, self.vars.revision)?;
-                self.take_bytes(row.data.len());
+                self.take_bytes(limits::LOOK_BYTES + row.data.len());
                 if self.matches(&criteria, &key, &row_key, &row)? {
                     self.change_found(op, &key, &asker, &mut done)?;
                 }

@@ -12,7 +12,7 @@ use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
 use crate::types::{
     Action, ClusterMillis, Command, Entry, Key, Outcome, Reply, RequestId, Revision, Shown, Step, StepDone, Txn,
-    TxnDone, Value, Written,
+    TxnDone, Value, WhereItem, Written,
 };
 
 impl Command {
@@ -124,14 +124,19 @@ fn shown_keys(action: &Action, outcome: &Outcome) -> Vec<Key> {
         }
         (Action::Txn(txn), Outcome::Txn(done)) => push_txn_keys(txn, done, &mut keys),
         (_, Outcome::TxnRejected(rejected)) if rejected.why.current().is_some() => keys.extend(rejected.key.clone()),
-        (_, Outcome::Claimed(done)) => keys.extend(done.entries.iter().map(|(key, _)| key.clone())),
-        (_, Outcome::Where(done)) => {
-            let shown = done.items.iter().filter(|item| item.why.current().is_some());
-            keys.extend(shown.map(|item| item.key.clone()));
+        (_, Outcome::Claimed(done)) => {
+            keys.extend(done.entries.iter().map(|(key, _)| key.clone()));
+            push_item_keys(&done.refused, &mut keys);
         }
+        (_, Outcome::Where(done)) => push_item_keys(&done.items, &mut keys),
         _ => {}
     }
     keys
+}
+
+fn push_item_keys(items: &[WhereItem], keys: &mut Vec<Key>) {
+    let shown = items.iter().filter(|item| item.why.current().is_some());
+    keys.extend(shown.map(|item| item.key.clone()));
 }
 
 fn push_txn_keys(txn: &Txn, done: &TxnDone, keys: &mut Vec<Key>) {

@@ -38,7 +38,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Does something of which all writes share one revision, and undoes all of it where it is rejected. It is told how
     /// many bytes the batch had taken before.
-    pub(super) fn jointly<T>(
+    fn jointly<T>(
         &mut self,
         asker: Asker,
         work: impl FnOnce(&mut Self, usize) -> Result<Done<T>, Fault>,

@@ -60,7 +60,7 @@ pub struct WhereDone {
     pub after: Option<Key>,
 }
 
-/// An entry that matches and was not changed.
+/// An entry that matches and was not changed, nor claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct WhereItem {
     /// Which of those that match, from 0.
@@ -93,6 +93,9 @@ pub struct ClaimOp {
 pub struct ClaimDone {
     /// What was claimed, in order; the token of each is the key to its lock.
     pub entries: Vec<(Key, Shown)>,
+    /// Entries that match and were passed over, because the patch does not fit them or leaves what their collection does
+    /// not accept; at most [`crate::limits::CLAIM_REFUSED_MAX`].
+    pub refused: Vec<WhereItem>,
     /// Entries looked at.
     pub examined: u32,
     /// Whether it ended at a bound, so that there may be more.

@@ -149,12 +149,12 @@ impl Model {
             Ok(done) => Outcome::Txn(done),
             Err(rejected) => {
                 *self = before;
-                Outcome::TxnRejected(Box::new(rejected))
+                Outcome::TxnRejected(rejected)
             }
         }
     }
 
-    fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnDone, StepRejected> {
+    fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnDone, Box<StepRejected>> {
         let checked = txn.checks.iter().enumerate().find_map(|(at, check)| Some((at, self.check(check)?)));
         let failed = checked.map(|(at, why)| CheckFailed { at: at as u32, why });
         let (name, steps) = if failed.is_none() { ("then", &txn.then) } else { ("else", &txn.otherwise) };
@@ -165,7 +165,7 @@ impl Model {
                 Step::Get(key) => StepDone::Got(self.live(key).map(Shown::Whole)),
                 Step::Write(op) => {
                     let done = self.write(op);
-                    let refused = |why| StepRejected { pointer, key: Some(op.key.clone()), why };
+                    let refused = |why| Box::new(StepRejected { pointer, key: Some(op.key.clone()), why });
                     StepDone::Written(done.map_err(refused)?)
                 }
                 Step::Txn(txn) => StepDone::Txn(self.branch(txn, &pointer)?),

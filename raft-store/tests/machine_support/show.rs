@@ -53,7 +53,9 @@ fn outcome(outcome: &Outcome) -> String {
             let index: Option<Vec<_>> = done.index.as_ref().map(|paths| paths.iter().map(field_text).collect());
             let index = index.map_or(String::new(), |index| format!(" by {}", index.join(",")));
             let more = if done.more { " more" } else { "" };
-            format!("claimed, examined={}{more}{index}{}", done.examined, entries.collect::<String>())
+            let refused = done.refused.iter().map(|item| format!("\n  not {}: {}", item.key, rejection(&item.why)));
+            let lines: String = entries.chain(refused).collect();
+            format!("claimed, examined={}{more}{index}{lines}", done.examined)
         }
         Outcome::RulesSet(row) => row.as_ref().map_or("rules removed".into(), |row| show_collection(row)),
         Outcome::Numbers { first, last } => format!("numbers {first}..={last}"),
