@@ -285,9 +285,20 @@ async fn image() -> (tempfile::TempDir, PathBuf) {
     for start in (0..ENTRIES).step_by(20) {
         append(&mut store, entries(TERM, start..start + 20, 700)).await;
     }
+    wait_for_spare(&dir).await;
     store.close();
     assert!(segments(&dir).len() >= 4 && newest(&dir) != spare(&dir), "{:?}", segments(&dir));
     (root, dir)
+}
+
+/// Waits until there is a segment that holds nothing yet: it is made beside the writes, in small pieces with rests.
+#[expect(clippy::disallowed_methods, reason = "gives up after a while")]
+async fn wait_for_spare(dir: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while newest(dir) == spare(dir) {
+        assert!(Instant::now() < deadline, "a log that takes entries gets a spare: {:?}", segments(dir));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Waits until the mark is exact, which a resting log must reach by itself. Gives the file's content.
