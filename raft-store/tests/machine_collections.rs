@@ -307,3 +307,28 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
     let Outcome::Claimed(last) = outcome(&mut store, claim(vec![due], "[]")) else { panic!("not claimed") };
     assert_eq!((last.examined, last.entries[0].0.to_string()), (1, format!("q/{:06}", entries - 1)));
 }
+
+#[test]
+fn a_claim_of_large_entries_ends_at_the_bound_of_a_batch() {
+    let mut store = Store::default();
+    let command = |action| Command { request_id: None, principal: String::new(), action };
+    for number in 0..20 {
+        let data = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20)).into_bytes();
+        let op = WriteOp {
+            key: Key::new(format!("q/{number:02}")).unwrap(),
+            expect: Expect::Any,
+            condition: Criteria::default(),
+            change: Change::Insert(Value { kind: ContentKind::Json, data }),
+            expiry: Expiry::Never,
+            return_previous: false,
+        };
+        store.apply(&[batch(1, &[command(Action::Write(op))])]).unwrap();
+    }
+    let patch = Some(Patch::read(&json(r#"{"n":1}"#), "/patch").unwrap());
+    let (criteria, order) = (Criteria::default(), Order::new(Vec::new()));
+    let op = ClaimOp { prefix: b"q/".to_vec(), criteria, order, limit: 20, lock_ms: 5, patch };
+    let (replies, _) = store.apply(&[batch(1, &[command(Action::Claim(op))])]).unwrap();
+    store.check();
+    let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };
+    assert!((1..20).contains(&done.entries.len()) && done.more, "{} entries", done.entries.len());
+}

@@ -242,6 +242,20 @@ fn an_index_is_looked_at_only_where_the_answer_can_be() {
             assert_eq!(names(&page), expected.iter().filter(|name| !name.is_empty()).copied().collect::<Vec<_>>());
             assert_eq!((page.examined, page.index), (examined, Some(vec![Path::parse("a").unwrap()])), "{filter}");
         }
+        // Of a part of the collection: what is passed over is looked at too, and the next pages go on behind it.
+        let (mut part, mut keys, mut pages) =
+            (FindQuery { prefix: b"p/49".to_vec(), ..asked("[]", &["a"]) }, vec![], 0);
+        loop {
+            let page = found(reader.find(&part).unwrap());
+            assert!(page.examined <= 20 && page.index.is_some(), "{page:?}");
+            keys.extend(names(&page));
+            (part.moment, part.after, pages) = (FindMoment::Pinned(page.pin), page.after, pages + 1);
+            if part.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(keys, (490..500).map(|n| format!("p/{n}")).collect::<Vec<_>>());
+        assert!((25..30).contains(&pages), "{pages} pages of at most 20 looks for 500 entries");
         // Not within the collection, not narrowed, or out of bounds: as without an index.
         let counted = FindQuery { wanted: Wanted::Count, ..asked(between, &[]) };
         let page = found(reader.find(&counted).unwrap());

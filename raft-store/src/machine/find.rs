@@ -87,8 +87,8 @@ impl<V: View> Applier<'_, V> {
         Outcome::Rejected(rejection)
     }
 
-    /// Finds and claims until there are enough, or nothing is found any more; in the first round, but for what is passed
-    /// over. An order that would need too much is seen before anything is claimed.
+    /// Finds and claims until there are enough, or no more is found or may be taken: in one round, but for what is passed
+    /// over. That an order would need too much is said as long as nothing is claimed.
     fn claim_rounds(
         &mut self,
         op: &ClaimOp,
@@ -99,13 +99,22 @@ impl<V: View> Applier<'_, V> {
             let limit = op.limit as usize - done.entries.len();
             let found = match self.find(op, limit, &done.refused)? {
                 Ok(found) => found,
-                Err(rejection) => return Ok(Err(rejection)),
+                Err(rejection) if done.entries.is_empty() => return Ok(Err(rejection)),
+                // What was claimed has grown by its patch, so that there is less to look at now.
+                Err(_) => {
+                    done.more = true;
+                    return Ok(Ok(()));
+                }
             };
             let examined = u32::try_from(found.examined).expect("a claim looks at limits::COMMAND_ENTRIES_MAX entries");
             done.examined = done.examined.saturating_add(examined);
             (done.more, done.index) = (found.more, found.index);
             let refused_before = done.refused.len();
             for key in found.keys {
+                if !done.entries.is_empty() && self.has_taken_all() {
+                    done.more = true;
+                    return Ok(Ok(()));
+                }
                 match self.claim_one(op, &key, asker)? {
                     Ok(shown) => done.entries.push((key, shown)),
                     Err(why) => {
@@ -218,6 +227,8 @@ impl<V: View> Applier<'_, V> {
                 let key = key_of(row_key).map_err(|error| Fault::row(row_key, error))?;
                 if key.starts_with(&taker.op.prefix) {
                     self.look(key, taker)?;
+                } else {
+                    taker.examined += 1;
                 }
             }
         }

@@ -72,7 +72,9 @@ fn by_index(
             None => None,
         };
         let mut finder = Finder::new(query, pin, comes_in_order, after_entry.as_ref())?;
-        indexed::walk(moment, query, pin, way, &changed, &mut finder)?;
+        if !indexed::walk(moment, query, pin, way, &changed, &mut finder)? {
+            return Ok(None);
+        }
         // Where all of it has to be seen and was not, another way may still lead there.
         if comes_in_order || !finder.is_cut() {
             return finder.finish(moment.at, Some(way.fields())).map(Some);

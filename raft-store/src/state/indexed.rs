@@ -23,7 +23,7 @@ use crate::rules::{IndexRule, Selection, candidates, selections};
 use crate::types::{ContentKind, Entry, Key, Revision};
 
 /// Changes looked through to know which entries are not as they were. A find that began longer ago looks at the entries.
-const CHANGES_MAX: usize = 20_000;
+const CHANGES_MAX: usize = 10_000;
 
 /// A way along an index.
 pub(crate) struct Way {
@@ -103,7 +103,8 @@ pub(crate) fn changed_since(
 }
 
 /// Shows the finder the entries along the way, and those that changed since the moment as they were then; where the way is
-/// in order, from after the place of [`FindQuery::after`] on.
+/// in order, from after the place of [`FindQuery::after`] on. `false` where those that changed are too large to be held at
+/// once, and nothing was shown.
 pub(crate) fn walk(
     moment: &Moment<'_>,
     query: &FindQuery,
@@ -111,7 +112,7 @@ pub(crate) fn walk(
     way: &Way,
     changed: &BTreeSet<Key>,
     finder: &mut Finder<'_>,
-) -> Result<(), StateFault> {
+) -> Result<bool, StateFault> {
     let order = match &query.wanted {
         Wanted::Page { order, .. } if way.is_in_order() => Some(order),
         _ => None,
@@ -121,7 +122,9 @@ pub(crate) fn walk(
         Some(key) => Some(Place::of(moment, pin, order, way, key)?),
         None => None,
     };
-    let mut old = Old::new(moment, pin, order, changed, floor.as_ref())?;
+    let Some(mut old) = Old::new(moment, pin, order, changed, floor.as_ref(), query.bounds.bytes_max)? else {
+        return Ok(false);
+    };
     for (start, end) in ranges(way, floor.as_ref()) {
         let mut rows = moment.rows(&start, &end);
         if way.selection.reverse {
@@ -132,19 +135,24 @@ pub(crate) fn walk(
         while let Some(row_key) = rows.key() {
             let (_, key) = index::decode_key(row_key, way.fields().len())?;
             let is_after = floor.as_ref().is_none_or(|floor| floor.row_key != row_key);
-            if is_after && key.starts_with(&query.prefix) && !old.holds(key) {
+            if is_after && !key.starts_with(&query.prefix) {
+                if !finder.look(key, None)? {
+                    return Ok(true);
+                }
+            } else if is_after && !old.holds(key) {
                 let row = moment.snapshot.get_pinned(entry::row_key(key))?;
                 let row = row.ok_or_else(|| StateFault(format!("{} is indexed only", key.escape_ascii())))?;
                 let row = entry::decode(&row)?;
                 if !old.show_before(finder, pin, key, row)? || !finder.look(key, Some(row))? {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
             step(&mut rows, way.selection.reverse);
         }
         rows.status()?;
     }
-    old.show_rest(finder)
+    old.show_rest(finder)?;
+    Ok(true)
 }
 
 fn step(rows: &mut DBRawIteratorWithThreadMode<'_, rocksdb::DB>, reverse: bool) {
@@ -203,17 +211,22 @@ impl<'a> Old<'a> {
         order: Option<&'a Order>,
         changed: &'a BTreeSet<Key>,
         floor: Option<&Place>,
-    ) -> Result<Self, StateFault> {
-        let mut entries = Vec::new();
+        bytes_max: usize,
+    ) -> Result<Option<Self>, StateFault> {
+        let (mut entries, mut bytes) = (Vec::new(), 0_usize);
         for key in changed {
             let Some(entry) = listing::entry_at(moment, key, pin.revision)? else { continue };
+            bytes = bytes.saturating_add(entry.value.data.len());
+            if bytes > bytes_max {
+                return Ok(None);
+            }
             let rank = rank(order, pin, key, row_of(&entry))?;
             if floor.is_none_or(|floor| rank > floor.rank) {
                 entries.push((rank, key, entry));
             }
         }
         entries.sort_by(|(a, ..), (b, ..)| b.cmp(a));
-        Ok(Self { changed, order, entries })
+        Ok(Some(Self { changed, order, entries }))
     }
 
     fn holds(&self, key: &[u8]) -> bool {
