@@ -24,6 +24,10 @@ pub const TXN_DEPTH_MAX: usize = 4;
 /// all that it writes is in memory at once.
 pub const TXN_EFFECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Most bytes that commands evaluated together without effect may read, write and answer: what they would write is held in
+/// memory until the last one is answered.
+pub const REHEARSAL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// Most entries that one command looks at to find what it is about: bounds the time one apply takes.
 pub const COMMAND_ENTRIES_MAX: u64 = 10_000;
 

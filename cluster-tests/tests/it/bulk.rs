@@ -40,6 +40,29 @@ async fn value(to: SocketAddr, key: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_of_several_parts_says_what_a_real_run_does() {
+    let mut cluster = Cluster::start().await;
+    let to = cluster.client_address(2);
+    // The last ones depend on what parts before them do.
+    let mut ops: Vec<_> = inserts("dry", 2_100).collect();
+    ops.push(json!({"op": "insert", "key": "dry/00000", "value": {}}));
+    ops.push(
+        json!({"op": "update", "key": "dry/00001", "patch": [{"op": "inc", "path": "n", "value": 1}], "prev": true}),
+    );
+    ops.push(json!({"op": "remove", "key": "dry/02000"}));
+    let tried = ask(to, bulk(json!({"ops": ops, "dry_run": true}))).await;
+    assert_eq!(count(to, "dry").await, 0, "a dry run writes nothing");
+    let done = ask(to, bulk(json!({"ops": ops}))).await;
+    assert_eq!((done.applied, done.skipped, done.failed), (2_102, 1, 0));
+    let told = |answer: &BulkAnswer| {
+        answer.items.iter().map(|item| (item.outcome, item.code, item.version)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&tried), told(&done));
+    assert!(tried.dry_run && !done.dry_run);
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_operation_of_a_bulk_has_its_own_outcome_on_every_node() {
     let mut cluster = Cluster::start().await;
     for id in cluster.ids() {

@@ -6,6 +6,8 @@ use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::{Load, assert_durable};
 use cluster_tests::{Cluster, Settings, eventually, sooner_than};
 
+use crate::forms::Forms;
+
 /// How long a single write may take while a node catches up.
 const STALL_MAX: Duration = Duration::from_secs(1);
 
@@ -32,6 +34,7 @@ async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_g
     let away = cluster.follower().await;
     let had = cluster.status(away).await.unwrap().last_log_index;
     cluster.kill(away).await;
+    let forms = Forms::decide(&cluster).await;
 
     let writes = writes_missed();
     let load = Load::start(&cluster, 64, "purged");
@@ -58,6 +61,9 @@ async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_g
     println!("the longest write while node {away} came back took {longest:?}");
     assert!(longest < STALL_MAX, "a write stalled for {longest:?} while node {away} came back");
     assert_durable(&cluster, away, &history).await;
+    // What it got with the snapshot is also what was decided before: as the leader it has nothing else to go by.
+    cluster.hand_leadership_to(away).await;
+    forms.assert_replayed(&cluster, away).await;
     cluster.assert_agreement().await;
 }
 

@@ -3,6 +3,8 @@
 use cluster_tests::{Cluster, Request};
 use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
 
+use crate::forms::Forms;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_resent_to_every_node_and_after_a_failover_is_applied_once() {
     let mut cluster = Cluster::start().await;
@@ -21,6 +23,23 @@ async fn a_write_resent_to_every_node_and_after_a_failover_is_applied_once() {
     cluster.start_all();
     cluster.wait_all_ready().await;
     assert_replayed_everywhere(&cluster, &request, &first).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_form_of_a_write_is_told_its_first_outcome_by_every_node_and_after_a_failover() {
+    let mut cluster = Cluster::start().await;
+    let forms = Forms::decide(&cluster).await;
+    for id in cluster.live() {
+        forms.assert_replayed(&cluster, id).await;
+    }
+    let leader = cluster.leader().await;
+    cluster.kill(leader).await;
+    cluster.leader().await;
+    for id in cluster.live() {
+        forms.assert_replayed(&cluster, id).await;
+    }
+    cluster.bring_up(leader).await;
     cluster.assert_agreement().await;
 }
 

@@ -11,6 +11,7 @@ mod collections;
 mod counter;
 mod exactly_once;
 mod find;
+mod forms;
 mod guide;
 mod reads;
 mod smoke;

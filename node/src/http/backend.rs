@@ -65,6 +65,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
     /// Evaluates a command without effect.
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault>;
+    /// Evaluates commands one after the other without effect, each seeing what those before it would do. May take long: runs
+    /// on a blocking thread.
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault>;
     /// The state's digest.
     fn digest(&self) -> DigestAt;
     /// Where a read would be evaluated now.
@@ -139,6 +142,10 @@ impl Backend for App {
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
         self.state().dry_run(command)
+    }
+
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        self.state().rehearse(next)
     }
 
     fn digest(&self) -> DigestAt {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use hyper::body::Incoming;
 use quorate_client::api::{BulkAnswer, BulkRequest, Op, Problem};
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BULK_OPS_MAX};
-use quorate_store::types::{Action, Outcome as Decided, Rejection, Reply, RequestId};
+use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
 
 use super::ask::Ask;
 use super::bulk_answer::{BulkEnd, BulkTally};
@@ -31,8 +31,8 @@ use crate::limits;
 /// before it did. If the time runs out between two parts, the answer is 504 and `applied` is `unknown`; the same request sent
 /// again with the same request id finds what was decided and goes on from there, also through another node.
 ///
-/// With `dry_run` each part is evaluated as if it came alone: an operation sees what those before it in its own part would do.
-/// Once the answer is 16 MiB long, the items that follow show no values of entries.
+/// With `dry_run` all parts are evaluated at one moment, and each operation sees what those before it would do; a bulk that would
+/// read and write more than 64 MiB is refused then. Once the answer is 16 MiB long, the items that follow show no values of entries.
 #[utoipa::path(post, path = "/v1/bulk", tag = "entries", operation_id = "bulk",
     params(
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing; the same as `dry_run` in the body."),
@@ -87,25 +87,21 @@ async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<C
     Ok(course)
 }
 
-/// Evaluates one part after the other.
+/// Evaluates one part after the other, each seeing what those before it would do.
 async fn rehearse<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Course, Failure> {
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     course.end.dry_run = true;
     let deadline = ask.deadline;
     let rehearsed = scan(ask, move |backend| {
-        while let Some(part) = course.part() {
-            if Instant::now() >= deadline {
-                return Ok(Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Read)));
-            }
-            let reply = match write::rehearsal(part) {
-                Ok(command) => backend.dry_run(&command)?,
-                Err(failure) => return Ok(Err(failure)),
-            };
-            if let Err(failure) = course.take(&reply) {
-                return Ok(Err(failure));
-            }
-        }
-        Ok(Ok(course))
+        let mut outcome = Ok(());
+        backend.rehearse(&mut |reply| {
+            let next = course.rehearsed(reply, deadline);
+            next.unwrap_or_else(|failure| {
+                outcome = Err(failure);
+                None
+            })
+        })?;
+        Ok(outcome.map(|()| course))
     });
     rehearsed.await?
 }
@@ -166,6 +162,21 @@ impl Course {
         let replayed = self.end.replayed && reply.replayed;
         self.end = BulkEnd { revision: reply.revision, index: reply.index, replayed, ..self.end };
         Ok(())
+    }
+
+    /// Takes what a part would come to, and gives the next one.
+    fn rehearsed(&mut self, reply: Option<Reply>, deadline: Instant) -> Result<Option<Command>, Failure> {
+        match reply.as_ref().map(|reply| (reply, &reply.outcome)) {
+            Some((_, Decided::Rejected(Rejection::TooLarge { limit, actual }))) => {
+                return Err(Failure::too_large("/ops", "what a dry run reads and writes", *limit, Some(*actual)));
+            }
+            Some((reply, _)) => self.take(reply)?,
+            None => {}
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Read));
+        }
+        self.part().map(write::rehearsal).transpose()
     }
 
     /// A part that was refused as such. What an earlier try under the same id applied is no part of this one, which differs.

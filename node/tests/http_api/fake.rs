@@ -450,6 +450,19 @@ impl Backend for Fake {
         }))
     }
 
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        self.with(|state| {
+            let kept = (state.versions.clone(), state.revision);
+            let mut reply = None;
+            while let Some(command) = next(reply.take()) {
+                assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
+                reply = Some(state.execute(&command.action));
+            }
+            (state.versions, state.revision) = kept;
+        });
+        Ok(())
+    }
+
     fn digest(&self) -> DigestAt {
         DigestAt { at: self.position(), digest: 0xabc }
     }

@@ -257,6 +257,30 @@ pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -
     applier.apply_command(&codec::encode_command(command))
 }
 
+/// The same of several commands one after the other, each in a batch of its own, and each seeing what those before it would
+/// do. `next` is told what the last one would answer, and gives the next until it has none. Once they have taken
+/// [`limits::REHEARSAL_BYTES_MAX`], a command is answered by [`Rejection::TooLarge`] with that limit.
+pub fn rehearse<V: View>(
+    view: &V,
+    vars: &Vars,
+    index: u64,
+    next: &mut dyn FnMut(Option<Reply>) -> Option<Command>,
+) -> Result<(), Fault> {
+    let mut applier = Applier::new(view, vars.clone());
+    applier.index = index;
+    let mut reply = None;
+    while let Some(command) = next(reply.take()) {
+        applier.batch_start = applier.vars.revision;
+        applier.taken = 0;
+        let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_in_all as u64);
+        reply = Some(match actual > limit {
+            true => applier.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
+            false => applier.apply_command(&codec::encode_command(&command))?,
+        });
+    }
+    Ok(())
+}
+
 /// The key of a stored row.
 fn stored_key(key: &[u8]) -> Result<Key, Fault> {
     Key::new(key).map_err(|error| Fault::Invariant(format!("a stored key: {error}")))

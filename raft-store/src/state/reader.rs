@@ -118,6 +118,11 @@ impl StateReader {
         self.shared.with_moment(|moment| Ok(machine::evaluate(moment, &moment.record.vars, moment.at.index, command)?))
     }
 
+    /// Evaluates commands one after the other, see [`machine::rehearse`], and throws the writes away.
+    pub fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        self.shared.with_moment(|moment| Ok(machine::rehearse(moment, &moment.record.vars, moment.at.index, next)?))
+    }
+
     /// The applied position with membership and digest.
     pub fn applied(&self) -> AppliedState {
         let record = self.shared.applied();
