@@ -192,19 +192,7 @@ proptest! {
     #[test]
     fn one_apply_call_equals_two_cut_anywhere(history in histories()) {
         let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
-        let mut whole = Store::default();
-        let (replies, changed) = whole.apply(&batches).unwrap();
-        whole.check();
-        for cut in 0..=batches.len() {
-            let mut parts = Store::default();
-            let mut first = parts.apply(&batches[..cut]).unwrap();
-            parts.check();
-            let second = parts.apply(&batches[cut..]).unwrap();
-            first.0.extend(second.0);
-            first.1.extend(second.1);
-            prop_assert_eq!(&first, &(replies.clone(), changed.clone()), "cut at {}", cut);
-            prop_assert_eq!(&parts, &whole, "cut at {}", cut);
-        }
+        machine_support::assert_cuts_agree(&batches);
     }
 
     #[test]

@@ -17,7 +17,7 @@ The cas that it prints with each entry is the key to its lock: write or remove t
 unlock`. Nobody else gets the entry before the lock ends. Exit code 3 if there is nothing to claim.
 
 Example:
-  quorate claim jobs/ --where 'due lte {\"now\":true}' --order-by=-priority --patch '[{\"op\":\"inc\",\"path\":\"tries\",\"value\":1}]'
+  quorate claim jobs/ --where 'due lte {\"now\":true}' --order-by -priority --patch '[{\"op\":\"inc\",\"path\":\"tries\",\"value\":1}]'
   quorate rm jobs/j1 --cas 17            # done")]
 pub struct Args {
     /// Only keys that begin with this.
@@ -25,9 +25,7 @@ pub struct Args {
     #[command(flatten)]
     criteria: Where,
     /// Fields that decide which come first, separated by commas; `-` before those of which the greatest do.
-    ///
-    /// Write `--order-by=-priority` where the first begins with `-`.
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', allow_hyphen_values = true)]
     order_by: Vec<String>,
     /// Most entries to claim, up to 100.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -14,16 +14,14 @@ use crate::output::{self, Form};
 #[command(after_help = "Examples:
   quorate find orders/ --where 'status eq pending'
   quorate find orders/ --where 'total gte 100' --where 'customer.name starts A' --fields status,total
-  quorate find jobs/ --where 'execute_at lte {\"now\":true}' --order-by=-priority,execute_at --limit 10
+  quorate find jobs/ --where 'execute_at lte {\"now\":true}' --order-by -priority,execute_at --limit 10
   quorate find orders/ --where '[{\"any\":[{\"field\":\"status\",\"op\":\"eq\",\"value\":\"new\"},{\"field\":\"paid\",\"op\":\"nexists\"}]}]'
   quorate find orders/ --where 'status in [\"new\",\"paid\"]' --count")]
 pub struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Fields that decide the order, separated by commas; `-` before those of which the greatest come first.
-    ///
-    /// Write `--order-by=-total` where the first begins with `-`.
-    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',', allow_hyphen_values = true)]
     order_by: Vec<String>,
     /// Most entries to show, up to 1000; the last line says if there are more.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
