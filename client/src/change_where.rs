@@ -112,6 +112,11 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
+    /// The id under which it is repeated, all parts of it.
+    pub fn id(&self) -> &RequestId {
+        &self.request_id
+    }
+
     /// Deadline of each part instead of the client's own.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -119,10 +124,13 @@ impl<'a> ChangeWhere<'a> {
     }
 
     /// All parts, made one by one as the stream is read. The first has the id of this change, the others that and their
-    /// number; so the whole can be repeated under the same id. Ends after the first error.
+    /// number; so the whole can be repeated, under [`ChangeWhere::id`]: an error names only the id of its part. Ends after the
+    /// first error.
     pub fn parts(self) -> impl Stream<Item = Result<WhereAnswer, Error>> + use<'a> {
         stream::try_unfold(Some((self, 0u64)), |at| async move {
             let Some((mut change, number)) = at else { return Ok(None) };
+            // Before anything is sent: an id that has no room for the number of a part ends nothing half-way.
+            change.id_of(u32::MAX.into())?;
             let part = change.fetch(number).await?;
             let next = part.cursor.clone().map(|cursor| {
                 change.request.cursor = Some(cursor);
@@ -136,11 +144,15 @@ impl<'a> ChangeWhere<'a> {
         self.client.fetch(self.call(number)?).await
     }
 
+    fn id_of(&self, number: u64) -> Result<RequestId, Error> {
+        match number {
+            0 => Ok(self.request_id.clone()),
+            _ => format!("{}-{number}", self.request_id).parse(),
+        }
+    }
+
     fn call(&self, number: u64) -> Result<Call, Error> {
-        let id = match number {
-            0 => self.request_id.clone(),
-            _ => format!("{}-{number}", self.request_id).parse()?,
-        };
+        let id = self.id_of(number)?;
         let request = WhereRequest {
             criteria: self.criteria.list()?,
             condition: self.condition.checked()?.map(<[_]>::to_vec),

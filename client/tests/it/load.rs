@@ -82,7 +82,7 @@ async fn documents_come_from_standard_input_with_the_key_in_them() {
     let summary: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&summary["load"], &summary["lines"], &summary["applied"]), (&json!("nightly"), &json!(3), &json!(2)));
     let seen = fake.seen();
-    assert_eq!(ids(&seen), ["nightly-0"]);
+    assert_eq!(ids(&seen), ["nightly-0-45"]);
     let ops = r#"{"ops":[{"op":"upsert","key":"7","value":{"who":{"id":7},"n":1.50}},{"op":"upsert","key":"b","value":{"who":{"id":"b"}}}]}"#;
     assert_eq!(seen[0].body, ops);
 }
@@ -112,7 +112,10 @@ async fn lines_for_which_a_whole_bulk_is_refused_are_left_out_of_it() {
     assert_eq!(ran.code, 3);
     assert!(ran.err.contains("line 2: `k1`: too long"), "{}", ran.err);
     let seen = fake.seen();
-    assert_eq!((keys(&seen[1]), ids(&seen)), (vec!["k0".into(), "k2".into()], vec!["l-0".into(), "l-0-1".into()]));
+    assert_eq!(
+        (keys(&seen[1]), ids(&seen)),
+        (vec!["k0".into(), "k2".into()], vec!["l-0-87".into(), "l-0-87-1".into()])
+    );
     fake.script([Act::problem(ErrorCode::InvalidArgument, Applied::No)]);
     let ran = home.load(&fake, &entries(3), &[]).await;
     assert_eq!((ran.code, fake.seen().len()), (1, 3), "a refusal that names no line ends the load: {}", ran.err);

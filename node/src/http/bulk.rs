@@ -82,7 +82,7 @@ async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<C
     let id = RequestId(ask.request_id.clone());
     while let Some(part) = course.part() {
         let reply = write::propose(&ask.api.backend, part, id.of_part(course.next), ask.deadline).await;
-        course.take(&reply.map_err(|failure| course.stopped(failure, course.tally.applied() > 0))?)?;
+        course.take(&reply.map_err(|failure| course.stopped(failure))?)?;
     }
     Ok(course)
 }
@@ -112,8 +112,6 @@ struct Course {
     /// The first operation that is not decided.
     next: usize,
     tally: BulkTally,
-    /// Whether a part took effect now, not in an earlier try.
-    is_fresh: bool,
     /// As of the last part.
     end: BulkEnd,
 }
@@ -122,7 +120,7 @@ impl Course {
     fn new(ops: Vec<BulkOp>, minimal: bool) -> Self {
         let tally = BulkTally::new(ops.len(), minimal);
         let end = BulkEnd { revision: 0, index: 0, replayed: true, dry_run: false };
-        Self { ops, next: 0, tally, is_fresh: false, end }
+        Self { ops, next: 0, tally, end }
     }
 
     /// The next part. It depends on nothing but the operations and where it begins, so that a retry has the same parts.
@@ -144,9 +142,9 @@ impl Course {
         let items = match &reply.outcome {
             Decided::Bulk(items) => items,
             Decided::Rejected(rejection) => return Err(self.rejected(reply, rejection)),
-            _ => return Err(self.stopped(write::confused(reply), self.is_fresh)),
+            _ => return Err(self.stopped(write::confused(reply))),
         };
-        let (before, applied_before) = (self.next, self.tally.applied());
+        let before = self.next;
         for item in items {
             let Some(op) = self.ops.get(self.next) else { break };
             if !self.tally.add(self.next, op, item, reply.clock) {
@@ -156,9 +154,8 @@ impl Course {
         }
         if self.next == before {
             // The first one is always decided: going on would never end.
-            return Err(self.stopped(write::confused(reply), self.is_fresh));
+            return Err(self.stopped(write::confused(reply)));
         }
-        self.is_fresh |= !reply.replayed && self.tally.applied() > applied_before;
         let replayed = self.end.replayed && reply.replayed;
         self.end = BulkEnd { revision: reply.revision, index: reply.index, replayed, ..self.end };
         Ok(())
@@ -179,13 +176,15 @@ impl Course {
         self.part().map(write::rehearsal).transpose()
     }
 
-    /// A part that was refused as such. What an earlier try under the same id applied is no part of this one, which differs.
+    /// A part that was refused as such.
     fn rejected(&self, reply: &Reply, rejection: &Rejection) -> Failure {
-        self.stopped(Failure::from_rejection("", reply, rejection), self.is_fresh)
+        self.stopped(Failure::from_rejection("", reply, rejection))
     }
 
-    fn stopped(&self, failure: Failure, has_applied: bool) -> Failure {
-        if has_applied && !self.end.dry_run { failure.after_a_part(self.next, self.ops.len()) } else { failure }
+    /// What is told of a bulk of which parts took effect, now or in an earlier try: it is not known of the whole.
+    fn stopped(&self, failure: Failure) -> Failure {
+        let has_applied = self.tally.applied() > 0 && !self.end.dry_run;
+        if has_applied { failure.after_a_part(self.next, self.ops.len()) } else { failure }
     }
 }
 

@@ -13,7 +13,7 @@ use super::extract::{self, Faults};
 use super::op_body::{OpWish, Standing, request_id, typed};
 use super::{json, kv};
 use crate::http::headers::BodyKind;
-use crate::limits::ACTION_BYTES_MAX;
+use crate::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
 
 const FIELDS: [&str; 3] = ["ops", "dry_run", "request_id"];
 
@@ -106,6 +106,11 @@ fn read_ops<'a>(texts: impl Iterator<Item = &'a [u8]>, count: usize, faults: &mu
 }
 
 fn read_op(text: &[u8], scratch: &mut Vec<u8>, faults: &mut Faults) -> Option<BulkOp> {
+    // What is read of it takes several times its length.
+    if text.len() > BODY_BYTES_MAX_DEFAULT {
+        faults.add_too_large("", "an operation", BODY_BYTES_MAX_DEFAULT, text.len());
+        return None;
+    }
     // A get was refused as a fault of its own.
     let Step::Write(op) = OpWish::read_part(text, Standing::InBulk, faults)?.into_step() else { return None };
     scratch.clear();

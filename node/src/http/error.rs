@@ -215,11 +215,11 @@ impl Failure {
         if problem.retry != Retry::Never {
             problem.retry = Retry::SameRequestId;
         }
-        problem.detail = format!(
-            "{}; {decided} of the {of} operations were decided before, and the same request with the same request id goes \
-             on from there",
-            problem.detail
-        );
+        let before = format!("{}; {decided} of the {of} operations were decided before", problem.detail);
+        problem.detail = match problem.retry {
+            Retry::Never => before,
+            _ => format!("{before}, and the same request with the same request id goes on from there"),
+        };
         self
     }
 

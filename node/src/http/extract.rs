@@ -111,6 +111,7 @@ pub fn object<'a, const N: usize>(
     let mut fields = [None; N];
     for (name, raw) in list {
         match names.iter().position(|known| *known == name) {
+            None if faults.is_full() => break,
             None => {
                 let detail = format!("no such field in {what}; there are: {}", names.join(", "));
                 faults.add_unknown(json::pointer(&name), detail);

@@ -4,9 +4,10 @@
 
 use std::time::Instant;
 
+use quorate_client::api::{Applied, ErrorCode};
 use quorate_store::codec;
 use quorate_store::limits::COMMAND_BYTES_MAX;
-use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
+use quorate_store::types::{Action, Command, Outcome, Reply, RequestId, WriteOp};
 
 use super::done::Done;
 use super::error::{Effect, Failure};
@@ -46,9 +47,10 @@ pub async fn perform<B: Backend>(
     }
 }
 
-/// The answer is not of the kind of what was asked.
+/// The answer is not of the kind of what was asked, by another build perhaps: it was decided, and how cannot be told.
 pub fn confused(reply: &Reply) -> Failure {
-    Failure::from_rejection("", reply, &Rejection::Unsupported("it was answered as something else".into()))
+    let detail = format!("the command of log index {} was answered as something else", reply.index);
+    Failure::new(ErrorCode::Internal, Applied::Unknown, detail)
 }
 
 /// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.

@@ -106,9 +106,16 @@ async fn run(context: &Context, mut change: ChangeWhere<'_>, shared: &Shared, ve
 
 /// Goes on to the end. The answer is that of the last part, with the sums of all; in JSON each part is shown.
 async fn all(change: ChangeWhere<'_>, form: Form) -> Result<WhereAnswer, Failed> {
+    let id = change.id().clone();
     let mut parts = std::pin::pin!(change.parts());
     let mut sum: Option<WhereAnswer> = None;
-    while let Some(mut part) = parts.try_next().await? {
+    loop {
+        let mut part = match (parts.try_next().await, &sum) {
+            (Ok(Some(part)), _) => part,
+            (Ok(None), _) => break,
+            (Err(error), None) => return Err(error.into()),
+            (Err(error), Some(sum)) => return Err(stopped(&error.into(), sum, id.as_str())),
+        };
         if form == Form::Json {
             output::json(&part)?;
         } else {
@@ -125,6 +132,15 @@ async fn all(change: ChangeWhere<'_>, form: Form) -> Result<WhereAnswer, Failed>
         sum = Some(part);
     }
     sum.ok_or_else(|| Failed::other("there is no part to this change"))
+}
+
+/// What is told where a part fails behind others that took effect.
+fn stopped(error: &Failed, sum: &WhereAnswer, id: &str) -> Failed {
+    let WhereAnswer { matched, applied, .. } = sum;
+    Failed::stopped(format!(
+        "{error}\n  so far: {applied} of {matched} entries that match are changed, of what follows some may be\n  \
+         next: the same command with `--request-id {id}` does again what is missing, within 15 minutes"
+    ))
 }
 
 fn show(sum: &WhereAnswer, shared: &Shared, verb: &str) -> Result<(), Failed> {

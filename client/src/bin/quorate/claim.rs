@@ -6,6 +6,7 @@ use quorate_client::Claim;
 use quorate_client::api::EntryView;
 
 use crate::Context;
+use crate::bulk;
 use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::output::{self, Form};
@@ -47,6 +48,13 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     match context.shared.output {
         Form::Json => output::json(&claims.answer)?,
         Form::Text => claims.answer.entries.iter().try_for_each(|entry| output::line(row(entry)))?,
+    }
+    if context.shared.output == Form::Text {
+        claims.answer.failed.iter().filter_map(bulk::item).try_for_each(output::line)?;
+    }
+    if claims.is_empty() && !claims.answer.failed.is_empty() {
+        let passed = claims.answer.failed.len();
+        return Err(Failed::partly(format!("nothing is claimed: the patch does not fit {passed} entries")));
     }
     if claims.is_empty() {
         let more = if claims.answer.more { " among those looked at; there are more" } else { "" };

@@ -1,7 +1,7 @@
 //! `quorate load`: entries from lines of JSON, by bulks of which several are under way.
 //!
 //! Owns the order of things: chunks are read, sent and counted, and what is acknowledged without a gap goes to the state file.
-//! The id of each bulk is made of that of the load and the place of its first line, so a load that is started again sends
+//! The id of each bulk is made of that of the load and the place of its lines, so a load that is started again sends
 //! under the same ids what it does not know to be acknowledged. Never holds more than some chunks.
 
 mod lines;
@@ -92,7 +92,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         chunk: args.chunk,
     };
     let state = State::open(args.resume.as_deref(), settings, context.shared.request_id.clone())?;
-    let mut load = Load::new(context.shared.output, state, input_length(&args.file));
+    let length = input_length(&args.file);
+    let mut load = Load::new(context.shared.output, state, length);
+    load.state.hold_against(length).map_err(|done| too_short(&args.file, length.unwrap_or(0), done))?;
     if !load.state.complete {
         let chunks = read(&args, load.state.at)?;
         // Before anything is sent, so that the id under which it is sent is not lost.
@@ -298,8 +300,8 @@ async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Fa
     let mut tries = 0;
     while !lines.is_empty() {
         let id = match tries {
-            0 => format!("{load}-{}", start.offset),
-            _ => format!("{load}-{}-{tries}", start.offset),
+            0 => format!("{load}-{}-{}", start.offset, end.offset),
+            _ => format!("{load}-{}-{}-{tries}", start.offset, end.offset),
         };
         let bulk = client.bulk().extend(lines.iter().map(|line| line.op.clone())).failures_only();
         match bulk.request_id(id.parse()?).await {

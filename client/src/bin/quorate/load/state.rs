@@ -77,6 +77,19 @@ struct Kept {
 }
 
 impl State {
+    /// Holds it against the length of the input, where that is known: what was added to an input that was loaded is still to be
+    /// loaded. One that is shorter than what was loaded is another one; gives that.
+    pub fn hold_against(&mut self, length: Option<u64>) -> Result<(), u64> {
+        match length {
+            Some(length) if length < self.at.offset => Err(self.at.offset),
+            Some(length) => {
+                self.complete &= length == self.at.offset;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The state in the file, or that of a new load under `id` or a random one.
     pub fn open(file: Option<&Path>, settings: Settings, id: Option<RequestId>) -> Result<Self, Failed> {
         if let Some(id) = id.as_ref().filter(|id| id.as_str().len() > LOAD_ID_BYTES_MAX) {
@@ -153,4 +166,20 @@ fn differs(file: &Path, kept: &Settings) -> Failed {
         "{} is the state of a load with --prefix '{prefix}'{key_field} --op {op} --chunk {chunk}; it goes on with the same only",
         file.display()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_that_grew_is_loaded_on_and_one_that_shrank_is_another() {
+        let settings = Settings { prefix: String::new(), key_field: None, op: "insert".into(), chunk: 10 };
+        let mut state = State::open(None, settings, None).unwrap_or_else(|error| panic!("{error}"));
+        (state.at.offset, state.complete) = (100, true);
+        assert_eq!((state.hold_against(None), state.complete), (Ok(()), true));
+        assert_eq!((state.hold_against(Some(100)), state.complete), (Ok(()), true));
+        assert_eq!((state.hold_against(Some(120)), state.complete), (Ok(()), false));
+        assert_eq!(state.hold_against(Some(99)), Err(100));
+    }
 }
