@@ -14,7 +14,7 @@ use quorate_store::keyspace::family;
 use quorate_store::machine::{self, Vars};
 use quorate_store::types::{
     Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
-    Outcome, Reply, RequestId, Step, Txn, Value, WriteOp,
+    Outcome, Rejection, Reply, RequestId, Step, Txn, Value, WriteOp,
 };
 use quorate_store::{codec, limits};
 
@@ -414,6 +414,23 @@ fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
     assert!(matches!(replies[0][0].outcome, Outcome::TxnRejected(_)), "{:?}", replies[0][0].outcome);
     assert_eq!((changed, store.vars.revision), (Vec::new(), before.vars.revision));
     assert_eq!(store.rows(family::ENTRY), before.rows(family::ENTRY));
+    store.check();
+}
+
+#[test]
+fn a_transaction_that_only_looks_is_bounded_too() {
+    let mut store = Store::default();
+    let data = format!("[{}1]", "1,".repeat(1 << 19)).into_bytes();
+    store.apply(&[batch(1, &[write(b"a", Change::Upsert(Value { kind: ContentKind::Json, data }))])]).unwrap();
+    let check = |_| {
+        let condition = Criteria::new(vec![predicate("a", "neq", "1")]).unwrap();
+        Check { key: Key::new(b"a").unwrap(), expect: Expect::Any, condition }
+    };
+    let action = Action::Txn(Txn { checks: (0..1_000).map(check).collect(), ..Txn::default() });
+    let command = Command { request_id: None, principal: String::new(), action };
+    let (replies, _) = store.apply(&[batch(1, &[command])]).unwrap();
+    let Outcome::TxnRejected(rejected) = &replies[0][0].outcome else { panic!("{replies:?}") };
+    assert!(matches!(rejected.why, Rejection::TooLarge { .. }), "{rejected:?}");
     store.check();
 }
 

@@ -198,6 +198,11 @@ fn pages_are_what_a_filter_and_a_sort_give_whatever_is_written_meanwhile() {
         if matches!(&asked.wanted, Wanted::Page { order, .. } if order.by_key().is_some()) {
             asked.bounds = FindBounds { entries_max: 1 + rng.below(9), bytes_max: 1 + rng.below(300) as usize };
         }
+        if let Wanted::Page { bytes_max, .. } = &mut asked.wanted
+            && rng.below(3) == 0
+        {
+            *bytes_max = 1 + rng.below(60) as usize;
+        }
         let expected = naive(&all.entries, &asked, order, wall);
         let (mut got, last) = pages(&reader, &asked, || change(&mut rng));
         got.push(last);

@@ -9,6 +9,7 @@ use super::collections::document_of;
 use super::view::{Fault, View};
 use super::write::decode_current;
 use super::{Applier, Asker, stored_key};
+use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Order, Subject};
 use crate::keyspace::after_prefix;
@@ -170,12 +171,13 @@ impl<V: View> Applier<'_, V> {
             Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
             None => self.walk_entries(&mut taker)?,
         };
+        let (examined, bytes) = (taker.examined, taker.bytes);
+        self.take_bytes(bytes.saturating_add(examined as usize * (limits::LOOK_BYTES + weight_of(&op.criteria))));
         let more = !is_whole && taker.is_at_bound();
         if more && !comes_in_order {
             return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
         }
-        let (examined, index) = (taker.examined, selected.map(|(.., paths)| paths));
-        self.take_bytes(taker.bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
+        let index = selected.map(|(.., paths)| paths);
         Ok(Ok(Found { keys: taker.keys(), examined, more, index }))
     }
 
@@ -286,6 +288,8 @@ impl<V: View> Applier<'_, V> {
             Some(collection) => collection.rules.converted(&op.criteria, self.vars.wall),
             None => Cow::Borrowed(&op.criteria),
         };
+        let look_bytes = limits::LOOK_BYTES + weight_of(&op.criteria);
+        let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
         let mut done = WhereDone::default();
         loop {
             let page = if start < end { self.overlay.scan(&start, &end, PAGE)? } else { Vec::new() };
@@ -300,8 +304,9 @@ impl<V: View> Applier<'_, V> {
                 let key = stored_key(key)?;
                 done.examined += 1;
                 let row = decode_current(&row_key, &row, self.vars.revision)?;
-                self.take_bytes(limits::LOOK_BYTES + row.data.len());
+                self.take_bytes(look_bytes + row.data.len());
                 if self.matches(&criteria, &key, &row_key, &row)? {
+                    self.take_bytes(change_bytes);
                     self.change_found(op, &key, &asker, &mut done)?;
                 }
                 done.after = Some(key);
@@ -362,6 +367,11 @@ fn selected(
     let selection = select(&ready, criteria, &order, wall)?;
     let fields = ready[selection.index].0.fields();
     Some((selection, fields.len(), fields.to_vec()))
+}
+
+/// What criteria take of the bound of a batch for each entry that they look at: long lists are compared value by value.
+fn weight_of(criteria: &Criteria) -> usize {
+    codec::encode(criteria).len() / 64
 }
 
 /// The rows of the entries with this prefix.

@@ -3,6 +3,7 @@
 //! Owns the order of checks and steps, what "all or nothing" undoes, and that all writes share one revision. What each
 //! write means is `write`'s.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::view::{Fault, View};
@@ -69,10 +70,10 @@ impl<V: View> Applier<'_, V> {
         for key in keys {
             let row_key = entry::row_key(key.as_bytes());
             let newest = self.vars.revision;
-            let Some(row) = self.overlay.get(&row_key)? else { continue };
-            let row = decode_current(&row_key, row, newest)?;
-            if row.is_expired_at(self.vars.clock) {
-                let meta = row.meta;
+            let Some(row) = self.overlay.peek(&row_key)? else { continue };
+            let meta = decode_current(&row_key, &row, newest)?.meta;
+            if meta.expires_at.is_some_and(|deadline| deadline <= self.vars.clock) {
+                drop(row);
                 self.bury(key.clone(), &row_key, &meta)?;
             }
         }
@@ -83,7 +84,11 @@ impl<V: View> Applier<'_, V> {
     fn branch(&mut self, txn: &Txn, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<TxnDone>, Fault> {
         let mut failed = None;
         for (at, check) in txn.checks.iter().enumerate() {
-            if let Err(why) = self.check(check)? {
+            let judged = self.check(check)?;
+            if let Some(rejected) = self.beyond_bound(taken_before) {
+                return Ok(Err(rejected));
+            }
+            if let Err(why) = judged {
                 let at = u32::try_from(at).expect("checks are bounded by limits::TXN_STEPS_MAX");
                 failed = Some(CheckFailed { at, why });
                 break;
@@ -98,10 +103,8 @@ impl<V: View> Applier<'_, V> {
                 Ok(result) => results.push(result),
                 Err(rejected) => return Ok(Err(rejected)),
             }
-            let taken = self.taken - taken_before;
-            if taken > limits::TXN_EFFECT_BYTES_MAX {
-                let why = Rejection::TooLarge { limit: limits::TXN_EFFECT_BYTES_MAX as u64, actual: taken as u64 };
-                return Ok(Err(Box::new(StepRejected { pointer: String::new(), key: None, why })));
+            if let Some(rejected) = self.beyond_bound(taken_before) {
+                return Ok(Err(rejected));
             }
         }
         Ok(Ok(TxnDone { failed, results }))
@@ -128,16 +131,28 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
+    /// That a transaction has taken more than it may, if it has.
+    fn beyond_bound(&self, taken_before: usize) -> Option<Box<StepRejected>> {
+        let (limit, actual) = (limits::TXN_EFFECT_BYTES_MAX, self.taken - taken_before);
+        let why = Rejection::TooLarge { limit: limit as u64, actual: actual as u64 };
+        (actual > limit).then(|| Box::new(StepRejected { pointer: String::new(), key: None, why }))
+    }
+
     /// Whether a check holds.
     fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
         let (clock, wall) = (self.vars.clock, self.vars.wall);
+        let collection = self.collection_of(check.key.as_bytes())?;
+        let condition = match &collection {
+            Some(collection) => collection.rules.converted(&check.condition, wall),
+            None => Cow::Borrowed(&check.condition),
+        };
         let (judged, passes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row).and_then(|()| {
-                let document = document(&check.condition, false, row);
+                let document = document(&condition, false, row);
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);
                 let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };
-                check_condition(&check.condition, row, &subject)
+                check_condition(&condition, row, &subject)
             });
             (judged, row.map_or(0, |row| row.data.len()) * (1 + check.condition.count()))
         })?;

@@ -260,7 +260,7 @@ fn plan(
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
         check_condition(
-            &op.condition,
+            &condition,
             current,
             &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), wall },
         )?;

@@ -32,7 +32,7 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
         FindMoment::Revision(revision) => pin_of(moment, revision)?,
         FindMoment::Pinned(pin) => pin,
     };
-    let Some(collection) = indexed::collection_of(moment, &query.prefix)? else {
+    let Some((keys, collection)) = indexed::collection_of(moment, &query.prefix)? else {
         return scan(moment, query, pin);
     };
     let converted;
@@ -43,17 +43,18 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
             &converted
         }
     };
-    match by_index(moment, query, pin, &collection)? {
+    match by_index(moment, query, pin, &keys, &collection)? {
         Some(read) => Ok(read),
         None => scan(moment, query, pin),
     }
 }
 
-/// Answers a query by an index, if there is one that leads to an answer.
+/// Answers a query by an index of the collection whose keys begin with `keys`, if there is one that leads to an answer.
 fn by_index(
     moment: &Moment<'_>,
     query: &FindQuery,
     pin: FindPin,
+    keys: &[u8],
     collection: &CollectionRow,
 ) -> Result<Option<FindRead>, StateFault> {
     let ways = indexed::ways(collection, query, pin);
@@ -62,7 +63,7 @@ fn by_index(
     if ways.is_empty() || goes_on {
         return Ok(None);
     }
-    let Some(changed) = indexed::changed_since(moment, pin.revision, &query.prefix)? else { return Ok(None) };
+    let Some(changed) = indexed::changed_since(moment, pin.revision, keys)? else { return Ok(None) };
     let best_in_order = ways.iter().find(|way| way.is_in_order());
     let best = ways.first().into_iter().chain(best_in_order.filter(|_| !ways[0].is_in_order()));
     for way in best {

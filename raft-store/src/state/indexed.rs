@@ -14,7 +14,7 @@ use super::shared::Moment;
 use super::types::StateFault;
 use crate::codec;
 use crate::document::path::{Field, Path};
-use crate::document::{Json, Order, Subject};
+use crate::document::{Json, Subject, order};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
 use crate::keyspace::collection::{self, CollectionRow, IndexStage};
 use crate::keyspace::entry::{self, EntryRow};
@@ -43,14 +43,17 @@ impl Way {
     }
 }
 
-/// The collection that all keys with this prefix belong to, if it is declared.
-pub(crate) fn collection_of(moment: &Moment<'_>, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+/// The collection that all keys with this prefix belong to, if it is declared, and what all its keys begin with.
+pub(crate) fn collection_of(
+    moment: &Moment<'_>,
+    prefix: &[u8],
+) -> Result<Option<(Vec<u8>, CollectionRow)>, StateFault> {
     if moment.record.vars.collections == 0 {
         return Ok(None);
     }
     for name in candidates(prefix) {
         if let Some(row) = moment.snapshot.get_pinned(collection::row_key(name))? {
-            return Ok(Some(codec::decode(&row)?));
+            return Ok(Some(([name, b"/"].concat(), codec::decode(&row)?)));
         }
     }
     Ok(None)
@@ -104,7 +107,7 @@ pub(crate) fn changed_since(
 
 /// Shows the finder the entries along the way, and those that changed since the moment as they were then; where the way is
 /// in order, from after the place of [`FindQuery::after`] on. `false` where those that changed are too large to be held at
-/// once, and nothing was shown.
+/// once, and nothing was shown. `changed` are all of the collection.
 pub(crate) fn walk(
     moment: &Moment<'_>,
     query: &FindQuery,
@@ -113,19 +116,15 @@ pub(crate) fn walk(
     changed: &BTreeSet<Key>,
     finder: &mut Finder<'_>,
 ) -> Result<bool, StateFault> {
-    let order = match &query.wanted {
-        Wanted::Page { order, .. } if way.is_in_order() => Some(order),
-        _ => None,
-    };
-    let after = query.after.as_ref().filter(|_| order.is_some());
-    let floor = match after {
-        Some(key) => Some(Place::of(moment, pin, order, way, key)?),
+    let goes_on = way.is_in_order() && !query.wanted.is_count();
+    let floor = match query.after.as_ref().filter(|_| goes_on) {
+        Some(key) => Some(place_at(moment, pin, way, key)?),
         None => None,
     };
-    let Some(mut old) = Old::new(moment, pin, order, changed, floor.as_ref(), query.bounds.bytes_max)? else {
+    let Some(mut old) = Old::new(moment, query, pin, way, changed, floor.as_deref())? else {
         return Ok(false);
     };
-    for (start, end) in ranges(way, floor.as_ref()) {
+    for (start, end) in ranges(way, floor.as_deref()) {
         let mut rows = moment.rows(&start, &end);
         if way.selection.reverse {
             rows.seek_to_last()
@@ -134,16 +133,19 @@ pub(crate) fn walk(
         }
         while let Some(row_key) = rows.key() {
             let (_, key) = index::decode_key(row_key, way.fields().len())?;
-            let is_after = floor.as_ref().is_none_or(|floor| floor.row_key != row_key);
-            if is_after && !key.starts_with(&query.prefix) {
-                if !finder.look(key, None)? {
+            if floor.as_deref() != Some(row_key) && !old.holds(key) {
+                if !old.show_before(finder, row_key)? {
                     return Ok(true);
                 }
-            } else if is_after && !old.holds(key) {
-                let row = moment.snapshot.get_pinned(entry::row_key(key))?;
-                let row = row.ok_or_else(|| StateFault(format!("{} is indexed only", key.escape_ascii())))?;
-                let row = entry::decode(&row)?;
-                if !old.show_before(finder, pin, key, row)? || !finder.look(key, Some(row))? {
+                let is_wanted = match key.starts_with(&query.prefix) {
+                    false => finder.look(key, None)?,
+                    true => {
+                        let row = moment.snapshot.get_pinned(entry::row_key(key))?;
+                        let row = row.ok_or_else(|| StateFault(format!("{} is indexed only", key.escape_ascii())))?;
+                        finder.look(key, Some(entry::decode(&row)?))?
+                    }
+                };
+                if !is_wanted {
                     return Ok(true);
                 }
             }
@@ -160,13 +162,13 @@ fn step(rows: &mut DBRawIteratorWithThreadMode<'_, rocksdb::DB>, reverse: bool) 
 }
 
 /// What is left of the ranges behind a place, in the order of the walk.
-fn ranges(way: &Way, floor: Option<&Place>) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn ranges(way: &Way, floor: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let Selection { id, ranges, reverse, .. } = &way.selection;
     let mut ranges: Vec<_> = ranges.iter().map(|(start, end)| index::between(*id, start, end)).collect();
     for (start, end) in &mut ranges {
         match floor {
-            Some(floor) if *reverse => *end = floor.row_key.clone().min(std::mem::take(end)),
-            Some(floor) => *start = floor.row_key.clone().max(std::mem::take(start)),
+            Some(floor) if *reverse => *end = floor.to_vec().min(std::mem::take(end)),
+            Some(floor) => *start = floor.to_vec().max(std::mem::take(start)),
             None => {}
         }
     }
@@ -177,76 +179,70 @@ fn ranges(way: &Way, floor: Option<&Place>) -> Vec<(Vec<u8>, Vec<u8>)> {
     ranges
 }
 
-/// Where an entry stands in an index and in the order, at the moment of the find.
-struct Place {
-    row_key: Vec<u8>,
-    rank: Vec<u8>,
+/// Where an entry stood in the index at the moment of the find, had there been one then.
+fn place_at(moment: &Moment<'_>, pin: FindPin, way: &Way, key: &Key) -> Result<Vec<u8>, StateFault> {
+    let entry = listing::entry_at(moment, key, pin.revision)?;
+    let document = entry.as_ref().map(|entry| document(key, row_of(entry))).transpose()?.flatten();
+    Ok(place(way, key, document.as_ref()))
 }
 
-impl Place {
-    fn of(moment: &Moment<'_>, pin: FindPin, order: Option<&Order>, way: &Way, key: &Key) -> Result<Self, StateFault> {
-        let entry = listing::entry_at(moment, key, pin.revision)?;
-        let document = entry.as_ref().map(|entry| document(key, row_of(entry))).transpose()?.flatten();
-        // One that no index can hold is not in this one: whoever made up such a cursor begins anywhere.
-        let values = way.rule.key_of(document.as_ref()).unwrap_or_default();
-        let row_key = index::row_key(way.selection.id, &values, key.as_bytes());
-        let meta = entry.as_ref().map(|entry| &entry.meta);
-        let is_locked = meta.is_some_and(|meta| meta.is_locked_at(pin.clock));
-        let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall };
-        Ok(Self { row_key, rank: order.map_or(Vec::new(), |order| order.rank(&subject)) })
+/// Where an entry stands in the index, also where its strings are too long for that.
+fn place(way: &Way, key: &Key, document: Option<&Json<'_>>) -> Vec<u8> {
+    let mut values = Vec::new();
+    for path in way.fields() {
+        order::encode_sort(document.and_then(|document| path.find(document)), &mut values);
     }
+    index::row_key(way.selection.id, &values, key.as_bytes())
 }
 
-/// The entries that changed since, as they were: in order, the next one last.
+/// The entries that match and changed since, as they were, by their places: the next one last.
 struct Old<'a> {
     changed: &'a BTreeSet<Key>,
-    order: Option<&'a Order>,
+    reverse: bool,
     entries: Vec<(Vec<u8>, &'a Key, Entry)>,
 }
 
 impl<'a> Old<'a> {
     fn new(
         moment: &Moment<'_>,
+        query: &FindQuery,
         pin: FindPin,
-        order: Option<&'a Order>,
+        way: &Way,
         changed: &'a BTreeSet<Key>,
-        floor: Option<&Place>,
-        bytes_max: usize,
+        floor: Option<&[u8]>,
     ) -> Result<Option<Self>, StateFault> {
+        let reverse = way.selection.reverse;
         let (mut entries, mut bytes) = (Vec::new(), 0_usize);
-        for key in changed {
+        for key in changed.iter().filter(|key| key.as_bytes().starts_with(&query.prefix)) {
             let Some(entry) = listing::entry_at(moment, key, pin.revision)? else { continue };
             bytes = bytes.saturating_add(entry.value.data.len());
-            if bytes > bytes_max {
+            if bytes > query.bounds.bytes_max {
                 return Ok(None);
             }
-            let rank = rank(order, pin, key, row_of(&entry))?;
-            if floor.is_none_or(|floor| rank > floor.rank) {
-                entries.push((rank, key, entry));
+            let document = document(key, row_of(&entry))?;
+            let is_locked = entry.meta.is_locked_at(pin.clock);
+            let meta = Some(&entry.meta);
+            let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall };
+            let place = place(way, key, document.as_ref());
+            let is_behind = floor.is_none_or(|floor| if reverse { *place < *floor } else { *place > *floor });
+            if is_behind && query.criteria.hold(&subject) {
+                drop(document);
+                entries.push((place, key, entry));
             }
         }
-        entries.sort_by(|(a, ..), (b, ..)| b.cmp(a));
-        Ok(Some(Self { changed, order, entries }))
+        entries.sort_by(|(a, ..), (b, ..)| if reverse { a.cmp(b) } else { b.cmp(a) });
+        Ok(Some(Self { changed, reverse, entries }))
     }
 
     fn holds(&self, key: &[u8]) -> bool {
         !self.changed.is_empty() && Key::new(key).is_ok_and(|key| self.changed.contains(&key))
     }
 
-    /// Shows those that come before this one. Whether the finder wants more.
-    fn show_before(
-        &mut self,
-        finder: &mut Finder<'_>,
-        pin: FindPin,
-        key: &[u8],
-        row: EntryRow<'_>,
-    ) -> Result<bool, StateFault> {
-        if self.entries.is_empty() || self.order.is_none() {
-            return Ok(true);
-        }
-        let key = Key::new(key).map_err(|error| StateFault(format!("a stored key is not one: {error}")))?;
-        let next = rank(self.order, pin, &key, row)?;
-        while let Some((_, key, entry)) = self.entries.pop_if(|(rank, ..)| *rank < next) {
+    /// Shows those whose place is before this one. Whether the finder wants more.
+    fn show_before(&mut self, finder: &mut Finder<'_>, row_key: &[u8]) -> Result<bool, StateFault> {
+        let reverse = self.reverse;
+        let is_before = |place: &[u8]| if reverse { place > row_key } else { place < row_key };
+        while let Some((_, key, entry)) = self.entries.pop_if(|(place, ..)| is_before(place)) {
             if !finder.look(key.as_bytes(), Some(row_of(&entry)))? {
                 return Ok(false);
             }
@@ -262,14 +258,6 @@ impl<'a> Old<'a> {
         }
         Ok(())
     }
-}
-
-fn rank(order: Option<&Order>, pin: FindPin, key: &Key, row: EntryRow<'_>) -> Result<Vec<u8>, StateFault> {
-    let Some(order) = order else { return Ok(Vec::new()) };
-    let document = if order.needs_document() { document(key, row)? } else { None };
-    let is_locked = row.meta.is_locked_at(pin.clock);
-    let meta = Some(&row.meta);
-    Ok(order.rank(&Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall }))
 }
 
 fn row_of(entry: &Entry) -> EntryRow<'_> {
