@@ -1,6 +1,6 @@
 //! Commands that are not about one entry: from a body to the reply of the cluster.
 //!
-//! Owns what changes of all that matches, claims, collections and sequences have in common as requests. Never knows what
+//! Owns what transactions, changes of all that matches, claims, collections and sequences have in common as requests. Never knows what
 //! one of them is about.
 
 use std::ops::RangeInclusive;

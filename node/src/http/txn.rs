@@ -5,17 +5,16 @@
 
 use hyper::body::Incoming;
 use quorate_client::api::{Problem, TxnAnswer, TxnRequest};
-use quorate_store::types::{Action, Outcome as Decided, Reply, RequestId};
+use quorate_store::types::{Action, Outcome as Decided};
 
 use super::ask::Ask;
 use super::error::Failure;
 use super::extract::Query;
 use super::openapi::{Common, Conditional};
-use super::scan::{parse, scan};
+use super::scan::parse;
 use super::txn_answer::render_txn;
 use super::txn_body::TxnWish;
-use super::{Backend, Outcome, body, headers, kv, ok, read, write};
-use crate::app::Consistency;
+use super::{Backend, Outcome, body, command, headers, kv, ok, write};
 
 /// Takes the steps of `then` if all checks of `if` hold, else those of `else`: all of them, or none.
 ///
@@ -53,13 +52,8 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let wish = parse(ask, body, move |body| TxnWish::read(kv::object_of(kind, body)?)).await?;
     ask.take_request_id(wish.request_id)?;
     let dry_run = dry_run || wish.dry_run;
-    let reply = match dry_run || !wish.txn.writes() {
-        true => evaluate(ask, Action::Txn(wish.txn)).await?,
-        false => {
-            let id = RequestId(ask.request_id.clone());
-            write::propose(&ask.api.backend, Action::Txn(wish.txn), id, ask.deadline).await?
-        }
-    };
+    let only_reads = dry_run || !wish.txn.writes();
+    let reply = command::decide(ask, Action::Txn(wish.txn), only_reads).await?;
     let done = match &reply.outcome {
         Decided::Txn(done) => done,
         Decided::TxnRejected(rejected) => return Err(Failure::from_step(&reply, rejected)),
@@ -70,11 +64,4 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let mut response = ok(headers::JSON, json);
     response.headers_mut().insert(headers::REVISION, reply.revision.into());
     Ok(response)
-}
-
-/// What it reads, and would write. May read a lot: all that a transaction may.
-async fn evaluate<B: Backend>(ask: &Ask<'_, B>, action: Action) -> Result<Reply, Failure> {
-    let command = write::rehearsal(action)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
-    scan(ask, move |backend| backend.dry_run(&command)).await
 }

@@ -87,7 +87,7 @@ pub enum AuditOp {
     Numbers,
     /// Entries were claimed: one line for each.
     Claim,
-    /// See [`crate::types::WhereOp`]: one line for each entry that it changed.
+    /// A [`crate::types::WhereOp`] that was refused as such. Each entry that one changes has a line of its own kind.
     Where,
 }
 

@@ -3,18 +3,19 @@
 //! Owns finding the collection of a key and keeping its indexes in step with its entries. What rules make of a document is
 //! in [`crate::rules`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::view::{Fault, View};
 use super::write::decode_current;
 use super::{Applier, stored_key};
 use crate::codec;
-use crate::document::Json;
+use crate::document::{Criteria, Json};
 use crate::keyspace::collection::{self, CollectionRow};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
 use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
-use crate::types::{ContentKind, Key, Rejection};
+use crate::types::{ContentKind, Key, Rejection, WallMillis};
 
 /// Rows of an index looked at at a time.
 const INDEX_PAGE: usize = 64;
@@ -190,6 +191,18 @@ fn index_rows(collection: &CollectionRow, key: &[u8], row: Option<&[u8]>) -> Res
         }
     }
     Ok(rows)
+}
+
+/// Criteria as the collection of what they look at understands them, if there is one.
+pub(super) fn understood<'c>(
+    collection: Option<&CollectionRow>,
+    criteria: &'c Criteria,
+    wall: WallMillis,
+) -> Cow<'c, Criteria> {
+    match collection {
+        Some(collection) => collection.rules.converted(criteria, wall),
+        None => Cow::Borrowed(criteria),
+    }
 }
 
 /// The value of a row, where it is JSON.

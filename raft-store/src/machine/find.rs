@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::collections::document_of;
+use super::collections::{document_of, understood};
 use super::view::{Fault, View};
 use super::write::decode_current;
 use super::{Applier, Asker, stored_key};
@@ -74,10 +74,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(self.refuse_claim(asker, Rejection::Unsupported(why)));
         }
         let mut done = ClaimDone::default();
-        self.joint = Some(None);
-        let complete = self.claim_rounds(op, &asker, &mut done)?;
-        self.joint = None;
-        match complete {
+        match self.sharing_revision(|applier| applier.claim_rounds(op, &asker, &mut done))? {
             Ok(()) => Ok(Outcome::Claimed(done)),
             Err(rejection) => Ok(self.refuse_claim(asker, rejection)),
         }
@@ -156,10 +153,7 @@ impl<V: View> Applier<'_, V> {
     /// The entries that a claim is about.
     fn find(&mut self, op: &ClaimOp, limit: usize, refused: &[WhereItem]) -> Result<Result<Found, Rejection>, Fault> {
         let collection = self.collection_of(&op.prefix)?;
-        let criteria = match &collection {
-            Some(collection) => collection.rules.converted(&op.criteria, self.vars.wall),
-            None => Cow::Borrowed(&op.criteria),
-        };
+        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
         let selected = collection.as_ref().and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
         let comes_in_order = match &selected {
             Some((selection, ..)) => selection.in_order,
@@ -284,10 +278,7 @@ impl<V: View> Applier<'_, V> {
             start = start.max([entry::row_key(after.as_bytes()).as_slice(), &[0]].concat());
         }
         let collection = self.collection_of(&op.prefix)?;
-        let criteria = match &collection {
-            Some(collection) => collection.rules.converted(&op.criteria, self.vars.wall),
-            None => Cow::Borrowed(&op.criteria),
-        };
+        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
         let look_bytes = limits::LOOK_BYTES + weight_of(&op.criteria);
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
         let mut done = WhereDone::default();

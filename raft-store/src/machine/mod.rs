@@ -211,6 +211,15 @@ impl<'v, V: View> Applier<'v, V> {
         Ok(())
     }
 
+    /// Does something of which all changes share one revision.
+    fn sharing_revision<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        assert!(self.joint.is_none(), "a joint revision within another: {:?}", self.joint);
+        self.joint = Some(None);
+        let done = work(self)?;
+        self.joint = None;
+        Ok(done)
+    }
+
     fn reply(&self, outcome: Outcome) -> Reply {
         Reply { index: self.index, revision: self.vars.revision, clock: self.vars.clock, replayed: false, outcome }
     }

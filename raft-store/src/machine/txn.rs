@@ -3,9 +3,9 @@
 //! Owns the order of checks and steps, what "all or nothing" undoes, and that all writes share one revision. What each
 //! write means is `write`'s.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::collections::understood;
 use super::view::{Fault, View};
 use super::write::{check_condition, check_expect, decode_current, document};
 use super::{Applier, Asker};
@@ -44,12 +44,9 @@ impl<V: View> Applier<'_, V> {
         asker: Asker,
         work: impl FnOnce(&mut Self, usize) -> Result<Done<T>, Fault>,
     ) -> Result<Done<T>, Fault> {
-        assert!(self.joint.is_none(), "a joint revision within another: {:?}", self.joint);
         let (revision, lines, taken) = (self.vars.revision, self.lines.len(), self.taken);
         self.overlay.begin();
-        self.joint = Some(None);
-        let done = work(self, taken)?;
-        self.joint = None;
+        let done = self.sharing_revision(|applier| work(applier, taken))?;
         match &done {
             Ok(_) => self.overlay.keep(),
             Err(rejected) => {
@@ -142,10 +139,7 @@ impl<V: View> Applier<'_, V> {
     fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
         let (clock, wall) = (self.vars.clock, self.vars.wall);
         let collection = self.collection_of(check.key.as_bytes())?;
-        let condition = match &collection {
-            Some(collection) => collection.rules.converted(&check.condition, wall),
-            None => Cow::Borrowed(&check.condition),
-        };
+        let condition = understood(collection.as_deref(), &check.condition, wall);
         let (judged, passes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row).and_then(|()| {
                 let document = document(&condition, false, row);

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::collections::Draws;
+use super::collections::{Draws, understood};
 use super::view::{Fault, View};
 use super::{Applier, Asker, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
@@ -252,10 +252,7 @@ fn plan(
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
         check_expect(&op.expect, Some(&op.change), current)?;
-        let condition = match guide.collection {
-            Some(collection) => collection.rules.converted(&op.condition, wall),
-            None => Cow::Borrowed(&op.condition),
-        };
+        let condition = understood(guide.collection, &op.condition, wall);
         let document = document(&condition, op.change.patch().is_some(), current);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);

@@ -283,7 +283,7 @@ fn subject<'a>(key: &'a Key, meta: &'a EntryMeta, document: Option<&'a Json<'a>>
 }
 
 /// The value of an entry, where it is JSON.
-fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, StateFault> {
+pub(super) fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, StateFault> {
     match row.kind {
         ContentKind::Bytes => Ok(None),
         ContentKind::Json => {
@@ -293,7 +293,8 @@ fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, StateFaul
     }
 }
 
-fn row_of(entry: &Entry) -> EntryRow<'_> {
+/// The row of an entry.
+pub(super) fn row_of(entry: &Entry) -> EntryRow<'_> {
     EntryRow { meta: entry.meta, kind: entry.value.kind, data: &entry.value.data }
 }
 

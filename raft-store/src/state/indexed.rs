@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use rocksdb::DBRawIteratorWithThreadMode;
 
-use super::finder::{FindPin, FindQuery, Finder, Wanted};
+use super::finder::{FindPin, FindQuery, Finder, Wanted, parse, row_of};
 use super::listing;
 use super::shared::Moment;
 use super::types::StateFault;
@@ -17,10 +17,9 @@ use crate::document::path::{Field, Path};
 use crate::document::{Json, Subject, order};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
 use crate::keyspace::collection::{self, CollectionRow, IndexStage};
-use crate::keyspace::entry::{self, EntryRow};
-use crate::keyspace::{family, family_range, index};
+use crate::keyspace::{entry, family, family_range, index};
 use crate::rules::{IndexRule, Selection, candidates, selections};
-use crate::types::{ContentKind, Entry, Key, Revision};
+use crate::types::{Entry, Key, Revision};
 
 /// Changes looked through to know which entries are not as they were. A find that began longer ago looks at the entries.
 const CHANGES_MAX: usize = 10_000;
@@ -182,7 +181,7 @@ fn ranges(way: &Way, floor: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
 /// Where an entry stood in the index at the moment of the find, had there been one then.
 fn place_at(moment: &Moment<'_>, pin: FindPin, way: &Way, key: &Key) -> Result<Vec<u8>, StateFault> {
     let entry = listing::entry_at(moment, key, pin.revision)?;
-    let document = entry.as_ref().map(|entry| document(key, row_of(entry))).transpose()?.flatten();
+    let document = entry.as_ref().map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
     Ok(place(way, key, document.as_ref()))
 }
 
@@ -219,7 +218,7 @@ impl<'a> Old<'a> {
             if bytes > query.bounds.bytes_max {
                 return Ok(None);
             }
-            let document = document(key, row_of(&entry))?;
+            let document = parse(key, row_of(&entry))?;
             let is_locked = entry.meta.is_locked_at(pin.clock);
             let meta = Some(&entry.meta);
             let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall };
@@ -257,19 +256,5 @@ impl<'a> Old<'a> {
             }
         }
         Ok(())
-    }
-}
-
-fn row_of(entry: &Entry) -> EntryRow<'_> {
-    EntryRow { meta: entry.meta, kind: entry.value.kind, data: &entry.value.data }
-}
-
-fn document<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, StateFault> {
-    match row.kind {
-        ContentKind::Bytes => Ok(None),
-        ContentKind::Json => {
-            let parsed = Json::parse(row.data);
-            parsed.map(Some).map_err(|error| StateFault(format!("the value of key {key} is damaged: {error}")))
-        }
     }
 }
