@@ -90,6 +90,9 @@ pub const LOCK_MS_DEFAULT: u64 = 15_000;
 /// Most rows that one maintenance command removes, whatever it asks for: bounds the time and memory of one apply.
 pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
 
+/// Most timers that fire at the head of one batch. What is due beyond it follows in the next batches.
+pub const TIMERS_FIRED_MAX: usize = 256;
+
 /// Deepest JSON accepted anywhere, well below serde_json's own recursion limit of 128.
 pub const JSON_DEPTH_MAX: usize = 64;
 

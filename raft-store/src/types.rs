@@ -5,6 +5,7 @@
 
 mod many;
 mod query;
+mod waker;
 
 use std::fmt;
 
@@ -18,6 +19,7 @@ use crate::rules::{CollectionName, RuleFault};
 
 pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
 pub use query::{ClaimDone, ClaimOp, NumbersOp, RulesChange, RulesOp, WhereChange, WhereDone, WhereItem, WhereOp};
+pub use waker::Waker;
 
 /// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
 pub type Revision = u64;

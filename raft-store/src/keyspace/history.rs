@@ -4,16 +4,11 @@
 //! mod revision; a removal also leaves a tombstone under the removing revision. So the state of a key at revision R
 //! is its current entry where that is not newer than R, else its newest row here that is not newer than R.
 //!
-//! Keys are escaped (`00` as `00 FF`, then `00 01` as the end), so that rows sort by key, then by revision, and no
-//! key's rows lie between those of another.
+//! Keys are escaped as [`named`] does it.
 
-use super::{entry, entry::EntryRow, family, split_u64, strip_family};
+use super::{entry, entry::EntryRow, family, named};
 use crate::codec::CodecError;
 use crate::types::{Entry, Revision};
-
-const ZERO: u8 = 0x00;
-const ZERO_ESCAPED: u8 = 0xFF;
-const END: u8 = 0x01;
 
 /// A superseded version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +24,7 @@ pub const TOMBSTONE: &[u8] = b"";
 
 /// The row key of one version.
 pub fn row_key(key: &[u8], revision: Revision) -> Vec<u8> {
-    let mut row_key = start_of(key, 8);
-    row_key.extend_from_slice(&revision.to_be_bytes());
-    row_key
+    named::numbered(family::HISTORY, key, revision)
 }
 
 /// First and last row key, both inclusive, under which the versions of `key` up to `revision` lie.
@@ -41,34 +34,12 @@ pub fn bounds_up_to(key: &[u8], revision: Revision) -> (Vec<u8>, Vec<u8>) {
 
 /// A lower bound of the rows of `key` and of all keys behind it; `lower_bound(b"")` is the start of the family.
 pub fn lower_bound(key: &[u8]) -> Vec<u8> {
-    if key.is_empty() { vec![family::HISTORY] } else { start_of(key, 0) }
+    if key.is_empty() { vec![family::HISTORY] } else { named::start(family::HISTORY, key, 0) }
 }
 
 /// Reverses [`row_key`]: key and revision.
 pub fn decode_key(row_key: &[u8]) -> Result<(Vec<u8>, Revision), CodecError> {
-    let mut rest = strip_family(row_key, family::HISTORY)?;
-    let mut key = Vec::with_capacity(rest.len().saturating_sub(10));
-    loop {
-        match rest {
-            [ZERO, ZERO_ESCAPED, tail @ ..] => {
-                key.push(ZERO);
-                rest = tail;
-            }
-            [ZERO, END, tail @ ..] => {
-                rest = tail;
-                break;
-            }
-            [byte, tail @ ..] if *byte != ZERO => {
-                key.push(*byte);
-                rest = tail;
-            }
-            _ => return Err(CodecError::Malformed("a history key without a proper end".into())),
-        }
-    }
-    match split_u64(rest)? {
-        (revision, []) => Ok((key, revision)),
-        (_, rest) => Err(CodecError::Malformed(format!("{} bytes too many in a history key", rest.len()))),
-    }
+    named::split_numbered(row_key, family::HISTORY)
 }
 
 /// Decodes the value of a row. What is superseded is locked no more.
@@ -106,18 +77,4 @@ pub fn read_at<E: From<CodecError>>(
             Version::Tombstone => None,
         }),
     }
-}
-
-/// The part of a row key that all versions of `key` share, with room for `spare` bytes more.
-fn start_of(key: &[u8], spare: usize) -> Vec<u8> {
-    let mut start = Vec::with_capacity(1 + key.len() + 2 + spare);
-    start.push(family::HISTORY);
-    for &byte in key {
-        start.push(byte);
-        if byte == ZERO {
-            start.push(ZERO_ESCAPED);
-        }
-    }
-    start.extend_from_slice(&[ZERO, END]);
-    start
 }

@@ -17,6 +17,7 @@
 //! | `0x61` | [`index`] | index id BE, values, key | nothing | for each entry that the index [holds](collection::IndexState::holds), and of one that failed or was dropped until it is cleared |
 //! | `0x62` | [`sequence`] | name | last number BE | once the sequence gave one |
 //! | `0x63` | [`index`] | index id BE | nothing | from when an index fails or is dropped until its rows are cleared |
+//! | `0x70` | [`timer`] | time BE, kind, subject | nothing | until it fires or is not needed any more |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -33,9 +34,11 @@ pub mod history;
 pub mod index;
 pub mod lock;
 pub mod meta;
+pub mod named;
 pub mod refusals;
 pub mod request;
 pub mod sequence;
+pub mod timer;
 
 use crate::codec::CodecError;
 use crate::types::ClusterMillis;
@@ -66,6 +69,8 @@ pub mod family {
     pub const SEQUENCE: u8 = 0x62;
     /// Indexes to be cleared.
     pub const DROPPED_INDEX: u8 = 0x63;
+    /// Moments at which the machine does something by itself.
+    pub const TIMER: u8 = 0x70;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

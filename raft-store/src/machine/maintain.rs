@@ -34,7 +34,8 @@ impl<V: View> Applier<'_, V> {
             return Ok(maintained(buried, true));
         }
         let (forgotten, more) = self.each_due(lock::due_range(self.vars.clock), limit - buried, Self::forget_lock)?;
-        Ok(maintained(buried + forgotten, more))
+        // The timers fired at the head of the batch, as of every batch; those that are left do so at the next.
+        Ok(maintained(buried + forgotten + self.fired, more || self.has_due_timers()))
     }
 
     /// Takes a step for each row of a range, in order, until the batch has taken all that it may. Gives how many of at most

@@ -15,6 +15,7 @@ mod maintain;
 mod overlay;
 mod requests;
 mod rules;
+mod timers;
 mod txn;
 mod vars;
 mod view;
@@ -23,7 +24,7 @@ mod write;
 pub use vars::{BucketDigest, Vars};
 pub use view::{Fault, MemoryView, Row, View, Write};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::codec::{self, CodecError};
@@ -55,6 +56,9 @@ pub struct Applier<'v, V: View> {
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
     changed: Vec<(Key, Revision)>,
+    woken: BTreeSet<Key>,
+    /// Timers that fired at the head of the batch being applied.
+    fired: usize,
 }
 
 /// What an apply call comes to.
@@ -67,6 +71,8 @@ pub struct Applied {
     pub vars: Vars,
     /// Each change of a key with the revision it took, in order of revision. A key may be there more than once.
     pub changed: Vec<(Key, Revision)>,
+    /// What else somebody may wait for and that has changed, by the names that [`crate::types::Waker`] gives it.
+    pub woken: BTreeSet<Key>,
 }
 
 /// Who asked for a change, for its audit line. Nobody, where an entry expired.
@@ -92,6 +98,8 @@ impl<'v, V: View> Applier<'v, V> {
             known_collections: BTreeMap::new(),
             lines: Vec::new(),
             changed: Vec::new(),
+            woken: BTreeSet::new(),
+            fired: 0,
         }
     }
 
@@ -106,6 +114,7 @@ impl<'v, V: View> Applier<'v, V> {
         self.vars.clock = clock_before.max(batch.clock);
         self.vars.wall = self.vars.wall.max(batch.wall);
         self.drop_old_buckets(clock_before);
+        self.fired = self.fire_due()?;
         let replies = batch.commands.iter().map(|encoded| self.apply_next(encoded)).collect::<Result<_, _>>()?;
         self.close_audit_group()?;
         Ok(replies)
@@ -119,7 +128,7 @@ impl<'v, V: View> Applier<'v, V> {
     /// The writes of everything applied so far.
     pub fn finish(mut self) -> Applied {
         let writes = self.overlay.finish(&mut self.vars);
-        Applied { writes, vars: self.vars, changed: self.changed }
+        Applied { writes, vars: self.vars, changed: self.changed, woken: self.woken }
     }
 
     /// Applies a command, unless those before it took all that one batch may.

@@ -9,8 +9,8 @@ use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
 ///
-/// Invariant: `1 <= oldest_revision <= revision`; nothing here but `collections` and the digests ever goes
-/// down.
+/// Invariant: `1 <= oldest_revision <= revision`; nothing here but `collections`, `next_timer` and the digests ever
+/// goes down.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Vars {
     /// Of the whole store; 1 while it is empty.
@@ -23,6 +23,8 @@ pub struct Vars {
     pub wall: WallMillis,
     /// How many collections are declared: while there is none, no write looks for one.
     pub collections: u64,
+    /// No timer is due before this; `None` while there is none.
+    pub next_timer: Option<ClusterMillis>,
     /// Digest of all rows that are in no bucket.
     pub lasting_digest: u128,
     /// Digests of the live buckets that hold rows, in ascending order of bucket.
@@ -47,6 +49,7 @@ impl Default for Vars {
             clock: 0,
             wall: 0,
             collections: 0,
+            next_timer: None,
             lasting_digest: 0,
             buckets: Vec::new(),
         }

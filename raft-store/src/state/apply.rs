@@ -74,7 +74,7 @@ impl Committer {
         self.shared.publish(&self.record, || db.write(&applied, &self.record))?;
         fail::fail_point!("state-after-write-before-reply");
         self.is_unsound = false;
-        self.shared.wake_keys(&applied.changed);
+        self.shared.wake_keys(applied.changed.iter().map(|(key, _)| key).chain(&applied.woken));
         Ok(answers)
     }
 }

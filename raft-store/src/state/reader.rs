@@ -166,6 +166,23 @@ impl StateReader {
         }
     }
 
+    /// Waits until what has this name (see [`crate::types::Waker`]) changes, for at most `wait`, unless `is_done` says that
+    /// there is nothing to wait for: it looks once the wait would notice every change. Then the caller reads again.
+    pub async fn wait_woken(
+        &self,
+        waker: &Key,
+        wait: Duration,
+        is_done: impl FnOnce() -> Result<bool, StateFault>,
+    ) -> Result<(), StateFault> {
+        let ticket = self.shared.keys.register(waker);
+        let notified = ticket.notified();
+        if !is_done()? {
+            // At the end of the time the caller reads again, as after a change.
+            drop(tokio::time::timeout(wait, notified).await);
+        }
+        Ok(())
+    }
+
     /// The first pending deadline, if any: the leader proposes expiry when it is due.
     pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
         self.shared.with_moment(retention::first_deadline)

@@ -9,7 +9,7 @@ use crate::keyspace::audit::{self, AuditGroup};
 use crate::keyspace::{deadline, family, family_range, lock};
 use crate::types::{ClusterMillis, Revision};
 
-/// The first pending end of an entry or of a lock.
+/// The first pending end of an entry or of a document's lock, or timer.
 pub(crate) fn first_deadline(moment: &Moment<'_>) -> Result<Option<ClusterMillis>, StateFault> {
     let (start, _) = family_range(family::DEADLINE);
     let mut rows = moment.rows(&start, &family_range(family::LOCK).1);
@@ -19,7 +19,7 @@ pub(crate) fn first_deadline(moment: &Moment<'_>) -> Result<Option<ClusterMillis
     rows.seek(&family_range(family::LOCK).0);
     let lock = rows.key().map(lock::decode_key).transpose()?.map(|(until, _)| until);
     rows.status()?;
-    Ok([expiry, lock].into_iter().flatten().min())
+    Ok([expiry, lock, moment.record.vars.next_timer].into_iter().flatten().min())
 }
 
 /// The greatest revision at the end of a batch that is both old enough and far enough back. Looks at two audit rows

@@ -22,7 +22,7 @@ use super::types::{ReadPosition, StateFault};
 use super::watchers::{KeyWatch, Watermark};
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, View};
-use crate::types::{Key, Revision};
+use crate::types::Key;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -163,7 +163,7 @@ impl Shared {
     }
 
     /// Wakes who waits for these keys.
-    pub(crate) fn wake_keys(&self, changed: &[(Key, Revision)]) {
+    pub(crate) fn wake_keys<'k>(&self, changed: impl Iterator<Item = &'k Key>) {
         self.keys.wake(changed);
     }
 

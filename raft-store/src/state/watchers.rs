@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::types::{Key, Revision};
+use crate::types::Key;
 
 /// Waiters for one thing.
 #[derive(Default)]
@@ -148,12 +148,16 @@ impl KeyWatch {
     }
 
     /// Wakes those who wait on one of the keys. The changes must be visible to reads already.
-    pub(crate) fn wake(&self, changed: &[(Key, Revision)]) {
+    pub(crate) fn wake<'k>(&self, changed: impl Iterator<Item = &'k Key>) {
         fence(Ordering::SeqCst);
-        if changed.is_empty() || self.tickets.load(Ordering::SeqCst) == 0 {
+        if self.tickets.load(Ordering::SeqCst) == 0 {
             return;
         }
-        for (key, _) in changed {
+        let mut changed = changed.peekable();
+        if changed.peek().is_none() {
+            return;
+        }
+        for key in changed {
             if let Some(waiters) = self.shard(key).lock().get(key) {
                 waiters.notify.notify_waiters();
             }

@@ -39,7 +39,7 @@ impl Store {
             self.index += 1;
             replies.push(applier.apply_batch(self.index, batch)?);
         }
-        let Applied { writes, vars, changed } = applier.finish();
+        let Applied { writes, vars, changed, woken: _ } = applier.finish();
         assert_ordered(&writes);
         self.view.write(writes);
         self.vars = vars;

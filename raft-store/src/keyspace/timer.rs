@@ -1,0 +1,53 @@
+//! Rows of timers: `0x70`, time, kind, subject → nothing.
+//!
+//! Owns their bytes and kinds. A timer is a moment of cluster clock at which the machine does something by itself, as the
+//! first thing of the next batch; what that is belongs to its kind.
+
+use super::{family, split_u64, strip_family, timed_range};
+use crate::codec::CodecError;
+use crate::types::ClusterMillis;
+
+/// What a timer is about. The numbers are on disk and never change their meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TimerKind {
+    /// A session may be over. Its subject is the session's id.
+    Session = 1,
+    /// A lock may be given again after an unclean end. Its subject is the name.
+    LockDelay = 2,
+    /// A place in the queue of a lock is given up. Its subject is the name and the place.
+    Place = 3,
+}
+
+impl TimerKind {
+    fn of(byte: u8) -> Option<Self> {
+        [Self::Session, Self::LockDelay, Self::Place].into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// The row key of a timer.
+pub fn row_key(at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Vec<u8> {
+    let mut row_key = Vec::with_capacity(10 + subject.len());
+    row_key.push(family::TIMER);
+    row_key.extend_from_slice(&at.to_be_bytes());
+    row_key.push(kind as u8);
+    row_key.extend_from_slice(subject);
+    row_key
+}
+
+/// Reverses [`row_key`].
+pub fn decode_key(row_key: &[u8]) -> Result<(ClusterMillis, TimerKind, &[u8]), CodecError> {
+    let (at, rest) = split_u64(strip_family(row_key, family::TIMER)?)?;
+    match rest.split_first() {
+        Some((&byte, subject)) => match TimerKind::of(byte) {
+            Some(kind) => Ok((at, kind, subject)),
+            None => Err(CodecError::Malformed(format!("a timer of the unknown kind {byte}"))),
+        },
+        None => Err(CodecError::Malformed("a timer without a kind".into())),
+    }
+}
+
+/// The bounds `[start, end)` of what is due at `clock`.
+pub fn due_range(clock: ClusterMillis) -> (Vec<u8>, Vec<u8>) {
+    timed_range(family::TIMER, clock)
+}

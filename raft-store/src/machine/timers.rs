@@ -1,0 +1,76 @@
+//! Timers: what the machine does by itself when the cluster clock reaches a moment.
+//!
+//! Owns when it is done: as the first thing of the first batch at or after that moment, so that no command of that batch
+//! sees what is over. Each kind knows itself what there is to do. After a moment at which much is due, a batch does only a part of
+//! it; what is left counts as not over yet, so it may be late but is never early.
+
+use super::Applier;
+use super::view::{Fault, View};
+use crate::keyspace::family;
+use crate::keyspace::family_range;
+use crate::keyspace::timer::{self, TimerKind};
+use crate::limits;
+use crate::types::{ClusterMillis, Key};
+
+impl<V: View> Applier<'_, V> {
+    /// Sets a timer.
+    pub(super) fn arm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+        self.overlay.insert_new(timer::row_key(at, kind, subject), Vec::new())?;
+        self.vars.next_timer = Some(self.vars.next_timer.map_or(at, |next| next.min(at)));
+        Ok(())
+    }
+
+    /// Removes a timer that is set.
+    pub(super) fn disarm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+        self.overlay.take(&timer::row_key(at, kind, subject)).map(|_| ())
+    }
+
+    /// Tells those who wait for this that it has changed.
+    pub(super) fn wake(&mut self, waker: Key) {
+        self.woken.insert(waker);
+    }
+
+    /// Whether a timer is due that has not fired yet.
+    pub(super) fn has_due_timers(&self) -> bool {
+        self.vars.next_timer.is_some_and(|next| next <= self.vars.clock)
+    }
+
+    /// Does what is due, in order of time, up to a bound. Gives how many timers fired.
+    pub(super) fn fire_due(&mut self) -> Result<usize, Fault> {
+        if !self.has_due_timers() {
+            return Ok(0);
+        }
+        let mut fired = 0;
+        let (start, end) = timer::due_range(self.vars.clock);
+        for (row_key, _) in self.overlay.scan(&start, &end, limits::TIMERS_FIRED_MAX)? {
+            // The other half is for the commands.
+            if self.taken >= limits::BATCH_EFFECT_BYTES_MAX / 2 {
+                break;
+            }
+            // What fired before may have had this one removed.
+            if self.overlay.replace(&row_key, None)?.is_none() {
+                continue;
+            }
+            self.take_bytes(limits::LOOK_BYTES);
+            fired += 1;
+            let (at, kind, subject) = timer::decode_key(&row_key).map_err(|error| Fault::row(&row_key, error))?;
+            self.fire(at, kind, subject)?;
+        }
+        let (start, end) = family_range(family::TIMER);
+        let first = self.overlay.scan(&start, &end, 1)?;
+        let first =
+            first.first().map(|(row_key, _)| timer::decode_key(row_key).map_err(|error| Fault::row(row_key, error)));
+        self.vars.next_timer = first.transpose()?.map(|(at, ..)| at);
+        Ok(fired)
+    }
+
+    /// Does what a timer is for; its row is gone already.
+    fn fire(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+        match kind {
+            TimerKind::Session | TimerKind::LockDelay | TimerKind::Place => {
+                let _ = (at, subject);
+                Ok(())
+            }
+        }
+    }
+}

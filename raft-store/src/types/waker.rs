@@ -1,0 +1,31 @@
+//! Names of what somebody may wait for beside the change of an entry.
+//!
+//! Owns that no two things share a name. A name is a [`Key`] because the register of those who wait is one of keys; an
+//! entry may have the same key, which at worst wakes somebody for nothing.
+
+use super::Key;
+
+/// What may be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Waker {
+    /// A lock: its holders or its queue.
+    Lock = 1,
+    /// An election.
+    Election = 2,
+    /// A barrier.
+    Barrier = 3,
+    /// A latch.
+    Latch = 4,
+    /// The tasks of a queue that may be due.
+    Tasks = 5,
+}
+
+impl Waker {
+    /// The name under which a thing of this kind is waited for.
+    pub fn of(self, name: &str) -> Key {
+        let mut bytes = vec![0, self as u8];
+        bytes.extend_from_slice(name.as_bytes());
+        Key::new(bytes).expect("names are far shorter than keys")
+    }
+}
