@@ -12,6 +12,7 @@ mod kv;
 mod sequences;
 mod stream;
 mod txn;
+mod watch;
 
 pub use bulk::*;
 pub use claim::*;
@@ -23,3 +24,4 @@ pub use kv::*;
 pub use sequences::*;
 pub use stream::*;
 pub use txn::*;
+pub use watch::*;

@@ -51,10 +51,16 @@ mod requests;
 mod scan;
 mod schema;
 mod sequences;
+mod sse;
 mod stream;
 mod txn;
 mod txn_answer;
 mod txn_body;
+mod watch;
+mod watch_body;
+mod watch_event;
+mod watch_read;
+mod watch_wish;
 mod write;
 
 use std::convert::Infallible;
@@ -120,6 +126,8 @@ pub struct Api<B> {
     bodies: BodyRoom,
     /// Held by listings, counts and finds while they scan.
     scans: Arc<Semaphore>,
+    /// Held by watches while they read from disk.
+    watch_reads: Arc<Semaphore>,
 }
 
 impl<B: Backend> Api<B> {
@@ -128,7 +136,8 @@ impl<B: Backend> Api<B> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
         let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
-        Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
+        let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
+        Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans, watch_reads })
     }
 
     /// The deadline that a caller gets who asks for this one.
@@ -241,6 +250,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::UpdateWhere, _) => Box::pin(matching::update(ask, body)).await,
         (Route::DeleteWhere, _) => Box::pin(matching::delete(ask, body)).await,
         (Route::Claim, _) => Box::pin(claim::post(ask, body)).await,
+        (Route::Watch, _) => Box::pin(watch::get(ask)).await,
         (Route::Collection, &Method::PUT) => Box::pin(collections::put(ask, rest, body)).await,
         (Route::Collection, &Method::DELETE) => Box::pin(collections::delete(ask, rest)).await,
         (Route::Collection, _) => Box::pin(collections::get(ask, rest)).await,

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use quorate_client::api::{EntryView, Problem, WriteAnswer};
+use quorate_client::api::{EntryView, Problem, WatchEnd, WatchProgress, WriteAnswer};
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
     Backend, Outcome, bulk, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
-    schema, sequences, txn,
+    schema, sequences, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -28,12 +28,12 @@ use super::{
     ),
     paths(
         kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
-        requests::get, matching::update, matching::delete, claim::post,
+        requests::get, matching::update, matching::delete, claim::post, watch::get,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, WatchProgress, WatchEnd)),
     tags(
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),

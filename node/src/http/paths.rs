@@ -28,6 +28,8 @@ pub enum Route {
     DeleteWhere,
     /// `/v1/claim`
     Claim,
+    /// `/v1/watch`
+    Watch,
     /// `/v1/collections`
     Collections,
     /// `/v1/collections/{name}`
@@ -71,7 +73,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -82,6 +84,7 @@ impl Route {
         Self::UpdateWhere,
         Self::DeleteWhere,
         Self::Claim,
+        Self::Watch,
         Self::Collections,
         Self::Collection,
         Self::Sequence,
@@ -110,6 +113,7 @@ impl Route {
             Self::UpdateWhere => "/v1/update_where",
             Self::DeleteWhere => "/v1/delete_where",
             Self::Claim => "/v1/claim",
+            Self::Watch => "/v1/watch",
             Self::Collections => "/v1/collections",
             Self::Collection => "/v1/collections/{name}",
             Self::Sequence => "/v1/sequences/{name}",
@@ -165,7 +169,7 @@ impl Route {
                 true
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
-            Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Watch | Self::Collections | Self::Collection | Self::Sequence => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
@@ -190,6 +194,7 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/update_where" => Route::UpdateWhere,
         "/v1/delete_where" => Route::DeleteWhere,
         "/v1/claim" => Route::Claim,
+        "/v1/watch" => Route::Watch,
         "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,

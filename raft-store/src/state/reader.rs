@@ -263,6 +263,7 @@ impl StateReader {
             snapshot_index: snapshot.as_ref().map(|snapshot| snapshot.manifest().index()),
             snapshot_bytes: snapshot.map_or(0, |snapshot| snapshot.manifest().total_bytes()),
             watched_keys: self.shared.feed.register.len() as u64,
+            watches: self.shared.feed.watches() as u64,
         })
     }
 
