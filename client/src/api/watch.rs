@@ -31,6 +31,8 @@ pub enum DeleteCause {
     Removed,
     /// Its time to live was over.
     Expired,
+    /// The session that it went with has ended.
+    SessionEnded,
 }
 
 /// A change of an entry: `event: put` and `event: delete`.

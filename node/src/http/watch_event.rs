@@ -123,5 +123,6 @@ fn cause(cause: Cause) -> Option<DeleteCause> {
         Cause::Written => None,
         Cause::Removed => Some(DeleteCause::Removed),
         Cause::Expired => Some(DeleteCause::Expired),
+        Cause::SessionEnded => Some(DeleteCause::SessionEnded),
     }
 }

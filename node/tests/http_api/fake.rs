@@ -14,8 +14,8 @@ use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
-    PastRead, ReadPosition, StateFault, Told,
+    ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition, FindMoment, FindPin, FindQuery,
+    FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, Told,
 };
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, Rejection, Reply,

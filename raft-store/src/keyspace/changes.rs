@@ -54,6 +54,8 @@ pub enum Cause {
     Removed,
     /// The entry was past its deadline.
     Expired,
+    /// The session that the entry went with has ended.
+    SessionEnded,
 }
 
 impl Cause {
@@ -61,7 +63,7 @@ impl Cause {
     pub fn is_removal(self) -> bool {
         match self {
             Self::Written => false,
-            Self::Removed | Self::Expired => true,
+            Self::Removed | Self::Expired | Self::SessionEnded => true,
         }
     }
 }
@@ -84,7 +86,7 @@ pub fn append(group: AuditGroup, changes: &mut Vec<KeyChange>) {
                 wall,
             }),
             AuditEffect::Relocked => None,
-            AuditEffect::Refused(_) | AuditEffect::Beside => continue,
+            AuditEffect::Refused(_) | AuditEffect::Beside | AuditEffect::Elected { .. } => continue,
         };
         changes.push(KeyChange { key, revision: line.revision, value });
     }
@@ -124,6 +126,7 @@ fn cause(op: AuditOp, removed: bool) -> Cause {
     match (removed, op) {
         (false, _) => Cause::Written,
         (true, AuditOp::Expire) => Cause::Expired,
+        (true, AuditOp::SessionEnd | AuditOp::SessionExpire) => Cause::SessionEnded,
         (true, _) => Cause::Removed,
     }
 }
