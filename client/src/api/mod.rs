@@ -17,6 +17,7 @@ mod sequences;
 mod sessions;
 mod stream;
 mod txn;
+mod watch;
 
 pub use barriers::*;
 pub use bulk::*;
@@ -33,3 +34,4 @@ pub use sequences::*;
 pub use sessions::*;
 pub use stream::*;
 pub use txn::*;
+pub use watch::*;

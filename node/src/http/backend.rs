@@ -6,15 +6,17 @@
 mod coordination;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    CollectionsPage, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault,
+    ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead,
+    ReadPosition, StateFault,
 };
-use quorate_store::types::{Command, Key, Reply, RequestId, Revision};
+use quorate_store::types::{Command, Entry, Key, Reply, RequestId, Revision};
 
 pub use coordination::{Coordination, Seen};
 
@@ -54,6 +56,14 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault>;
     /// Finds entries. May take long: runs on a blocking thread.
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault>;
+    /// The feed of changes, as far as it is in memory.
+    fn feed(&self) -> &Arc<Feed>;
+    /// Reads the feed of changes from disk. May take long: runs on a blocking thread.
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault>;
+    /// The version that a key got at a revision, if it can still be read.
+    fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault>;
+    /// Reads the collection that all keys with this prefix belong to.
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault>;
     /// Reads a collection.
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault>;
     /// Lists collections after a name. May take long: runs on a blocking thread.
@@ -121,6 +131,22 @@ impl Backend for App {
 
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
         self.state().find(query)
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        self.state().feed()
+    }
+
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.state().changes(query)
+    }
+
+    fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+        self.state().version(key, revision)
+    }
+
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        self.state().collection_over(prefix)
     }
 
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {

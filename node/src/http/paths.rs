@@ -28,6 +28,8 @@ pub enum Route {
     DeleteWhere,
     /// `/v1/claim`
     Claim,
+    /// `/v1/watch`
+    Watch,
     /// `/v1/collections`
     Collections,
     /// `/v1/collections/{name}`
@@ -62,6 +64,8 @@ pub enum Route {
     ElectionProclaim,
     /// `/v1/elections/{name}/resign`
     ElectionResign,
+    /// `/v1/elections/{name}/observe`
+    ElectionObserve,
     /// `/v1/barriers/{name}`
     Barrier,
     /// `/v1/barriers/{name}/enter`
@@ -109,7 +113,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 44] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -120,6 +124,7 @@ impl Route {
         Self::UpdateWhere,
         Self::DeleteWhere,
         Self::Claim,
+        Self::Watch,
         Self::Collections,
         Self::Collection,
         Self::Sequence,
@@ -137,6 +142,7 @@ impl Route {
         Self::ElectionCampaign,
         Self::ElectionProclaim,
         Self::ElectionResign,
+        Self::ElectionObserve,
         Self::Barrier,
         Self::BarrierEnter,
         Self::BarrierLeave,
@@ -167,6 +173,7 @@ impl Route {
             Self::UpdateWhere => "/v1/update_where",
             Self::DeleteWhere => "/v1/delete_where",
             Self::Claim => "/v1/claim",
+            Self::Watch => "/v1/watch",
             Self::Collections => "/v1/collections",
             Self::Collection => "/v1/collections/{name}",
             Self::Sequence => "/v1/sequences/{name}",
@@ -184,6 +191,7 @@ impl Route {
             Self::ElectionCampaign => "/v1/elections/{name}/campaign",
             Self::ElectionProclaim => "/v1/elections/{name}/proclaim",
             Self::ElectionResign => "/v1/elections/{name}/resign",
+            Self::ElectionObserve => "/v1/elections/{name}/observe",
             Self::Barrier => "/v1/barriers/{name}",
             Self::BarrierEnter => "/v1/barriers/{name}/enter",
             Self::BarrierLeave => "/v1/barriers/{name}/leave",
@@ -260,10 +268,10 @@ impl Route {
                 true
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
-            Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Watch | Self::Collections | Self::Collection | Self::Sequence => true,
             Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => true,
             Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => true,
-            Self::Elections | Self::Election => true,
+            Self::Elections | Self::Election | Self::ElectionObserve => true,
             Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
             Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
@@ -297,6 +305,7 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/update_where" => Route::UpdateWhere,
         "/v1/delete_where" => Route::DeleteWhere,
         "/v1/claim" => Route::Claim,
+        "/v1/watch" => Route::Watch,
         "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
@@ -334,6 +343,7 @@ fn find_named(path: &str) -> Option<(Route, &str)> {
         ("elections", "campaign") => Route::ElectionCampaign,
         ("elections", "proclaim") => Route::ElectionProclaim,
         ("elections", "resign") => Route::ElectionResign,
+        ("elections", "observe") => Route::ElectionObserve,
         ("barriers", "") => Route::Barrier,
         ("barriers", "enter") => Route::BarrierEnter,
         ("barriers", "leave") => Route::BarrierLeave,

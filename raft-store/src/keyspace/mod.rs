@@ -35,6 +35,7 @@
 
 pub mod audit;
 pub mod bucket;
+pub mod changes;
 pub mod collection;
 pub mod deadline;
 pub mod entry;
