@@ -5,6 +5,7 @@
 
 mod many;
 mod query;
+mod task;
 mod waker;
 
 use std::fmt;
@@ -19,6 +20,10 @@ use crate::rules::{CollectionName, RuleFault};
 
 pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
 pub use query::{ClaimDone, ClaimOp, NumbersOp, RulesChange, RulesOp, WhereChange, WhereDone, WhereItem, WhereOp};
+pub use task::{
+    AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskDone, TaskGlance,
+    TaskHead, TaskOp, TaskState, TaskVerb, TasksClaimed, Ticket,
+};
 pub use waker::Waker;
 
 /// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
@@ -361,6 +366,8 @@ pub enum Action {
     Rules(RulesOp),
     /// Numbers from a sequence.
     Numbers(NumbersOp),
+    /// Something about timed tasks.
+    Task(TaskOp),
 }
 
 /// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
@@ -506,6 +513,8 @@ pub enum Rejection {
     RequestIdReused,
     /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
     Unsupported(String),
+    /// The token given is not that of a claim that holds: the task is not claimed, or by somebody else, or not there.
+    TaskNotHeld,
 }
 
 impl Rejection {
@@ -528,6 +537,7 @@ impl Rejection {
             | Self::TooManyToOrder(_)
             | Self::UsedUp
             | Self::RequestIdReused
+            | Self::TaskNotHeld
             | Self::Unsupported(_) => None,
         }
     }
@@ -551,6 +561,7 @@ impl Rejection {
             | Self::TooManyToOrder(_)
             | Self::UsedUp
             | Self::RequestIdReused
+            | Self::TaskNotHeld
             | Self::Unsupported(_) => None,
         }
     }
@@ -597,6 +608,8 @@ pub enum Outcome {
     /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
     /// kept of it, so it may be proposed again, as if it had never been.
     Deferred,
+    /// What came of something about timed tasks, at [`Reply::revision`].
+    Task(Box<TaskDone>),
 }
 
 impl Outcome {
@@ -613,6 +626,8 @@ impl Outcome {
                 let refused = done.refused.iter_mut().filter_map(|item| item.why.current_mut());
                 done.entries.iter_mut().map(|(_, shown)| shown).chain(refused).for_each(visit);
             }
+            // The payloads of tasks are no entries.
+            Self::Task(_) => {}
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
         }
     }
@@ -622,6 +637,7 @@ impl Outcome {
         match self {
             Self::Bulk(items) => items.len(),
             Self::Txn(done) => done.parts(),
+            Self::Task(done) => done.parts(),
             Self::Where(done) => done.items.len(),
             Self::Claimed(done) => done.entries.len() + done.refused.len(),
             _ => 0,
@@ -641,6 +657,7 @@ impl Outcome {
                 let refused = done.refused.iter().map(|item| item.why.value_bytes());
                 done.entries.iter().map(|(_, shown)| shown.value_bytes()).chain(refused).sum()
             }
+            Self::Task(done) => done.value_bytes(),
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
         }
     }
@@ -666,6 +683,9 @@ impl Reply {
     pub fn to_bare(&self) -> Self {
         let mut bare = self.clone();
         bare.outcome.each_shown(&mut |shown| *shown = shown.to_bare());
+        if let Outcome::Task(done) = &mut bare.outcome {
+            done.make_bare();
+        }
         bare
     }
 }

@@ -15,6 +15,11 @@
 //! remove_where|patch_where PREFIX [where=…] [if=…] [patch=JSON] [limit=N] [after=KEY] [id=ID]
 //! rules NAME JSON|none [if=absent|present|CAS] [id=ID]
 //! numbers NAME COUNT [id=ID]
+//! task QUEUE schedule ID|- PAYLOAD [at=MS|in=MS] [every=MS|cron=PATTERN] [max=N] [first=MS] [longest=MS] [factor=MILLI]
+//!                     [keep=MS] [replace] [; …] [id=ID]     a `_` in a pattern is a space
+//! task QUEUE claim [limit=N] [lease=MS] [worker=NAME] [id=ID]
+//! task QUEUE extend|complete|fail ID TOKEN [lease=MS] [error=TEXT] [retry=MS] [die] [back] [id=ID]
+//! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
 //! indexes ROWS              Indexes
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
@@ -150,6 +155,12 @@ fn command(line: &str) -> Command {
             plain(Maintenance::Compact { revision, groups_max })
         }
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "task" => {
+            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
+            let request_id = words.iter().find_map(id);
+            let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("id=")).collect();
+            Command { request_id, principal: String::new(), action: Action::Task(machine_support::tasks::op(&words)) }
+        }
         "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(&words),
         "bulk" | "txn" => {
             let parts = parts(&words[1..]);

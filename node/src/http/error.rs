@@ -321,6 +321,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             format!("to order them, more than {max} entries would have to be looked at; {how}")
         }
         Rejection::UsedUp => "the sequence has no number left".to_owned(),
+        Rejection::TaskNotHeld => format!("the task {shown} is not claimed with this token, or not any more"),
         Rejection::RequestIdReused => {
             "the request id was used before for another request; give each request its own".to_owned()
         }
@@ -348,7 +349,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
         Rejection::CasListed { .. } => ErrorCode::ConditionNotMet,
         Rejection::Locked { .. } => ErrorCode::Locked,
-        Rejection::NotLocked { .. } => ErrorCode::NotLockHolder,
+        Rejection::NotLocked { .. } | Rejection::TaskNotHeld => ErrorCode::NotLockHolder,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
         Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
             ErrorCode::ConditionNotMet

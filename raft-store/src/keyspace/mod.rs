@@ -18,6 +18,11 @@
 //! | `0x62` | [`sequence`] | name | last number BE | once the sequence gave one |
 //! | `0x63` | [`index`] | index id BE | nothing | from when an index fails or is dropped until its rows are cleared |
 //! | `0x70` | [`timer`] | time BE, kind, subject | nothing | until it fires or is not needed any more |
+//! | `0x80` | [`task`] | escaped queue, id | [`task::TaskRow`] | from when a task is scheduled until it is done with, or its id is given free |
+//! | `0x81` | [`task`] | escaped queue, due BE, number BE | the id | exactly while the task is scheduled |
+//! | `0x82` | [`task`] | escaped queue, time of death BE, number BE | the id | exactly while the task is dead |
+//! | `0x83` | [`task`] | escaped queue | [`task::QueueRow`] | once a task was scheduled into it |
+//! | `0x84` | [`task`] | escaped queue, id | nothing | exactly while the task is to be planned |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -38,6 +43,7 @@ pub mod named;
 pub mod refusals;
 pub mod request;
 pub mod sequence;
+pub mod task;
 pub mod timer;
 
 use crate::codec::CodecError;
@@ -71,6 +77,16 @@ pub mod family {
     pub const DROPPED_INDEX: u8 = 0x63;
     /// Moments at which the machine does something by itself.
     pub const TIMER: u8 = 0x70;
+    /// Timed tasks.
+    pub const TASK: u8 = 0x80;
+    /// Scheduled tasks by the time they are due.
+    pub const TASK_DUE: u8 = 0x81;
+    /// Dead tasks by the time they died.
+    pub const TASK_DEAD: u8 = 0x82;
+    /// Queues of tasks.
+    pub const QUEUE: u8 = 0x83;
+    /// Tasks that are to be planned.
+    pub const TASK_UNPLANNED: u8 = 0x84;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

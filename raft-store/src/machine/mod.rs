@@ -15,6 +15,9 @@ mod maintain;
 mod overlay;
 mod requests;
 mod rules;
+mod task_check;
+mod task_rows;
+mod tasks;
 mod timers;
 mod txn;
 mod vars;
@@ -174,7 +177,9 @@ impl<'v, V: View> Applier<'v, V> {
             }
             None => {
                 let reply = self.execute(command)?;
-                self.keep_reply(&id.0, fingerprint, &reply)?;
+                if !matches!(&reply.outcome, Outcome::Task(done) if !done.is_kept()) {
+                    self.keep_reply(&id.0, fingerprint, &reply)?;
+                }
                 Ok(reply)
             }
         }
@@ -193,6 +198,7 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Claim(op) => self.claim(&op, asker)?,
             Action::Rules(op) => self.set_rules(op, asker)?,
             Action::Numbers(op) => self.numbers(&op, asker)?,
+            Action::Task(op) => self.task(op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))
@@ -344,6 +350,7 @@ impl From<&Rejection> for Refusal {
             Rejection::Overlaps(_) => Self::Overlaps,
             Rejection::TooManyToOrder(_) => Self::TooManyToOrder,
             Rejection::UsedUp => Self::UsedUp,
+            Rejection::TaskNotHeld => Self::TaskNotHeld,
             Rejection::RequestIdReused => Self::RequestIdReused,
             Rejection::Unsupported(_) => Self::Unsupported,
         }

@@ -5,6 +5,7 @@
 
 pub mod model;
 pub mod show;
+pub mod tasks;
 
 use std::collections::BTreeSet;
 
@@ -71,6 +72,7 @@ impl Store {
         assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
         self.check_buckets();
         self.check_indexes();
+        tasks::check(self);
     }
 
     /// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.
@@ -149,21 +151,19 @@ impl Store {
                 let (previous, removed) = match line.effect {
                     AuditEffect::Changed { previous, removed } => (previous, removed),
                     AuditEffect::Relocked => (None, false),
-                    AuditEffect::Beside => {
-                        assert_eq!(line.revision, revision, "{group:?}");
-                        revision += 1;
-                        keys.clear();
-                        continue;
-                    }
+                    AuditEffect::Beside => (None, false),
                     AuditEffect::Refused(_) => continue,
                 };
-                // A revision belongs to one change, or to one of each key that a transaction changed.
+                // A revision belongs to one change, or to one of each key that a transaction changed, or of each task.
                 if line.revision == revision {
                     revision += 1;
                     keys.clear();
                 }
                 assert_eq!(line.revision + 1, revision, "{group:?}");
-                let key = line.key.as_ref().unwrap().as_bytes();
+                let Some(key) = line.key.as_ref().map(Key::as_bytes) else {
+                    assert_eq!(line.effect, AuditEffect::Beside, "{group:?}");
+                    continue;
+                };
                 assert!(keys.insert(key), "a key changed twice in one revision: {group:?}");
                 history_rows.extend(previous.map(|previous| history::row_key(key, previous.revision)));
                 history_rows.extend(removed.then(|| history::row_key(key, line.revision)));

@@ -8,12 +8,16 @@ use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{collection, deadline, entry, family, history, index, lock, refusals, request, sequence};
+use quorate_store::keyspace::{
+    collection, deadline, entry, family, history, index, lock, refusals, request, sequence, timer,
+};
 use quorate_store::rules::field_text;
 use quorate_store::types::{
     ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
     WhereDone, Written,
 };
+
+use super::tasks;
 
 pub fn reply(reply: &Reply) -> String {
     let replayed = if reply.replayed { " replayed" } else { "" };
@@ -59,6 +63,7 @@ fn outcome(outcome: &Outcome) -> String {
         }
         Outcome::RulesSet(row) => row.as_ref().map_or("rules removed".into(), |row| show_collection(row)),
         Outcome::Numbers { first, last } => format!("numbers {first}..={last}"),
+        Outcome::Task(done) => tasks::done(done),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
@@ -132,6 +137,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Overlaps(other) => format!("overlaps {other}"),
         Rejection::TooManyToOrder(max) => format!("more than {max} to order"),
         Rejection::UsedUp => "used up".into(),
+        Rejection::TaskNotHeld => "task not held".into(),
         Rejection::RequestIdReused => "request id reused".into(),
         Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
     }
@@ -212,6 +218,12 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             format!("index {} {}", u64::from_be_bytes(row_key[1..9].try_into().unwrap()), row_key[9..].escape_ascii())
         }
         family::SEQUENCE => format!("sequence {} = {}", row_key[1..].escape_ascii(), sequence::decode(value).unwrap()),
+        family::TIMER => {
+            let (at, kind, subject) = timer::decode_key(row_key).unwrap();
+            assert!(value.is_empty());
+            format!("timer {at} {kind:?} {}", subject.escape_ascii())
+        }
+        family::TASK..=family::TASK_UNPLANNED => tasks::row(row_key, value),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
         other => panic!("family {other:#04x}"),
     }
