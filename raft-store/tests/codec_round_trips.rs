@@ -256,7 +256,8 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
     let bucket = any::<(u64, u128)>().prop_map(|(bucket, digest)| BucketDigest { bucket, digest });
     let vars = (any::<[u64; 4]>(), any::<u128>(), vec(bucket, 0..3)).prop_map(|(words, lasting_digest, buckets)| {
         let [revision, oldest_revision, clock, wall] = words;
-        Vars { revision, oldest_revision, clock, wall, collections: clock % 3, lasting_digest, buckets }
+        let (collections, next_timer) = (clock % 3, (wall % 2 == 0).then_some(wall));
+        Vars { revision, oldest_revision, clock, wall, collections, next_timer, lasting_digest, buckets }
     });
     let log_id =
         || option::of(any::<(u64, u64, u64)>().prop_map(|(term, node, index)| LogIdRecord { term, node, index }));
