@@ -20,6 +20,7 @@ mod indexed;
 mod listing;
 mod reader;
 mod retention;
+mod tasks;
 mod watchers;
 
 mod checkpoint;
@@ -36,6 +37,7 @@ pub use crate::keyspace::after_prefix;
 pub use declared::CollectionsPage;
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use reader::StateReader;
+pub use tasks::{QueueView, QueuesPage, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,
     StateOptions, StateStats,
