@@ -147,6 +147,7 @@ mod tests {
             limit: Some(1),
             lock_ms: Some(1),
             patch: serde_json::from_str("{}").ok(),
+            guard: None,
             request_id: Some("r".into()),
             dry_run: true,
         };

@@ -238,6 +238,7 @@ mod tests {
             ttl_ms: Some(1),
             limit: Some(1),
             cursor: Some(String::new()),
+            guard: None,
             dry_run: true,
             request_id: Some("r".into()),
         };

@@ -384,6 +384,8 @@ mod tests {
             condition: raw(),
             ttl_ms: Some(1),
             lock_ms: Some(1),
+            session: None,
+            guard: None,
             prev: true,
             dry_run: true,
             request_id: Some("r".into()),
