@@ -39,7 +39,7 @@ fn metas() -> impl Strategy<Value = EntryMeta> {
     (any::<[u64; 3]>(), 1..=u64::MAX, times).prop_map(|(mut revisions, version, [expires_at, locked_until])| {
         revisions.sort_unstable();
         let [create_revision, mod_revision, cas] = revisions;
-        EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until }
+        EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until, session: None }
     })
 }
 
@@ -127,6 +127,8 @@ fn commands() -> impl Strategy<Value = Command> {
             change,
             expiry,
             return_previous,
+            session: None,
+            guard: None,
         })
         .boxed();
     let write = op.clone().prop_map(Action::Write);

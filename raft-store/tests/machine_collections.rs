@@ -102,6 +102,8 @@ fn writes() -> impl Strategy<Value = WriteOp> {
         change,
         expiry,
         return_previous: false,
+        session: None,
+        guard: None,
     })
 }
 

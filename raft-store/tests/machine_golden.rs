@@ -295,7 +295,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     let keeps = matches!(change, Change::Patch(_) | Change::Touch) || change.is_of_lock();
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
     let (expect, condition) = (Expect::Any, Criteria::default());
-    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
+    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     let (mut request_id, mut principal) = (None, String::new());
     for option in words {
         match option.split_once('=').unwrap_or((option, "")) {

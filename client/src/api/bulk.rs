@@ -140,6 +140,10 @@ pub struct WhereRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cursor: Option<String>,
+    /// Apply only while this token holds its lock or leads its election; otherwise nothing is changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub guard: Option<super::Guard>,
     /// Say what would happen, write nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,

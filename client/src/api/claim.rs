@@ -35,6 +35,10 @@ pub struct ClaimRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub patch: Option<JsonText>,
+    /// Apply only while this token holds its lock or leads its election; otherwise nothing is claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub guard: Option<super::Guard>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,

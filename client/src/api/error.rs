@@ -33,19 +33,25 @@ pub enum Retry {
 pub enum ErrorCode {
     /// 409: insert on a key that exists.
     AlreadyExists,
+    /// 409: the session has a place in the queue already, with another mode or value; release that first.
+    AlreadyQueued,
     /// 412: the token given is not the current one.
     CasMismatch,
     /// 410: the revision asked for was compacted; `oldest_revision` names the oldest readable one.
     Compacted,
     /// 412: a condition of the request does not hold.
     ConditionNotMet,
+    /// 409: it is in use with another number of slots, parties or counts.
+    DifferentSettings,
+    /// 412: the token of a guard does not hold its lock, or not any more.
+    GuardFailed,
     /// 500: a bug or a fault of the node; the node log has the rest.
     Internal,
     /// 400: the request is not well formed; `errors` points at each fault.
     InvalidArgument,
     /// 422: the document does not fit the rules of its collection; `errors` points at each fault, below `/value`.
     InvalidDocument,
-    /// 423: somebody holds a lock on the entry.
+    /// 423: somebody holds a lock on the entry, or the lock asked for; `holders` and `waiters` tell of the latter.
     Locked,
     /// 405: the path exists, the method does not; `Allow` lists those that do.
     MethodNotAllowed,
@@ -53,7 +59,7 @@ pub enum ErrorCode {
     NoLeader,
     /// 404: no such key, or no such path.
     NotFound,
-    /// 409: the entry is not locked, or not any more.
+    /// 409: the entry is not locked, or the token does not hold the lock; or not any more.
     NotLockHolder,
     /// 503: the node is starting, stopping or not yet caught up.
     NotReady,
@@ -65,6 +71,8 @@ pub enum ErrorCode {
     QuotaExceeded,
     /// 409: the request id was used before for another request.
     RequestIdReused,
+    /// 409: there is no such session, or not any more.
+    SessionExpired,
     /// 504: the deadline passed first; see `applied`.
     Timeout,
     /// 413: a key, value or body over its limit; `detail` has limit and actual.
@@ -86,9 +94,15 @@ impl ErrorCode {
             Self::InvalidArgument | Self::UnknownField => 400,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::AlreadyExists | Self::NotLockHolder | Self::RequestIdReused | Self::UniqueViolation => 409,
+            Self::AlreadyExists
+            | Self::AlreadyQueued
+            | Self::DifferentSettings
+            | Self::NotLockHolder
+            | Self::RequestIdReused
+            | Self::SessionExpired
+            | Self::UniqueViolation => 409,
             Self::Compacted => 410,
-            Self::CasMismatch | Self::ConditionNotMet => 412,
+            Self::CasMismatch | Self::ConditionNotMet | Self::GuardFailed => 412,
             Self::TooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::InvalidDocument => 422,
@@ -106,13 +120,17 @@ impl ErrorCode {
     pub fn retry(self) -> Retry {
         match self {
             Self::AlreadyExists
+            | Self::AlreadyQueued
             | Self::CasMismatch
             | Self::ConditionNotMet
             | Self::Compacted
+            | Self::DifferentSettings
+            | Self::GuardFailed
             | Self::Locked
             | Self::NotFound
             | Self::NotLockHolder
             | Self::PreconditionRequired
+            | Self::SessionExpired
             | Self::UniqueViolation => Retry::AfterReading,
             Self::NoLeader
             | Self::NotReady
@@ -135,14 +153,17 @@ impl ErrorCode {
     pub fn title(self) -> &'static str {
         match self {
             Self::AlreadyExists => "The key already exists",
+            Self::AlreadyQueued => "The session has another place in the queue",
             Self::CasMismatch => "The entry has changed since its cas was read",
             Self::Compacted => "The revision has been compacted",
             Self::ConditionNotMet => "A condition does not hold",
+            Self::DifferentSettings => "It is in use with other settings",
+            Self::GuardFailed => "The token does not hold the lock",
             Self::Internal => "Internal error",
             Self::InvalidArgument => "The request is not well formed",
             Self::InvalidDocument => "The document does not fit its collection",
-            Self::Locked => "The entry is locked",
-            Self::NotLockHolder => "The entry is not locked by the caller",
+            Self::Locked => "Locked by somebody else",
+            Self::NotLockHolder => "Not locked by the caller",
             Self::MethodNotAllowed => "The method is not allowed here",
             Self::NoLeader => "No leader is known",
             Self::NotFound => "Not found",
@@ -151,6 +172,7 @@ impl ErrorCode {
             Self::Quarantined => "The node is quarantined",
             Self::QuotaExceeded => "The disk is nearly full",
             Self::RequestIdReused => "The request id belongs to another request",
+            Self::SessionExpired => "There is no such session",
             Self::Timeout => "The deadline passed",
             Self::TooLarge => "Too large",
             Self::TooManyRequests => "Too many requests",
@@ -231,6 +253,16 @@ pub struct Problem {
     /// With `compacted`: the oldest revision that can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_revision: Option<u64>,
+    /// With `locked` of a lock or an election: how many hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holders: Option<u64>,
+    /// With `locked` of a lock or an election: how many wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiters: Option<u64>,
+    /// With `locked` of a lock or an election: milliseconds for which nobody gets it, because the session of a holder has
+    /// expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Problem {
@@ -252,6 +284,9 @@ impl Problem {
             index: None,
             replayed: false,
             oldest_revision: None,
+            holders: None,
+            waiters: None,
+            retry_after_ms: None,
         }
     }
 }

@@ -46,6 +46,9 @@ pub struct EntryView {
     /// Milliseconds left until the lock ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
+    /// The session that the entry goes with: it is removed when that ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
@@ -171,6 +174,14 @@ pub struct Op {
     /// How long the lock holds (lock, extend): at most 30000. 15000 without it, with 0 and with more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
+    /// The id of the session that the entry goes with from now on: it is removed when that ends (insert, upsert, replace,
+    /// update, touch). Without it insert, upsert and replace make an entry that goes with none, the others leave that as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Apply only while this token holds its lock or leads its election (all but get).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub guard: Option<super::Guard>,
     /// Answer with the entry as it was before the write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prev: bool,

@@ -2,24 +2,34 @@
 //!
 //! Owns the wire types and the error catalogue. Never used on disk.
 
+mod barriers;
 mod bulk;
 mod claim;
 mod cluster;
 mod collections;
+mod elections;
 mod error;
 mod find;
 mod kv;
+mod latches;
+mod locks;
 mod sequences;
+mod sessions;
 mod stream;
 mod txn;
 
+pub use barriers::*;
 pub use bulk::*;
 pub use claim::*;
 pub use cluster::*;
 pub use collections::*;
+pub use elections::*;
 pub use error::*;
 pub use find::*;
 pub use kv::*;
+pub use latches::*;
+pub use locks::*;
 pub use sequences::*;
+pub use sessions::*;
 pub use stream::*;
 pub use txn::*;

@@ -98,6 +98,7 @@ impl ClaimWish {
             limit: limit.unwrap_or(1),
             lock_ms: lock_time(lock_ms),
             patch,
+            guard: None,
         };
         Some(Self { op, dry_run, request_id })
     }
@@ -146,6 +147,7 @@ mod tests {
             limit: Some(1),
             lock_ms: Some(1),
             patch: serde_json::from_str("{}").ok(),
+            guard: None,
             request_id: Some("r".into()),
             dry_run: true,
         };

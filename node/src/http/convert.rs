@@ -27,6 +27,7 @@ pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
         ttl_ms: ttl_ms(meta.expires_at, clock),
         locked: meta.is_locked_at(clock),
         lock_ms: lock_ms(meta, clock),
+        session: None,
         revision: None,
         index: None,
         replayed: false,

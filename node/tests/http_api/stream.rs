@@ -87,6 +87,8 @@ fn upsert(n: u64, key: &str) -> String {
         cas: None,
         condition: None,
         lock_ms: None,
+        session: None,
+        guard: None,
         ttl_ms: None,
         prev: false,
         dry_run: false,

@@ -7,8 +7,7 @@ use bincode::{Decode, Encode};
 
 use super::{family, named, split_u64};
 use crate::codec::CodecError;
-use crate::rules::{QueueName, TaskId};
-use crate::types::{TaskHead, Value, WallMillis};
+use crate::types::{QueueName, TaskHead, TaskId, Value, WallMillis};
 
 /// A task. Encode and decode with [`crate::codec`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

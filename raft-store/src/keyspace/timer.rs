@@ -25,7 +25,9 @@ pub enum TimerKind {
 
 impl TimerKind {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Session, Self::LockDelay, Self::Place, Self::TaskLease, Self::TaskKept].into_iter().find(|kind| *kind as u8 == byte)
+        [Self::Session, Self::LockDelay, Self::Place, Self::TaskLease, Self::TaskKept]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn fault(op: &TaskOp) -> Option<String> {
 
 fn fault_of_task(task: &NewTask) -> Option<String> {
     let NewTask { id, payload, start, recurrence, retry, keep_ms, replace: _ } = task;
-    if id.as_ref().is_some_and(crate::rules::TaskId::is_made) {
+    if id.as_ref().is_some_and(crate::types::TaskId::is_made) {
         return Some("an id that begins with a tilde".into());
     }
     let RetryPlan { max_attempts, initial_ms, max_ms, factor_milli } = retry;
@@ -57,15 +57,11 @@ fn fault_of_task(task: &NewTask) -> Option<String> {
             Start::At(_) | Start::Planned => None,
         })
         .or_else(|| match recurrence {
-            Some(Recurrence::Every(ms)) => within(
-                "milliseconds between occurrences",
-                *ms,
-                limits::TASK_EVERY_MS_MIN..=limits::TASK_EVERY_MS_MAX,
-            ),
-            Some(Recurrence::Cron { pattern, zone }) => {
-                text("a cron pattern", pattern, limits::TASK_CRON_BYTES_MAX)
-                    .or_else(|| text("a time zone", zone, limits::TASK_CRON_BYTES_MAX))
+            Some(Recurrence::Every(ms)) => {
+                within("milliseconds between occurrences", *ms, limits::TASK_EVERY_MS_MIN..=limits::TASK_EVERY_MS_MAX)
             }
+            Some(Recurrence::Cron { pattern, zone }) => text("a cron pattern", pattern, limits::TASK_CRON_BYTES_MAX)
+                .or_else(|| text("a time zone", zone, limits::TASK_CRON_BYTES_MAX)),
             None => None,
         })
 }

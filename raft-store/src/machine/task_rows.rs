@@ -9,8 +9,7 @@ use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::timer::TimerKind;
-use crate::rules::{QueueName, TaskId};
-use crate::types::{Key, TaskHead, TaskState, Waker};
+use crate::types::{Key, QueueName, TaskHead, TaskId, TaskState, Waker};
 
 /// A queue while a command is about it.
 pub(super) struct Queue {

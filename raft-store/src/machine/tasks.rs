@@ -9,11 +9,10 @@ use super::{Applier, Asker};
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::task::{self, TaskRow};
 use crate::limits;
-use crate::rules::{QueueName, TaskId};
 use crate::types::{
-    AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, PlanTask, Recurrence, Rejection, Reply, Requeue,
-    ScheduledTask, Start, TaskDone, TaskGlance, TaskHead, TaskOp, TaskState, TaskVerb, TasksClaimed, Ticket, Value,
-    WallMillis,
+    AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, PlanTask, QueueName, Recurrence, Rejection, Reply,
+    Requeue, ScheduledTask, Start, TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, TasksClaimed,
+    Ticket, Value, WallMillis,
 };
 
 /// What is told of a claim that was over before the task was completed.
@@ -191,7 +190,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn extend_task(&mut self, queue: &mut Queue, ticket: &Ticket, lease_ms: u64, asker: &Asker) -> Decided<TaskDone> {
-        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::TaskNotHeld)) };
+        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         if let TaskState::Claimed { until, .. } = &mut row.head.state {
             *until = self.vars.clock.saturating_add(lease_ms);
@@ -200,7 +199,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, asker: &Asker) -> Decided<TaskDone> {
-        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::TaskNotHeld)) };
+        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         queue.row.completed += 1;
         row.head.runs += 1;
@@ -224,7 +223,7 @@ impl<V: View> Applier<'_, V> {
         then: AfterFailure,
         asker: &Asker,
     ) -> Decided<TaskDone> {
-        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::TaskNotHeld)) };
+        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         after_failure(queue, &mut row.head, error, then, self.vars.wall);
         self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, asker)

@@ -30,7 +30,8 @@ pub use check::RulesParts;
 pub use conform::{Conformed, RuleFault, RuleFaultKind};
 pub use field::{FieldKind, FieldRule};
 pub use index::{IndexRule, IndexRuleError};
-pub use name::{CollectionName, NameError, QueueName, SequenceName, TaskId, candidates};
+pub use name::{CollectionName, NameError, SequenceName, candidates};
+pub(crate) use name::{checked_name, name_traits};
 pub use select::{Selection, select, selections};
 pub use write::field_text;
 

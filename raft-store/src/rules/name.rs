@@ -1,15 +1,10 @@
-//! Names of collections, sequences, queues and tasks.
+//! Names of collections and sequences.
 //!
 //! Owns what a name may be, and which collections a key may belong to.
 
-use std::fmt;
+use bincode::Encode;
 
-use bincode::{Decode, Encode};
-
-use crate::limits::{
-    COLLECTION_NAME_BYTES_MAX, COLLECTION_SEGMENTS_MAX, QUEUE_NAME_BYTES_MAX, SEQUENCE_NAME_BYTES_MAX, TASK_ID_BYTES_MAX,
-};
-use crate::types::Revision;
+use crate::limits::{COLLECTION_NAME_BYTES_MAX, COLLECTION_SEGMENTS_MAX, SEQUENCE_NAME_BYTES_MAX};
 
 /// The name of a collection: 1 to [`COLLECTION_NAME_BYTES_MAX`] bytes in at most [`COLLECTION_SEGMENTS_MAX`] segments
 /// between slashes, none of them empty.
@@ -23,19 +18,6 @@ pub struct CollectionName(String);
 /// Invariant: that, because the only constructor checks it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode)]
 pub struct SequenceName(String);
-
-/// The name of a queue of tasks: 1 to [`QUEUE_NAME_BYTES_MAX`] bytes of text.
-///
-/// Invariant: that, because the only constructor checks it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode)]
-pub struct QueueName(String);
-
-/// The id of a task in its queue: 1 to [`TASK_ID_BYTES_MAX`] bytes of text. Those that begin with a tilde are made by the
-/// machine, for tasks that were given none.
-///
-/// Invariant: that, because the only constructors check it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode)]
-pub struct TaskId(String);
 
 /// Why a text is no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +44,7 @@ pub enum NameError {
 impl CollectionName {
     /// Checks a name.
     pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
-        let name = checked(name.into(), COLLECTION_NAME_BYTES_MAX)?;
+        let name = checked_name(name.into(), COLLECTION_NAME_BYTES_MAX)?;
         if name.split('/').any(str::is_empty) {
             return Err(NameError::EmptySegment);
         }
@@ -81,7 +63,7 @@ impl CollectionName {
 impl SequenceName {
     /// Checks a name.
     pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
-        checked(name.into(), SEQUENCE_NAME_BYTES_MAX).map(Self)
+        checked_name(name.into(), SEQUENCE_NAME_BYTES_MAX).map(Self)
     }
 
     /// The name.
@@ -90,44 +72,7 @@ impl SequenceName {
     }
 }
 
-impl QueueName {
-    /// Checks a name.
-    pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
-        checked(name.into(), QUEUE_NAME_BYTES_MAX).map(Self)
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TaskId {
-    /// What the ids begin with that nobody gave.
-    const MADE_MARK: char = '~';
-
-    /// Checks an id.
-    pub fn new(id: impl Into<String>) -> Result<Self, NameError> {
-        checked(id.into(), TASK_ID_BYTES_MAX).map(Self)
-    }
-
-    /// The id of the task that is the `nth`, from 0, of those scheduled at a revision.
-    pub fn made(revision: Revision, nth: usize) -> Self {
-        Self(format!("{}{revision}.{nth}", Self::MADE_MARK))
-    }
-
-    /// Whether it is one of those that the machine makes.
-    pub fn is_made(&self) -> bool {
-        self.0.starts_with(Self::MADE_MARK)
-    }
-
-    /// The id.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-fn checked(name: String, max: usize) -> Result<String, NameError> {
+pub(crate) fn checked_name(name: String, max: usize) -> Result<String, NameError> {
     match name.len() {
         0 => Err(NameError::Empty),
         actual if actual > max => Err(NameError::TooLong { max, actual }),
@@ -154,7 +99,7 @@ pub fn candidates(key: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 macro_rules! name_traits {
     ($name:ident) => {
-        impl<Context> Decode<Context> for $name {
+        impl<Context> bincode::Decode<Context> for $name {
             fn decode<D: bincode::de::Decoder<Context = Context>>(
                 decoder: &mut D,
             ) -> Result<Self, bincode::error::DecodeError> {
@@ -165,15 +110,15 @@ macro_rules! name_traits {
 
         bincode::impl_borrow_decode!($name);
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
     };
 }
 
+pub(crate) use name_traits;
+
 name_traits!(CollectionName);
 name_traits!(SequenceName);
-name_traits!(QueueName);
-name_traits!(TaskId);

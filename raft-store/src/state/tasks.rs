@@ -10,8 +10,7 @@ use super::types::{ReadPosition, StateFault};
 use crate::codec;
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::{family, family_range};
-use crate::rules::{QueueName, TaskId};
-use crate::types::{Revision, TaskState, WallMillis, Waker};
+use crate::types::{QueueName, Revision, TaskId, TaskState, Waker, WallMillis};
 
 /// Which tasks of a queue are listed, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +201,8 @@ fn tasks(moment: &Moment<'_>, query: &TasksQuery) -> Result<TasksPage, StateFaul
         _ => task::of_queue(queue),
     };
     // A place of another queue or list leads nowhere.
-    let start = after.as_ref().map_or(first.clone(), |after| [after.as_slice(), &[0]].concat()).clamp(first, end.clone());
+    let start =
+        after.as_ref().map_or(first.clone(), |after| [after.as_slice(), &[0]].concat()).clamp(first, end.clone());
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();
     let mut page = TasksPage { at: moment.at, tasks: Vec::new(), after: None };

@@ -5,9 +5,9 @@
 
 use bincode::{Decode, Encode};
 
+use super::task_name::{QueueName, TaskId};
 use super::{ClusterMillis, Revision, Value, WallMillis};
 use crate::limits;
-use crate::rules::{QueueName, TaskId};
 
 /// Something done to a queue of tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -151,7 +151,7 @@ impl Store {
                 let (previous, removed) = match line.effect {
                     AuditEffect::Changed { previous, removed } => (previous, removed),
                     AuditEffect::Relocked => (None, false),
-                    AuditEffect::Beside => (None, false),
+                    AuditEffect::Beside | AuditEffect::Elected { .. } => (None, false),
                     AuditEffect::Refused(_) => continue,
                 };
                 // A revision belongs to one change, or to one of each key that a transaction changed, or of each task.

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_store::codec;
+use quorate_store::keyspace::family;
 use quorate_store::keyspace::task::{self, QueueRow, TaskRow};
 use quorate_store::keyspace::timer::{self, TimerKind};
-use quorate_store::keyspace::family;
-use quorate_store::rules::{QueueName, TaskId};
 use quorate_store::types::{
-    AfterFailure, ContentKind, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, Start, TaskDone, TaskGlance, TaskHead,
-    TaskOp, TaskState, TaskVerb, Ticket, Value,
+    AfterFailure, ContentKind, NewTask, PlanTask, QueueName, Recurrence, Requeue, RetryPlan, Start, TaskDone,
+    TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
 };
 
 use super::Store;
@@ -169,9 +168,7 @@ pub fn op(words: &[&str]) -> TaskOp {
         "cancel" => TaskVerb::Cancel(id(3)),
         "requeue" if option("limit").is_some() => TaskVerb::Requeue(Requeue::Oldest(limit())),
         "requeue" => TaskVerb::Requeue(Requeue::One(id(3))),
-        "plan" => {
-            TaskVerb::Plan(PlanTask { id: id(3), seen: words[4].parse().unwrap(), due: number("due") })
-        }
+        "plan" => TaskVerb::Plan(PlanTask { id: id(3), seen: words[4].parse().unwrap(), due: number("due") }),
         other => panic!("{other}"),
     };
     TaskOp { queue, verb }

@@ -148,11 +148,15 @@ fn code_of(error: &Error) -> u8 {
     match error {
         Error::Rejected(problem) => match problem.code {
             ErrorCode::AlreadyExists
+            | ErrorCode::AlreadyQueued
             | ErrorCode::CasMismatch
             | ErrorCode::ConditionNotMet
+            | ErrorCode::DifferentSettings
+            | ErrorCode::GuardFailed
             | ErrorCode::Locked
             | ErrorCode::NotLockHolder
             | ErrorCode::PreconditionRequired
+            | ErrorCode::SessionExpired
             | ErrorCode::UniqueViolation => CONDITION,
             // Without `errors` it is about the key, with them about the path.
             ErrorCode::NotFound if problem.errors.is_empty() => CONDITION,

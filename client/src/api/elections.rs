@@ -1,0 +1,230 @@
+//! Elections: locks whose holder leads, says something of itself and is observed.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{JsonText, LockWaiter};
+
+/// The body of `POST /v1/elections/{name}/campaign`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignRequest {
+    /// The id of the session that is to lead. It stands once, however often it asks.
+    pub session: String,
+    /// What it says of itself once it leads: any JSON of at most 65536 bytes.
+    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = serde_json::Value, required = false)]
+    pub value: Option<JsonText>,
+    /// How long to stand, counted anew each time that the session asks: at most 86400000; 0 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 86400000, nullable = false)]
+    pub wait_ms: Option<u64>,
+    /// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 60000, nullable = false)]
+    pub poll_ms: Option<u64>,
+    /// How long nobody is elected after the session of this leader has expired: at most 60000; 0 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 60000, nullable = false)]
+    pub delay_ms: Option<u64>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// Whether a session leads or stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CampaignState {
+    /// It leads.
+    Leader,
+    /// It stands, and leads once those before it are gone.
+    Candidate,
+}
+
+/// The answer of `POST /v1/elections/{name}/campaign`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CampaignAnswer {
+    /// Its name.
+    pub election: String,
+    /// Whether the session leads (200), or stands (202): ask again to go on waiting.
+    pub state: CampaignState,
+    /// Leader: its term, the fencing token, greater than that of every leader before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub term: Option<u64>,
+    /// Candidate: its place; smaller ones come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
+    /// Candidate: how many stand before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<u64>,
+    /// The session.
+    pub session: String,
+    /// Revision at which this was decided, or read after a wait.
+    pub revision: u64,
+    /// Log index at which this was decided, or read after a wait.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The body of `POST /v1/elections/{name}/proclaim`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProclaimRequest {
+    /// The term of the leader that says it.
+    pub term: u64,
+    /// What it says of itself from now on: any JSON of at most 65536 bytes.
+    #[schema(value_type = serde_json::Value)]
+    pub value: JsonText,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The answer of `POST /v1/elections/{name}/proclaim`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProclaimAnswer {
+    /// Its name.
+    pub election: String,
+    /// The term of the leader.
+    pub term: u64,
+    /// Revision at which the value was exchanged.
+    pub revision: u64,
+    /// Log index at which the value was exchanged.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The body of `POST /v1/elections/{name}/resign`: exactly one of `term` and `session`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResignRequest {
+    /// The leader of this term resigns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub term: Option<u64>,
+    /// This session resigns, or does not stand any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub session: Option<String>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The answer of `POST /v1/elections/{name}/resign`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResignAnswer {
+    /// Its name.
+    pub election: String,
+    /// Whether something was given up; `false` only for a session that neither led nor stood.
+    pub resigned: bool,
+    /// Revision at which it was given up.
+    pub revision: u64,
+    /// Log index at which it was given up.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// A leader.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LeaderView {
+    /// The session.
+    pub session: String,
+    /// The owner of the session.
+    pub owner: String,
+    /// Its term.
+    pub term: u64,
+    /// What it says of itself; absent where it said nothing.
+    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = serde_json::Value, required = false)]
+    pub value: Option<JsonText>,
+    /// When it was elected, by the wall clock of the cluster's leader of that moment.
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// Milliseconds of cluster clock since it was elected.
+    pub age_ms: u64,
+}
+
+/// An election as it is: the answer of `GET /v1/elections/{name}`. One that nobody stands in has no leader.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ElectionAnswer {
+    /// Its name.
+    pub election: String,
+    /// The leader; `null` where there is none.
+    #[schema(required = true)]
+    pub leader: Option<LeaderView>,
+    /// Who stands, the first 100 by place.
+    pub candidates: Vec<LockWaiter>,
+    /// How many stand.
+    pub candidate_count: u64,
+    /// Milliseconds for which nobody is elected, because the session of a leader with `delay_ms` has expired; 0 for none.
+    pub delay_left_ms: u64,
+    /// Revision at which it was read.
+    pub revision: u64,
+    /// Log index at which it was read.
+    pub index: u64,
+}
+
+/// An election in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ElectionSummary {
+    /// Its name.
+    pub election: String,
+    /// Whether somebody leads.
+    pub has_leader: bool,
+    /// How many stand.
+    pub candidate_count: u64,
+}
+
+/// The answer of `GET /v1/elections`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ElectionList {
+    /// Elections in use, by name.
+    pub elections: Vec<ElectionSummary>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which the list was evaluated.
+    pub revision: u64,
+    /// Log index at which the list was evaluated.
+    pub index: u64,
+}
+
+/// The data of an event `leader` of `GET /v1/elections/{name}/observe`: somebody was elected, or says something else of
+/// itself. Its `id` is the revision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LeaderEvent {
+    /// The election.
+    pub election: String,
+    /// Revision of the change.
+    pub revision: u64,
+    /// The term of the leader.
+    pub term: u64,
+    /// The session.
+    pub session: String,
+    /// The owner of the session.
+    pub owner: String,
+    /// What it says of itself; absent where it said nothing.
+    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = serde_json::Value, required = false)]
+    pub value: Option<JsonText>,
+    /// When it was elected, by the wall clock of the cluster's leader of that moment.
+    #[schema(format = DateTime)]
+    pub since: String,
+}
+
+/// The data of an event `vacant` of `GET /v1/elections/{name}/observe`: nobody leads. Its `id` is the revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VacantEvent {
+    /// The election.
+    pub election: String,
+    /// Revision of the change; at the start of an observation of an election without any known change, the current one.
+    pub revision: u64,
+}

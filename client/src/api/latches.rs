@@ -1,0 +1,67 @@
+//! Latches: counted down to 0, where they open for good. They hang on no session.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The body of `PUT /v1/latches/{name}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LatchRequest {
+    /// After how many counts it opens, 1 to 1000000000; 1 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000000000, nullable = false)]
+    pub count: Option<u64>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The body of `POST /v1/latches/{name}/count_down`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CountDownRequest {
+    /// By how much, 1 to 1000000000; 1 without it. More than is left is as good as what is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000000000, nullable = false)]
+    pub by: Option<u64>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// A latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LatchAnswer {
+    /// Its name.
+    pub latch: String,
+    /// The count that it began with.
+    pub count: u64,
+    /// What is left of it.
+    pub left: u64,
+    /// Whether it is open.
+    pub open: bool,
+    /// Revision at which it opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_revision: Option<u64>,
+    /// Revision at which this was decided or read.
+    pub revision: u64,
+    /// Log index at which this was decided or read.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The answer of `DELETE /v1/latches/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LatchRemoved {
+    /// Its name.
+    pub latch: String,
+    /// Revision at which it was removed.
+    pub revision: u64,
+    /// Log index at which it was removed.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}

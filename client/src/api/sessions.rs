@@ -1,0 +1,216 @@
+//! Sessions: a sign of life that entries, locks, leaderships and places in barriers hang on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Most sessions that one request renews.
+pub const SESSIONS_RENEWED_MAX: usize = 1_024;
+
+/// The body of `POST /v1/sessions`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRequest {
+    /// Milliseconds without a renewal after which it ends, 100 to 86400000; 10000 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 100, maximum = 86400000, nullable = false)]
+    pub ttl_ms: Option<u64>,
+    /// Whose it is, for people; at most 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256, nullable = false)]
+    pub owner: Option<String>,
+    /// What else is to be known of it; at most 16, names and values of at most 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The answer of `POST /v1/sessions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionAnswer {
+    /// Its id, a decimal number.
+    pub session: String,
+    /// Milliseconds without a renewal after which it ends.
+    pub ttl_ms: u64,
+    /// Milliseconds after which it ends unless it is renewed, from the moment that it was created.
+    pub expires_in_ms: u64,
+    /// After how many milliseconds to renew it: a third of `ttl_ms`.
+    pub renew_in_ms: u64,
+    /// Whose it is; empty where nobody said.
+    pub owner: String,
+    /// What else is known of it.
+    pub labels: BTreeMap<String, String>,
+    /// Revision at which it was created.
+    pub revision: u64,
+    /// Log index at which it was created.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The answer of `POST /v1/sessions/{id}/renew`. To renew again is harmless, so it takes no request id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RenewedAnswer {
+    /// Its id.
+    pub session: String,
+    /// Milliseconds without a renewal after which it ends.
+    pub ttl_ms: u64,
+    /// Milliseconds after which it ends unless it is renewed again, from the moment of this renewal.
+    pub expires_in_ms: u64,
+    /// After how many milliseconds to renew it: a third of `ttl_ms`.
+    pub renew_in_ms: u64,
+    /// Revision at which it was renewed; a renewal takes none of its own.
+    pub revision: u64,
+    /// Log index at which it was renewed.
+    pub index: u64,
+}
+
+/// The body of `POST /v1/sessions/renew`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewRequest {
+    /// The ids of the sessions to renew.
+    #[schema(min_items = 1, max_items = 1024)]
+    pub sessions: Vec<String>,
+}
+
+/// What became of each session of a [`RenewRequest`], in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RenewAnswer {
+    /// Each session.
+    pub sessions: Vec<Renewal>,
+    /// Revision at which they were renewed; a renewal takes none of its own.
+    pub revision: u64,
+    /// Log index at which they were renewed.
+    pub index: u64,
+}
+
+/// What became of one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Renewal {
+    /// It goes on.
+    Renewed(SessionRenewed),
+    /// There is no such session, or not any more.
+    Expired(SessionExpired),
+}
+
+/// A session that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionRenewed {
+    /// Its id.
+    pub session: String,
+    /// Milliseconds without a renewal after which it ends.
+    pub ttl_ms: u64,
+    /// Milliseconds after which it ends unless it is renewed again, from the moment of this renewal.
+    pub expires_in_ms: u64,
+    /// After how many milliseconds to renew it: a third of `ttl_ms`.
+    pub renew_in_ms: u64,
+}
+
+/// A session that is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionExpired {
+    /// The id that was given.
+    pub session: String,
+    /// `true`
+    pub expired: bool,
+}
+
+/// The answer of `DELETE /v1/sessions/{id}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionEnded {
+    /// Its id.
+    pub session: String,
+    /// `true`
+    pub ended: bool,
+    /// How many things hung on it and went with it.
+    pub count: u64,
+    /// Revision at which it ended, with all that hung on it.
+    pub revision: u64,
+    /// Log index at which it ended.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// A session as it is: the answer of `GET /v1/sessions/{id}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionView {
+    /// Its id.
+    pub session: String,
+    /// Whose it is; empty where nobody said.
+    pub owner: String,
+    /// What else is known of it.
+    pub labels: BTreeMap<String, String>,
+    /// Milliseconds without a renewal after which it ends.
+    pub ttl_ms: u64,
+    /// Milliseconds left to it unless it is renewed.
+    pub expires_in_ms: u64,
+    /// When it was created, by the wall clock of the leader of that moment.
+    #[schema(format = DateTime)]
+    pub created: String,
+    /// Milliseconds of cluster clock since it was created.
+    pub age_ms: u64,
+    /// What hangs on it. Absent where the session is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<SessionHolds>,
+    /// Revision at which it was read. Absent where the session is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Log index at which it was read. Absent where the session is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+}
+
+/// What hangs on a session and goes with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionHolds {
+    /// Locks that it holds or waits for.
+    pub locks: Vec<SessionHold>,
+    /// Elections that it leads or stands in.
+    pub elections: Vec<SessionHold>,
+    /// Barriers that it is in.
+    pub barriers: Vec<String>,
+    /// Entries written with it.
+    pub keys: Vec<String>,
+    /// How many things they are; the lists show the first 100 of each kind.
+    pub count: u64,
+}
+
+/// A lock or an election that a session has to do with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionHold {
+    /// Its name.
+    pub name: String,
+    /// Whether the session holds it.
+    pub state: super::LockState,
+    /// Of a holder: its fencing token, or its term.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<u64>,
+    /// Of a waiter: its place; smaller ones come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
+}
+
+/// The answer of `GET /v1/sessions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SessionList {
+    /// Sessions, the oldest first.
+    pub sessions: Vec<SessionView>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which the list was evaluated.
+    pub revision: u64,
+    /// Log index at which the list was evaluated.
+    pub index: u64,
+}
