@@ -16,6 +16,7 @@ mod locks;
 mod sequences;
 mod sessions;
 mod stream;
+mod tasks;
 mod txn;
 
 pub use barriers::*;
@@ -32,4 +33,5 @@ pub use locks::*;
 pub use sequences::*;
 pub use sessions::*;
 pub use stream::*;
+pub use tasks::*;
 pub use txn::*;
