@@ -236,6 +236,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
     let effect = prop_oneof![
         refusal.prop_map(AuditEffect::Refused),
         Just(AuditEffect::Relocked),
+        any::<u128>().prop_map(|row_hash| AuditEffect::Elected { row_hash }),
         (option::of(superseded), any::<bool>())
             .prop_map(|(previous, removed)| AuditEffect::Changed { previous, removed }),
     ];
@@ -258,8 +259,8 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
     let bucket = any::<(u64, u128)>().prop_map(|(bucket, digest)| BucketDigest { bucket, digest });
     let vars = (any::<[u64; 4]>(), any::<u128>(), vec(bucket, 0..3)).prop_map(|(words, lasting_digest, buckets)| {
         let [revision, oldest_revision, clock, wall] = words;
-        let (collections, next_timer) = (clock % 3, (wall % 2 == 0).then_some(wall));
-        Vars { revision, oldest_revision, clock, wall, collections, next_timer, lasting_digest, buckets }
+        let (collections, sessions, next_timer) = (clock % 3, clock % 5, (clock % 2 == 0).then_some(clock));
+        Vars { revision, oldest_revision, clock, wall, collections, sessions, next_timer, lasting_digest, buckets }
     });
     let log_id =
         || option::of(any::<(u64, u64, u64)>().prop_map(|(term, node, index)| LogIdRecord { term, node, index }));

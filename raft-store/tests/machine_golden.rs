@@ -8,13 +8,17 @@
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
 //!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  usual  prev
-//!                           id=ID  by=PRINCIPAL
+//!                           id=ID  by=PRINCIPAL  session=ID  guard=LOCK:TOKEN
 //! bulk [id=ID] [by=NAME] ; OP … ; OP …
 //! txn [id=ID] [by=NAME] ; STEP ; …   STEP: check KEY [OPTION…] | then … | else …; there `get KEY`, `OP …`, or `( STEP ; … )`
 //! claim PREFIX MS [where=…] [order=FIELD,…] [limit=N] [patch=JSON] [id=ID]
 //! remove_where|patch_where PREFIX [where=…] [if=…] [patch=JSON] [limit=N] [after=KEY] [id=ID]
 //! rules NAME JSON|none [if=absent|present|CAS] [id=ID]
 //! numbers NAME COUNT [id=ID]
+//! session create TTL [owner=NAME] [label=NAME:VALUE] | session renew ID,… | session end ID   [id=ID]
+//! acquire LOCK SESSION [wait=MS] [shared] [slots=N] [delay=MS] [value=JSON] [id=ID]   LOCK: lock/NAME or election/NAME
+//! release LOCK TOKEN | leave LOCK SESSION [asked=INDEX] [release] | proclaim LOCK TERM JSON   [id=ID]
+//! enter NAME SESSION PARTIES | depart NAME SESSION | latch NAME COUNT | count NAME BY | unlatch NAME   [id=ID]
 //! task QUEUE schedule ID|- PAYLOAD [at=MS|in=MS] [every=MS|cron=PATTERN] [max=N] [first=MS] [longest=MS] [factor=MILLI]
 //!                     [keep=MS] [replace] [; …] [id=ID]     a `_` in a pattern is a space
 //! task QUEUE claim [limit=N] [lease=MS] [worker=NAME] [id=ID]
@@ -37,13 +41,13 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use machine_support::{Store, show};
+use machine_support::{Store, coordination, show};
 use quorate_store::document::path::Field;
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
 use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
-    RequestId, RulesChange, RulesOp, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
+    RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_store::{codec, machine};
 
@@ -155,6 +159,8 @@ fn command(line: &str) -> Command {
             plain(Maintenance::Compact { revision, groups_max })
         }
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
+        | "unlatch" => coordination::command(&words),
         "task" => {
             let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
             let request_id = words.iter().find_map(id);
@@ -185,13 +191,14 @@ fn query_command(words: &[&str]) -> Command {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let listed = |name: &str| option(name).map_or(Criteria::default(), criteria);
     let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
+    let guard = || option("guard").map(coordination::guard);
     let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
     let action = match words[0] {
         "claim" => {
             let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
             let order = Order::new(names.into_iter().map(order_field).collect());
             let lock_ms = words[2].parse().unwrap();
-            Action::Claim(ClaimOp { prefix, criteria: listed("where"), order, limit, lock_ms, patch })
+            Action::Claim(ClaimOp { prefix, criteria: listed("where"), order, limit, lock_ms, patch, guard: guard() })
         }
         "rules" => {
             let expect = match option("if") {
@@ -217,7 +224,7 @@ fn query_command(words: &[&str]) -> Command {
             };
             let after = option("after").map(|key| Key::new(unescape(key)).unwrap());
             let (criteria, condition) = (listed("where"), listed("if"));
-            Action::Where(WhereOp { prefix, criteria, condition, change, limit, after })
+            Action::Where(WhereOp { prefix, criteria, condition, change, limit, after, guard: guard() })
         }
     };
     let request_id = option("id").map(|id| RequestId(id.into()));
@@ -310,6 +317,8 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             ("never", _) => op.expiry = Expiry::Never,
             ("usual", _) => op.expiry = Expiry::Usual,
             ("prev", _) => op.return_previous = true,
+            ("session", id) => op.session = Some(SessionId(id.parse().unwrap())),
+            ("guard", guard) => op.guard = Some(coordination::guard(guard)),
             ("id", id) => request_id = Some(RequestId(id.into())),
             ("by", name) => principal = name.into(),
             other => panic!("{other:?} in {line}"),

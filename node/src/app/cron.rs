@@ -34,7 +34,8 @@ pub enum CronFault {
 pub fn next(pattern: &str, zone: &str, after: WallMillis) -> Result<WallMillis, CronFault> {
     let cron = parse(pattern)?;
     let zone = zone_of(zone)?;
-    let start = i64::try_from(after).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).ok_or(CronFault::Never)?;
+    let start =
+        i64::try_from(after).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).ok_or(CronFault::Never)?;
     let start = start.to_zoned(zone);
     let last = start.checked_add(YEARS_MAX.years()).map_err(|_| CronFault::Never)?;
     let next = cron.find_next_occurrence(&start, false).map_err(|_| CronFault::Never)?;

@@ -24,6 +24,7 @@ use crate::peer::message::Fate;
 
 pub mod bootstrap;
 mod clock;
+pub mod cron;
 pub mod maintenance;
 mod peers;
 mod proposer;

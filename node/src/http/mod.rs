@@ -52,6 +52,11 @@ mod scan;
 mod schema;
 mod sequences;
 mod stream;
+mod task_answer;
+mod task_body;
+mod task_claim;
+mod task_line;
+mod tasks;
 mod txn;
 mod txn_answer;
 mod txn_body;
@@ -82,6 +87,7 @@ use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
 use pulse::Busy;
+use task_line::TaskLines;
 
 /// What a handler returns when it succeeds.
 type Answer = Response<Body>;
@@ -120,6 +126,8 @@ pub struct Api<B> {
     bodies: BodyRoom,
     /// Held by listings, counts and finds while they scan.
     scans: Arc<Semaphore>,
+    /// Where claims stand that wait for tasks.
+    task_lines: TaskLines,
 }
 
 impl<B: Backend> Api<B> {
@@ -128,7 +136,16 @@ impl<B: Backend> Api<B> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
         let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
-        Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
+        Arc::new(Self {
+            backend,
+            settings,
+            metrics,
+            in_flight,
+            glances,
+            bodies,
+            scans,
+            task_lines: TaskLines::default(),
+        })
     }
 
     /// The deadline that a caller gets who asks for this one.
@@ -247,6 +264,17 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Collections, _) => Box::pin(collections::list(ask)).await,
         (Route::Sequence, &Method::POST) => Box::pin(sequences::post(ask, rest, body)).await,
         (Route::Sequence, _) => Box::pin(sequences::get(ask, rest)).await,
+        (Route::TaskQueues, _) => Box::pin(tasks::queues(ask)).await,
+        (Route::TaskQueue, &Method::POST) => Box::pin(tasks::schedule(ask, rest, body)).await,
+        (Route::TaskQueue, _) => Box::pin(tasks::list(ask, rest)).await,
+        (Route::TaskClaim, _) => Box::pin(task_claim::post(ask, rest, body)).await,
+        (Route::TaskExtend, _) => Box::pin(tasks::extend(ask, rest, body)).await,
+        (Route::TaskComplete, _) => Box::pin(tasks::complete(ask, rest, body)).await,
+        (Route::TaskFail, _) => Box::pin(tasks::fail(ask, rest, body)).await,
+        (Route::TaskCancel, _) => Box::pin(tasks::cancel(ask, rest, body)).await,
+        (Route::TaskRequeue, _) => Box::pin(tasks::requeue(ask, rest, body)).await,
+        (Route::TaskStats, _) => Box::pin(tasks::stats(ask, rest)).await,
+        (Route::Task, _) => Box::pin(tasks::get(ask, rest)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

@@ -14,7 +14,7 @@ use utoipa::{IntoResponses, OpenApi};
 use super::ask::Ask;
 use super::{
     Backend, Outcome, bulk, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
-    schema, sequences, txn,
+    schema, sequences, task_claim, tasks, txn,
 };
 
 #[derive(OpenApi)]
@@ -30,6 +30,8 @@ use super::{
         kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
         requests::get, matching::update, matching::delete, claim::post,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
+        tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
+        tasks::requeue, tasks::stats, tasks::get,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
@@ -37,6 +39,7 @@ use super::{
     tags(
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),
+        (name = "tasks", description = "Queues of tasks that are given out when they are due."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )

@@ -34,6 +34,26 @@ pub enum Route {
     Collection,
     /// `/v1/sequences/{name}`
     Sequence,
+    /// `/v1/tasks`
+    TaskQueues,
+    /// `/v1/tasks/{queue}`
+    TaskQueue,
+    /// `/v1/tasks/{queue}/claim`
+    TaskClaim,
+    /// `/v1/tasks/{queue}/extend`
+    TaskExtend,
+    /// `/v1/tasks/{queue}/complete`
+    TaskComplete,
+    /// `/v1/tasks/{queue}/fail`
+    TaskFail,
+    /// `/v1/tasks/{queue}/cancel`
+    TaskCancel,
+    /// `/v1/tasks/{queue}/requeue`
+    TaskRequeue,
+    /// `/v1/tasks/{queue}/stats`
+    TaskStats,
+    /// `/v1/tasks/{queue}/task/{id}`
+    Task,
     /// `/v1/requests/{id}`
     Request,
     /// `/v1/cluster/status`
@@ -71,7 +91,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 33] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -85,6 +105,16 @@ impl Route {
         Self::Collections,
         Self::Collection,
         Self::Sequence,
+        Self::TaskQueues,
+        Self::TaskQueue,
+        Self::TaskClaim,
+        Self::TaskExtend,
+        Self::TaskComplete,
+        Self::TaskFail,
+        Self::TaskCancel,
+        Self::TaskRequeue,
+        Self::TaskStats,
+        Self::Task,
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
@@ -113,6 +143,16 @@ impl Route {
             Self::Collections => "/v1/collections",
             Self::Collection => "/v1/collections/{name}",
             Self::Sequence => "/v1/sequences/{name}",
+            Self::TaskQueues => "/v1/tasks",
+            Self::TaskQueue => "/v1/tasks/{queue}",
+            Self::TaskClaim => "/v1/tasks/{queue}/claim",
+            Self::TaskExtend => "/v1/tasks/{queue}/extend",
+            Self::TaskComplete => "/v1/tasks/{queue}/complete",
+            Self::TaskFail => "/v1/tasks/{queue}/fail",
+            Self::TaskCancel => "/v1/tasks/{queue}/cancel",
+            Self::TaskRequeue => "/v1/tasks/{queue}/requeue",
+            Self::TaskStats => "/v1/tasks/{queue}/stats",
+            Self::Task => "/v1/tasks/{queue}/task/{id}",
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
@@ -134,6 +174,9 @@ impl Route {
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
             Self::Sequence => "GET, HEAD, POST",
+            Self::TaskQueue => "GET, HEAD, POST",
+            Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => "POST",
+            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue => "POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -151,6 +194,10 @@ impl Route {
             | (Self::Collection, &Method::PUT) => Some(WRITE),
             (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
+            (Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete, &Method::POST)
+            | (Self::TaskFail | Self::TaskCancel | Self::TaskRequeue, &Method::POST) => Some(WRITE),
+            (Self::TaskClaim | Self::TaskExtend | Self::TaskComplete, _) => None,
+            (Self::TaskFail | Self::TaskCancel | Self::TaskRequeue, _) => None,
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
             (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
@@ -166,6 +213,8 @@ impl Route {
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
             Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
+            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
@@ -186,10 +235,14 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(name) = path.strip_prefix("/v1/sequences/") {
         return (Route::Sequence, name);
     }
+    if let Some(rest) = path.strip_prefix("/v1/tasks/") {
+        return find_task(rest);
+    }
     let route = match path {
         "/v1/update_where" => Route::UpdateWhere,
         "/v1/delete_where" => Route::DeleteWhere,
         "/v1/claim" => Route::Claim,
+        "/v1/tasks" => Route::TaskQueues,
         "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
@@ -208,6 +261,23 @@ pub fn find(path: &str) -> (Route, &str) {
         _ => Route::Unknown,
     };
     (route, "")
+}
+
+/// What is asked of a queue, and the queue; of a task all of it. A queue is one segment.
+fn find_task(rest: &str) -> (Route, &str) {
+    let Some((queue, what)) = rest.split_once('/') else { return (Route::TaskQueue, rest) };
+    let route = match what {
+        "claim" => Route::TaskClaim,
+        "extend" => Route::TaskExtend,
+        "complete" => Route::TaskComplete,
+        "fail" => Route::TaskFail,
+        "cancel" => Route::TaskCancel,
+        "requeue" => Route::TaskRequeue,
+        "stats" => Route::TaskStats,
+        _ if what.starts_with("task/") => return (Route::Task, rest),
+        _ => return (Route::Unknown, ""),
+    };
+    (route, queue)
 }
 
 #[cfg(test)]

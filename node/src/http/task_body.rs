@@ -15,8 +15,8 @@ use quorate_store::limits::{
     TASKS_SCHEDULED_MAX, TTL_MS_MAX, VALUE_BYTES_MAX,
 };
 use quorate_store::types::{
-    AfterFailure, ContentKind, NewTask, Recurrence, Requeue, RetryPlan, Revision, Start, TaskId, TaskVerb, Ticket, Value,
-    WallMillis,
+    AfterFailure, ContentKind, NewTask, Recurrence, Requeue, RetryPlan, Revision, Start, TaskId, TaskVerb, Ticket,
+    Value, WallMillis,
 };
 use serde_json::value::RawValue;
 
@@ -233,7 +233,8 @@ fn retry_plan(backoff: Option<&RawValue>, faults: &mut Faults) -> RetryPlan {
     let before = faults.enter(format_args!("/backoff"));
     let fields = extract::object(raw.get().as_bytes(), "a backoff", ["initial_ms", "max_ms", "factor"], faults);
     let [initial, max, factor] = fields.unwrap_or_default();
-    let mut pause = |raw: Option<&RawValue>, pointer| raw.and_then(|raw| number(raw, pointer, 0..=TASK_PAUSE_MS_MAX, faults));
+    let mut pause =
+        |raw: Option<&RawValue>, pointer| raw.and_then(|raw| number(raw, pointer, 0..=TASK_PAUSE_MS_MAX, faults));
     (plan.initial_ms, plan.max_ms) =
         (pause(initial, "/initial_ms").unwrap_or(plan.initial_ms), pause(max, "/max_ms").unwrap_or(plan.max_ms));
     if let Some(raw) = factor {
@@ -408,7 +409,9 @@ fn lease_ms(raw: Option<&RawValue>, faults: &mut Faults) -> u64 {
 fn time(raw: &RawValue, faults: &mut Faults) -> Option<WallMillis> {
     let text = op_body::text(raw, "/execute_at", faults)?;
     // A part of a millisecond is the next one: nothing is early.
-    let ms = rfc3339::parse(&text).and_then(|nanos| u64::try_from(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0)).ok());
+    let ms = rfc3339::parse(&text).and_then(|nanos| {
+        u64::try_from(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0)).ok()
+    });
     if ms.is_none() {
         faults.add("/execute_at", "must be a time after 1970 in RFC 3339, such as `2026-11-21T08:00:00Z`");
     }

@@ -86,11 +86,11 @@ impl Claim {
         // The time that a claim waits is none of the time that it may take.
         let deadline = ask.deadline + waited;
         let id = RequestId(ask.request_id.clone());
-        let mut reply = write::propose(&ask.api.backend, Action::Task(self.op.clone()), id, deadline).await?;
+        let reply = write::propose(&ask.api.backend, Action::Task(self.op.clone()), id, deadline).await?;
         let at = Instant::now();
-        let done = match &mut reply.outcome {
-            Decided::Task(done) => match &mut **done {
-                TaskDone::Claimed(done) => std::mem::take(done),
+        let done = match &reply.outcome {
+            Decided::Task(done) => match &**done {
+                TaskDone::Claimed(done) => done.clone(),
                 _ => return Err(write::confused(&reply)),
             },
             Decided::Rejected(why) => return Err(Failure::from_rejection(self.queue().as_str(), &reply, why)),

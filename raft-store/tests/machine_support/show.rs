@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use quorate_store::codec;
+
+use super::coordination;
 use quorate_store::document::Excerpt;
 use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{
-    collection, deadline, entry, family, history, index, lock, refusals, request, sequence, timer,
-};
+use quorate_store::keyspace::{collection, deadline, entry, family, history, index, lock, refusals, request, sequence};
 use quorate_store::rules::field_text;
 use quorate_store::types::{
     ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
@@ -232,14 +232,9 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             format!("index {} {}", u64::from_be_bytes(row_key[1..9].try_into().unwrap()), row_key[9..].escape_ascii())
         }
         family::SEQUENCE => format!("sequence {} = {}", row_key[1..].escape_ascii(), sequence::decode(value).unwrap()),
-        family::TIMER => {
-            let (at, kind, subject) = timer::decode_key(row_key).unwrap();
-            assert!(value.is_empty());
-            format!("timer {at} {kind:?} {}", subject.escape_ascii())
-        }
         family::TASK..=family::TASK_UNPLANNED => tasks::row(row_key, value),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
-        other => panic!("family {other:#04x}"),
+        _ => coordination::row(row_key, value),
     }
 }
 
@@ -260,7 +255,7 @@ fn group(value: &[u8]) -> String {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
             AuditEffect::Relocked => text.push_str(" relocked"),
             AuditEffect::Beside => text.push_str(" beside"),
-            AuditEffect::Elected { .. } => write!(text, " {:?}", line.effect).unwrap(),
+            AuditEffect::Elected { row_hash } => write!(text, " elected {row_hash:032x}").unwrap(),
             AuditEffect::Changed { previous, removed } => {
                 if let Some(previous) = previous {
                     write!(text, " over={} {:032x}", previous.revision, previous.row_hash).unwrap();
