@@ -65,7 +65,7 @@ impl InLine<'_> {
         !self.give_up_added_place()
     }
 
-    /// Goes with tasks; so many more are due.
+    /// Goes with tasks; so many more are due, so as many may stand at the head next, one of them in its own place.
     pub fn found(self, more: u32) {
         let others = self.line.waiting.load(Ordering::Relaxed).saturating_sub(1);
         let more = others.min(more as usize);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_at_a_time_comes_to_the_head_and_as_many_more_as_there_are_tasks() {
+    async fn one_at_a_time_comes_to_the_head_or_as_many_as_there_are_tasks() {
         let lines = TaskLines::default();
         let queue = QueueName::new("q").expect("a name");
         let mut waiting: Vec<_> = (0..4).map(|_| lines.enter(&queue)).collect();
@@ -115,9 +115,9 @@ mod tests {
         assert!(first.come_to_head(soon()).await);
         assert!(first.found_nothing(), "the head stays where it is");
         assert!(!waiting[0].come_to_head(Instant::now()).await, "there is one head");
-        first.found(1);
+        first.found(2);
         assert!(waiting[0].come_to_head(soon()).await && waiting[1].come_to_head(soon()).await);
-        assert!(!waiting[2].come_to_head(Instant::now()).await, "one place was added and one given back");
+        assert!(!waiting[2].come_to_head(Instant::now()).await, "two are due, so two try");
         assert!(!waiting[0].found_nothing(), "the place that was added goes away");
         assert!(waiting[1].found_nothing(), "the last one stays at the head");
         drop(waiting);
