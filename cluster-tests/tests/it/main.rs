@@ -16,6 +16,7 @@ mod guide;
 mod reads;
 mod smoke;
 mod stream;
+mod tasks;
 mod txn;
 #[path = "where.rs"]
 mod where_;
@@ -28,6 +29,7 @@ mod durability;
 mod failover;
 mod power;
 mod restart;
+mod task_crashes;
 
 // Disks that cannot be trusted.
 mod damage;
