@@ -351,7 +351,7 @@ impl Backend for Fake {
             if let Some(rejection) = state.rejection.clone() {
                 return Ok(state.reply(Outcome::Rejected(rejection)));
             }
-            let id = command.request_id.clone().map(|id| id.0).unwrap_or_default();
+            let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
