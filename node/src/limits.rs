@@ -62,6 +62,9 @@ pub const FIND_ENTRIES_MAX: u64 = 10_000;
 /// altogether. Also bounds what an ordered find keeps in memory.
 pub const FIND_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Most tasks that one page looks at, those in another state too.
+pub const TASK_ROWS_MAX: usize = 10_000;
+
 /// Most fields that a find orders by: each is looked up and compared for each entry.
 pub const FIND_ORDER_FIELDS_MAX: usize = 8;
 

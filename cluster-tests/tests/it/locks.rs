@@ -135,7 +135,7 @@ async fn what_is_not_to_be_had_is_told_and_nothing_is_left_behind() {
     assert_eq!(show(&mut caller, "l").await.waiter_count, 0, "and takes no place");
 
     let answer = caller.post(route, &wants(json!({"wait_ms": 60_000, "poll_ms": 0}))).await;
-    let waiting: AcquireAnswer = answer.expect_success().json();
+    let waiting: AcquireAnswer = answer.json();
     assert_eq!((answer.status, waiting.state, waiting.ahead), (202, LockState::Waiting, Some(0)));
     let other = caller.post(route, &wants(json!({"wait_ms": 1, "mode": "shared"}))).await.problem();
     assert_eq!(other.code, ErrorCode::AlreadyQueued);

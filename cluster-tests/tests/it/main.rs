@@ -20,6 +20,7 @@ mod reads;
 mod sessions;
 mod smoke;
 mod stream;
+mod tasks;
 mod txn;
 #[path = "where.rs"]
 mod where_;
@@ -33,6 +34,7 @@ mod durability;
 mod failover;
 mod power;
 mod restart;
+mod task_crashes;
 
 // Disks that cannot be trusted.
 mod damage;

@@ -61,6 +61,11 @@ mod sequences;
 mod sessions;
 mod sse;
 mod stream;
+mod task_answer;
+mod task_body;
+mod task_claim;
+mod task_line;
+mod tasks;
 mod txn;
 mod txn_answer;
 mod txn_body;
@@ -97,6 +102,7 @@ use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
 use pulse::Busy;
+use task_line::TaskLines;
 
 /// What a handler returns when it succeeds.
 type Answer = Response<Body>;
@@ -139,6 +145,8 @@ pub struct Api<B> {
     scans: Arc<Semaphore>,
     /// Held by watches while they read from disk.
     watch_reads: Arc<Semaphore>,
+    /// Where claims stand that wait for tasks.
+    task_lines: TaskLines,
 }
 
 impl<B: Backend> Api<B> {
@@ -148,7 +156,19 @@ impl<B: Backend> Api<B> {
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
         let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
-        Arc::new(Self { backend, settings, metrics, in_flight, observers, glances, bodies, scans, watch_reads })
+        let task_lines = TaskLines::default();
+        Arc::new(Self {
+            backend,
+            settings,
+            metrics,
+            in_flight,
+            observers,
+            glances,
+            bodies,
+            scans,
+            watch_reads,
+            task_lines,
+        })
     }
 
     /// The deadline that a caller gets who asks for this one.
@@ -292,6 +312,17 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Latch, &Method::DELETE) => Box::pin(latches::delete(ask, rest)).await,
         (Route::Latch, _) => Box::pin(latches::get(ask, rest)).await,
         (Route::LatchCountDown, _) => Box::pin(latches::count_down(ask, rest, body)).await,
+        (Route::TaskQueues, _) => Box::pin(tasks::queues(ask)).await,
+        (Route::TaskQueue, &Method::POST) => Box::pin(tasks::schedule(ask, rest, body)).await,
+        (Route::TaskQueue, _) => Box::pin(tasks::list(ask, rest)).await,
+        (Route::TaskClaim, _) => Box::pin(task_claim::post(ask, rest, body)).await,
+        (Route::TaskExtend, _) => Box::pin(tasks::extend(ask, rest, body)).await,
+        (Route::TaskComplete, _) => Box::pin(tasks::complete(ask, rest, body)).await,
+        (Route::TaskFail, _) => Box::pin(tasks::fail(ask, rest, body)).await,
+        (Route::TaskCancel, _) => Box::pin(tasks::cancel(ask, rest, body)).await,
+        (Route::TaskRequeue, _) => Box::pin(tasks::requeue(ask, rest, body)).await,
+        (Route::TaskStats, _) => Box::pin(tasks::stats(ask, rest)).await,
+        (Route::Task, _) => Box::pin(tasks::get(ask, rest)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

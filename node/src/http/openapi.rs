@@ -14,7 +14,7 @@ use utoipa::{IntoResponses, OpenApi};
 use super::ask::Ask;
 use super::{
     Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
-    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, txn, watch,
+    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -36,6 +36,8 @@ use super::{
         observe::get,
         barriers::enter, barriers::leave, barriers::get,
         latches::put, latches::count_down, latches::get, latches::delete,
+        tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
+        tasks::requeue, tasks::stats, tasks::get,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
@@ -44,6 +46,7 @@ use super::{
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),
         (name = "coordination", description = "Sessions, locks, elections, barriers and latches."),
+        (name = "tasks", description = "Queues of tasks that are given out when they are due."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )

@@ -16,5 +16,6 @@ mod find;
 mod listing;
 mod preferences;
 mod stream;
+mod tasks;
 mod txn;
 mod waits;

@@ -22,6 +22,7 @@ mod indexed;
 mod listing;
 mod reader;
 mod retention;
+mod tasks;
 
 mod feed;
 mod range;
@@ -50,6 +51,7 @@ pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead,
 pub use range::WatchRange;
 pub use reader::StateReader;
 pub use ring::{FORMS, FeedPosition, RecentChange};
+pub use tasks::{QueueView, QueuesPage, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,
     StateOptions, StateStats,
