@@ -4,16 +4,20 @@
 
 // What a user sees.
 mod bad_input;
+mod barriers;
 mod bulk;
 mod cas;
 mod claim;
 mod collections;
 mod counter;
+mod elections;
 mod exactly_once;
 mod find;
 mod forms;
 mod guide;
+mod locks;
 mod reads;
+mod sessions;
 mod smoke;
 mod stream;
 mod tasks;

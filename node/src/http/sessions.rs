@@ -171,10 +171,12 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
     if !(1..=SESSIONS_RENEWED_MAX).contains(&count) && faults.is_empty() {
         faults.add("/sessions", format!("must be a list of 1 to {SESSIONS_RENEWED_MAX} ids of sessions"));
     }
-    let read = |(at, raw): (usize, &RawValue)| coordinate::session(raw, &format!("/sessions/{at}"), &mut faults);
-    let sessions: Option<Vec<_>> = items.into_iter().enumerate().map(read).collect();
+    let mut sessions = Vec::with_capacity(items.len());
+    for (at, raw) in items.into_iter().enumerate() {
+        sessions.extend(coordinate::session(raw, &format!("/sessions/{at}"), &mut faults));
+    }
     faults.check()?;
-    sessions.ok_or_else(|| Failure::invalid("/sessions", "not a list of sessions"))
+    Ok(sessions)
 }
 
 /// Shows a session, and what hangs on it.
