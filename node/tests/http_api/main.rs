@@ -16,3 +16,4 @@ mod listing;
 mod preferences;
 mod stream;
 mod txn;
+mod watch;
