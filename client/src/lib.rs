@@ -26,8 +26,9 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `watch`, `cluster` (what can be called), `operation` (what is done to one key), `request` and `op`
-//! (a call before it is sent), `messages` (a stream of events), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster` (what can be called), `operation` (what
+//! is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then the leaves: `endpoints`
+//! (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
@@ -52,6 +53,10 @@ mod operation;
 mod request;
 mod retry;
 mod sequences;
+mod task_claim;
+mod task_run;
+mod task_worker;
+mod tasks;
 mod transport;
 mod txn;
 mod update;
@@ -72,6 +77,10 @@ pub use operation::Op;
 pub use request::RequestId;
 pub use retry::RetryPolicy;
 pub use sequences::{Sequence, TakeNext};
+pub use task_claim::{ClaimTasks, ClaimedTasks, Task};
+pub use task_run::{TaskError, TaskRun};
+pub use task_worker::{TaskWorker, WorkerReport};
+pub use tasks::{ScheduleTask, TaskQueue};
 pub use transport::Protocol;
 pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};

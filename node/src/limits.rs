@@ -62,6 +62,9 @@ pub const FIND_ENTRIES_MAX: u64 = 10_000;
 /// altogether. Also bounds what an ordered find keeps in memory.
 pub const FIND_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Most tasks that one page looks at, those in another state too.
+pub const TASK_ROWS_MAX: usize = 10_000;
+
 /// Most fields that a find orders by: each is looked up and compared for each entry.
 pub const FIND_ORDER_FIELDS_MAX: usize = 8;
 
@@ -121,6 +124,24 @@ pub const WATCH_SILENCE_MS_MAX: u64 = 10_000;
 
 /// Longest `wait_ms` of a long poll: proxies cut idle requests at a minute.
 pub const WAIT_MS_MAX: u64 = 60_000;
+
+/// How long a request for a lock waits that names no other time: below what proxies give up after, a minute as a rule.
+pub const POLL_MS_DEFAULT: u64 = 50_000;
+
+/// Time to live of a session that names none: some failovers.
+pub const SESSION_TTL_MS_DEFAULT: u64 = 10_000;
+
+/// Most holders, waiters, and things of one kind that hang on a session, in one answer: who looks sees the first, and counts.
+pub const PARTIES_SHOWN_MAX: usize = 100;
+
+/// Most places counted before one in a queue. A place so far behind tells nothing more.
+pub const PLACES_COUNTED_MAX: usize = 1_000;
+
+/// Streams on this node that observe an election: each has a place among those who wait for a change, which are bounded too.
+pub const OBSERVERS_MAX: usize = 10_000;
+
+/// Most changes of a leader that are read at a time for one observer: with the longest values some MiB.
+pub const OBSERVED_CHANGES_MAX: usize = 32;
 
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;

@@ -16,6 +16,7 @@ mod locks;
 mod sequences;
 mod sessions;
 mod stream;
+mod tasks;
 mod txn;
 mod watch;
 
@@ -33,5 +34,6 @@ pub use locks::*;
 pub use sequences::*;
 pub use sessions::*;
 pub use stream::*;
+pub use tasks::*;
 pub use txn::*;
 pub use watch::*;

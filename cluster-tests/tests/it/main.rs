@@ -16,6 +16,7 @@ mod guide;
 mod reads;
 mod smoke;
 mod stream;
+mod tasks;
 mod txn;
 #[path = "where.rs"]
 mod where_;
@@ -29,6 +30,7 @@ mod durability;
 mod failover;
 mod power;
 mod restart;
+mod task_crashes;
 
 // Disks that cannot be trusted.
 mod damage;

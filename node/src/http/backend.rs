@@ -3,18 +3,23 @@
 //! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
 //! of the HTTP layer runs without a cluster.
 
+mod coordination;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
 use quorate_store::keyspace::collection::CollectionRow;
+use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
     ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead,
-    ReadPosition, StateFault,
+    QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
-use quorate_store::types::{Command, Entry, Key, Reply, RequestId, Revision};
+use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
+
+pub use coordination::{Coordination, Seen};
 
 use crate::app::{App, AppError, ClusterGlance, Consistency};
 
@@ -28,7 +33,7 @@ pub struct DigestAt {
 }
 
 /// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
-pub trait Backend: Clone + Send + Sync + 'static {
+pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     /// Puts one command through the log.
     fn write(&self, command: Command, deadline: Instant) -> impl Future<Output = Result<Reply, AppError>> + Send;
     /// Returns once reads are as fresh as asked for.
@@ -71,6 +76,23 @@ pub trait Backend: Clone + Send + Sync + 'static {
     ) -> Result<CollectionsPage, StateFault>;
     /// The last number that a sequence gave.
     fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault>;
+    /// Reads a task.
+    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault>;
+    /// Lists tasks. May take long: runs on a blocking thread.
+    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault>;
+    /// Reads a queue.
+    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault>;
+    /// Lists queues after a name. May take long: runs on a blocking thread.
+    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault>;
+    /// Waits until a task looks due here at or after `revision`, by a wall clock that stood at a time at an instant. False: it is
+    /// `until`.
+    fn wait_tasks(
+        &self,
+        queue: &QueueName,
+        revision: Revision,
+        wall: (WallMillis, Instant),
+        until: Instant,
+    ) -> impl Future<Output = Result<bool, StateFault>> + Send;
     /// The kept answer of a request id.
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
     /// Evaluates a command without effect.
@@ -160,6 +182,32 @@ impl Backend for App {
 
     fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
         self.state().last_number(name)
+    }
+
+    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        self.state().task(queue, id)
+    }
+
+    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+        self.state().tasks(query)
+    }
+
+    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+        self.state().queue(name)
+    }
+
+    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+        self.state().queues(after, limit)
+    }
+
+    async fn wait_tasks(
+        &self,
+        queue: &QueueName,
+        revision: Revision,
+        wall: (WallMillis, Instant),
+        until: Instant,
+    ) -> Result<bool, StateFault> {
+        self.state().wait_tasks(queue, revision, wall, until).await
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

@@ -100,6 +100,7 @@ fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, me
         out.extend_from_slice(b",\"locked\":true");
         field(out, "lock_ms", left);
     }
+    session(out, meta);
 }
 
 /// An entry as a change left it, without its closing brace. A change that locked it does not show the token; for how long
@@ -116,6 +117,15 @@ pub fn open_changed(
     token_and_numbers(out, &entry.meta, (!is_locked).then_some(entry.meta.cas), clock);
     if is_locked {
         out.extend_from_slice(b",\"locked\":true");
+    }
+    session(out, &entry.meta);
+}
+
+fn session(out: &mut Vec<u8>, meta: &EntryMeta) {
+    if let Some(id) = meta.session {
+        out.extend_from_slice(b",\"session\":\"");
+        number(out, id.0);
+        out.push(b'"');
     }
 }
 

@@ -86,8 +86,8 @@ fn after(revision: Revision) -> FeedPosition {
     FeedPosition::after(revision.max(1))
 }
 
-/// `revision.index`, or `revision` for all of it.
-fn last_event_id(head: &Parts) -> Result<Option<FeedPosition>, Failure> {
+/// `Last-Event-ID`: `revision.index`, or `revision` for all of it.
+pub fn last_event_id(head: &Parts) -> Result<Option<FeedPosition>, Failure> {
     let Some(text) = headers::single(head, &headers::LAST_EVENT_ID)? else { return Ok(None) };
     let position = match text.split_once('.') {
         None => headers::decimal(text).map(after),
@@ -146,7 +146,8 @@ fn start(query: &mut Query<'_>, resume: Option<FeedPosition>) -> Start {
     }
 }
 
-fn heartbeat(query: &mut Query<'_>) -> Duration {
+/// `heartbeat_ms`.
+pub fn heartbeat(query: &mut Query<'_>) -> Duration {
     let (min, max) = (limits::HEARTBEAT_MS_MIN, limits::HEARTBEAT_MS_MAX);
     let millis = query.number("heartbeat_ms").unwrap_or(limits::HEARTBEAT_MS_DEFAULT);
     if !(min..=max).contains(&millis) {

@@ -1,6 +1,8 @@
 //! A node without a cluster: remembers what it was asked, and fails on demand.
 
-use std::collections::BTreeMap;
+mod coordination;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -12,14 +14,16 @@ use quorate_store::document::Criteria;
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
+use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
     ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition, FindMoment, FindPin, FindQuery,
-    FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, Told,
+    FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead, QueueView, QueuesPage,
+    ReadPosition, StateFault, TasksPage, TasksQuery, Told,
 };
 use quorate_store::types::{
-    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, Rejection, Reply,
-    RequestId, Shown, Value, WriteOp, Written,
+    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
+    Rejection, Reply, RequestId, Shown, TaskDone, TaskId, Value, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -57,17 +61,32 @@ struct State {
     /// What the next command that is not a write of one entry comes to.
     outcome: Option<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
+    coordinated: coordination::Told,
     /// Each change of a value.
     log: Vec<KeyChange>,
     /// How many of them were told.
     told: usize,
     silence_ms: u64,
+    tasks: Vec<(QueueName, (TaskId, TaskRow))>,
+    task_queries: Vec<TasksQuery>,
 }
 
 impl Fake {
     pub fn new() -> Self {
         let state = State { revision: 1, oldest_revision: 1, silence_ms: 15, ..State::default() };
         Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()), feed: Feed::new(1, 1 << 20) }
+    }
+
+    /// A task that is there from now on.
+    pub fn add_task(&self, queue: &str, id: &str, row: TaskRow) {
+        let queue = QueueName::new(queue).expect("a name");
+        let id = TaskId::new(id).expect("an id");
+        self.with(|state| state.tasks.push((queue, (id, row))));
+    }
+
+    /// What was listed of queues.
+    pub fn task_queries(&self) -> Vec<TasksQuery> {
+        self.with(|state| state.task_queries.clone())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
@@ -149,6 +168,7 @@ impl Fake {
     /// What the next command that is not a write of one entry comes to, or would come to.
     pub fn come_to(&self, outcome: Outcome) {
         self.with(|state| state.outcome = Some(outcome));
+        self.changed.notify_waiters();
     }
 
     /// Several writes that share one revision.
@@ -351,7 +371,13 @@ impl Backend for Fake {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
             let reply = state.execute(&command.action);
-            state.replies.insert(id, reply.clone());
+            let is_kept = match &reply.outcome {
+                Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
+                _ => true,
+            };
+            if is_kept {
+                state.replies.insert(id, reply.clone());
+            }
             Ok(reply)
         });
         self.tell();
@@ -541,6 +567,50 @@ impl Backend for Fake {
 
     fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
         Ok(self.with(|state| (state.at(), 42)))
+    }
+
+    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        let found = |state: &mut State| state.tasks.iter().find(|(of, (known, _))| of == queue && known == id).cloned();
+        Ok(self.with(|state| (state.at(), found(state).map(|(_, (_, row))| row))))
+    }
+
+    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+        Ok(self.with(|state| {
+            state.task_queries.push(query.clone());
+            let of_queue = state.tasks.iter().filter(|(queue, _)| *queue == query.queue);
+            let all: Vec<_> = of_queue.map(|(_, task)| task.clone()).collect();
+            let after = (all.len() > query.limit).then(|| b"behind the first".to_vec());
+            TasksPage { at: state.at(), tasks: all.into_iter().take(query.limit).collect(), after }
+        }))
+    }
+
+    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+        let view = |state: &State| {
+            let scheduled = state.tasks.iter().filter(|(queue, _)| queue == name).count() as u64;
+            let row = QueueRow { scheduled, ..QueueRow::default() };
+            QueueView { name: name.clone(), row, first_due: (scheduled > 0).then_some(WALL) }
+        };
+        Ok(self.with(|state| (state.at(), view(state))))
+    }
+
+    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+        let names: BTreeSet<_> = self.with(|state| state.tasks.iter().map(|(queue, _)| queue.clone()).collect());
+        let names: Vec<_> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
+        let queues =
+            names.iter().take(limit).map(|name| self.queue(name).map(|(_, view)| view)).collect::<Result<_, _>>()?;
+        Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
+    }
+
+    async fn wait_tasks(&self, _: &QueueName, _: u64, _: (u64, Instant), until: Instant) -> Result<bool, StateFault> {
+        loop {
+            let changed = self.changed.notified();
+            if self.with(|state| state.outcome.is_some()) {
+                return Ok(true);
+            }
+            if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                return Ok(false);
+            }
+        }
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

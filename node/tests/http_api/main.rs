@@ -15,5 +15,6 @@ mod find;
 mod listing;
 mod preferences;
 mod stream;
+mod tasks;
 mod txn;
 mod watch;

@@ -20,6 +20,9 @@ mod overlay;
 mod requests;
 mod rules;
 mod sessions;
+mod task_check;
+mod task_rows;
+mod tasks;
 mod timers;
 mod txn;
 mod vars;
@@ -180,7 +183,9 @@ impl<'v, V: View> Applier<'v, V> {
             }
             None => {
                 let reply = self.execute(command)?;
-                self.keep_reply(&id.0, fingerprint, &reply)?;
+                if !matches!(&reply.outcome, Outcome::Task(done) if !done.is_kept()) {
+                    self.keep_reply(&id.0, fingerprint, &reply)?;
+                }
                 Ok(reply)
             }
         }
@@ -203,6 +208,7 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Lock(op) => self.lock(op, asker)?,
             Action::Barrier(op) => self.barrier(&op, asker)?,
             Action::Latch(op) => self.latch(&op, asker)?,
+            Action::Task(op) => self.task(op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))

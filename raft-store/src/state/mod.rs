@@ -14,6 +14,7 @@ mod recent;
 mod shared;
 
 mod changes;
+mod coordination;
 mod declared;
 mod find;
 mod finder;
@@ -21,6 +22,7 @@ mod indexed;
 mod listing;
 mod reader;
 mod retention;
+mod tasks;
 
 mod feed;
 mod range;
@@ -40,12 +42,16 @@ use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
 pub use changes::{ChangesPage, ChangesQuery, ChangesRead, FullChange};
+pub use coordination::{
+    BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,
+};
 pub use declared::CollectionsPage;
 pub use feed::{Feed, Pulled, Told, Watch};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use range::WatchRange;
 pub use reader::StateReader;
 pub use ring::{FORMS, FeedPosition, RecentChange};
+pub use tasks::{QueueView, QueuesPage, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,
     StateOptions, StateStats,

@@ -17,6 +17,8 @@ mod listing;
 mod load;
 mod output;
 mod parse;
+mod task_work;
+mod tasks;
 mod txn;
 mod watch;
 
@@ -106,6 +108,9 @@ enum Command {
     /// Read sequences, take numbers from them
     #[command(subcommand)]
     Sequence(collections::SequenceCommand),
+    /// Schedule tasks, work them off, look at queues
+    #[command(subcommand)]
+    Task(tasks::Command),
     #[command(flatten)]
     Cluster(cluster::Command),
     /// Measure the cluster with closed-loop clients
@@ -166,6 +171,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Watch(args) => watch::run(&context, args).await,
             Command::Collection(command) => collections::run(&context, command).await,
             Command::Sequence(command) => collections::run_sequence(&context, command).await,
+            Command::Task(command) => tasks::run(&context, command).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Bench(args) => bench::run(&context, *args).await,
             Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),
