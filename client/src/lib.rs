@@ -26,8 +26,9 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `cluster` (what can be called), `operation` (what is done to one key), `request` and `op`
-//! (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster` (what can be called), `operation` (what
+//! is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then the leaves: `endpoints`
+//! (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
@@ -46,6 +47,7 @@ mod error;
 mod find;
 mod kv;
 mod list;
+mod messages;
 mod op;
 mod operation;
 mod request;
@@ -58,6 +60,7 @@ mod tasks;
 mod transport;
 mod txn;
 mod update;
+mod watch;
 
 pub use bulk::Bulk;
 pub use change_where::ChangeWhere;
@@ -81,3 +84,4 @@ pub use tasks::{ScheduleTask, TaskQueue};
 pub use transport::Protocol;
 pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};
+pub use watch::{Watch, WatchSetup, Watched};

@@ -9,3 +9,4 @@ mod load;
 mod many;
 mod streams;
 mod updates;
+mod watches;
