@@ -3,6 +3,7 @@
 //! Owns the process, its log file and its signals. Never leaves a process behind: dropping one kills it, and so does the
 //! kernel when the test itself is killed.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -22,8 +23,8 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts a node with these arguments; its output is appended to `log`.
-    pub fn start(arguments: &[String], log: &Path) -> io::Result<Self> {
+    /// Starts a node with these arguments and this on top of the environment; its output is appended to `log`.
+    pub fn start(arguments: &[String], environment: &BTreeMap<String, String>, log: &Path) -> io::Result<Self> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let log_begin = output.metadata()?.len();
         let mut command = Command::new(binary());
@@ -32,6 +33,7 @@ impl NodeProcess {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
             command.env_remove(name);
         }
+        command.envs(environment);
         die_with_parent(&mut command);
         Ok(Self { child: command.spawn()?, log: log.to_owned(), log_begin })
     }
@@ -39,6 +41,19 @@ impl NodeProcess {
     /// The process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Processor time taken so far, all threads, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        let path = format!("/proc/{}/stat", self.id());
+        let stat = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        // Behind the name, which may hold anything but a closing parenthesis at its end: user and system ticks are the
+        // twelfth and thirteenth field.
+        let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+        let ticks = fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("ticks"));
+        // SAFETY: sysconf takes no pointers.
+        let ticks_a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+        ticks.sum::<f64>() / ticks_a_second as f64
     }
 
     /// Sends a signal. The child is not reaped before `wait`, so the id cannot be anyone else's.

@@ -25,14 +25,36 @@ enum Move {
     Create(u64),
     Renew(usize),
     End(usize),
-    Acquire { lock: usize, session: usize, mode: LockMode, wait_ms: u64, delay_ms: u64 },
+    Acquire {
+        lock: usize,
+        session: usize,
+        mode: LockMode,
+        wait_ms: u64,
+        delay_ms: u64,
+    },
     ReleaseNewest(usize),
-    Leave { lock: usize, session: usize, release: bool },
-    Enter { session: usize },
-    Depart { session: usize },
-    Put { session: usize, key: usize },
-    Guarded { lock: usize, token_back: u64 },
+    Leave {
+        lock: usize,
+        session: usize,
+        release: bool,
+    },
+    Enter {
+        session: usize,
+    },
+    Depart {
+        session: usize,
+    },
+    Put {
+        session: usize,
+        key: usize,
+    },
+    Guarded {
+        lock: usize,
+        token_back: u64,
+    },
     Pass(u64),
+    /// The wall clock of the leader jumps by so many hours.
+    Jump(i64),
 }
 
 fn moves() -> impl Strategy<Value = Move> {
@@ -54,6 +76,7 @@ fn moves() -> impl Strategy<Value = Move> {
         1 => sessions.clone().prop_map(|session| Move::Depart { session }),
         2 => (sessions, 0..4_usize).prop_map(|(session, key)| Move::Put { session, key }),
         2 => (locks, 0..4_u64).prop_map(|(lock, token_back)| Move::Guarded { lock, token_back }),
+        1 => (-2..3_i64).prop_map(Move::Jump),
         5 => prop_oneof![Just(1_u64), Just(30), Just(99), Just(100), Just(300)].prop_map(Move::Pass),
     ]
 }
@@ -122,7 +145,7 @@ impl Model {
                 let token = newest.saturating_sub(*token_back);
                 Action::Write(put(0, None, Some(Box::new(Guard { lock, token }))))
             }
-            Move::Pass(_) => return None,
+            Move::Pass(_) | Move::Jump(_) => return None,
         })
     }
 
@@ -176,16 +199,21 @@ fn waiters(store: &Store, lock: &LockName) -> Vec<(Revision, WaiterRow)> {
 fn play(steps: &[Move]) -> Vec<Batch> {
     let (mut store, mut model, mut batches) = (Store::default(), Model { clock: 1, ..Model::default() }, Vec::new());
     let mut greatest = BTreeMap::new();
+    let mut hours = 10;
     for step in steps {
         if let Move::Pass(ms) = step {
             model.clock += ms;
+        }
+        if let Move::Jump(by) = step {
+            hours += by;
         }
         let action = model.command(&store, step);
         let commands: Vec<_> = action
             .iter()
             .map(|action| Command { request_id: None, principal: String::new(), action: action.clone() })
             .collect();
-        let next = batch(model.clock, &commands);
+        let wall = 3_600_000 * u64::try_from(hours.max(0)).unwrap();
+        let next = Batch { wall, ..batch(model.clock, &commands) };
         batches.push(next.clone());
         let before = store.clone();
         let (replies, _) = store.apply(&[next]).unwrap();

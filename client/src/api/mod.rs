@@ -18,6 +18,7 @@ mod sessions;
 mod stream;
 mod tasks;
 mod txn;
+mod watch;
 
 pub use barriers::*;
 pub use bulk::*;
@@ -35,3 +36,4 @@ pub use sessions::*;
 pub use stream::*;
 pub use tasks::*;
 pub use txn::*;
+pub use watch::*;

@@ -3,7 +3,10 @@
 //! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
 //! of the HTTP layer runs without a cluster.
 
+mod coordination;
+
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
@@ -11,10 +14,12 @@ use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    CollectionsPage, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition,
-    StateFault, TasksPage, TasksQuery,
+    ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead,
+    QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
-use quorate_store::types::{Command, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
+use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
+
+pub use coordination::{Coordination, Seen};
 
 use crate::app::{App, AppError, ClusterGlance, Consistency};
 
@@ -28,7 +33,7 @@ pub struct DigestAt {
 }
 
 /// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
-pub trait Backend: Clone + Send + Sync + 'static {
+pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     /// Puts one command through the log.
     fn write(&self, command: Command, deadline: Instant) -> impl Future<Output = Result<Reply, AppError>> + Send;
     /// Returns once reads are as fresh as asked for.
@@ -52,6 +57,14 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault>;
     /// Finds entries. May take long: runs on a blocking thread.
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault>;
+    /// The feed of changes, as far as it is in memory.
+    fn feed(&self) -> &Arc<Feed>;
+    /// Reads the feed of changes from disk. May take long: runs on a blocking thread.
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault>;
+    /// The version that a key got at a revision, if it can still be read.
+    fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault>;
+    /// Reads the collection that all keys with this prefix belong to.
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault>;
     /// Reads a collection.
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault>;
     /// Lists collections after a name. May take long: runs on a blocking thread.
@@ -136,6 +149,22 @@ impl Backend for App {
 
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
         self.state().find(query)
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        self.state().feed()
+    }
+
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.state().changes(query)
+    }
+
+    fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+        self.state().version(key, revision)
+    }
+
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        self.state().collection_over(prefix)
     }
 
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {

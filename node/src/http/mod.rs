@@ -10,6 +10,7 @@
 mod accept;
 mod ask;
 mod backend;
+mod barriers;
 mod body;
 mod bulk;
 mod bulk_answer;
@@ -20,9 +21,11 @@ mod collections;
 mod command;
 mod conditions;
 mod convert;
+mod coordinate;
 mod criteria;
 mod cursor;
 mod done;
+mod elections;
 mod error;
 mod etags;
 mod extract;
@@ -34,10 +37,13 @@ mod health;
 mod json;
 mod key;
 mod kv;
+mod latches;
 mod line;
 mod lines;
 mod list;
+mod locks;
 mod matching;
+mod observe;
 mod op_body;
 mod openapi;
 mod ops;
@@ -45,12 +51,15 @@ mod paths;
 mod payload;
 mod prefer;
 mod pulse;
+mod queue;
 mod read;
 mod render;
 mod requests;
 mod scan;
 mod schema;
 mod sequences;
+mod sessions;
+mod sse;
 mod stream;
 mod task_answer;
 mod task_body;
@@ -60,6 +69,12 @@ mod tasks;
 mod txn;
 mod txn_answer;
 mod txn_body;
+mod wait;
+mod watch;
+mod watch_body;
+mod watch_event;
+mod watch_read;
+mod watch_wish;
 mod write;
 
 use std::convert::Infallible;
@@ -75,7 +90,7 @@ use quorate_client::api::{Applied, ErrorCode};
 use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};
-pub use backend::{Backend, DigestAt};
+pub use backend::{Backend, Coordination, DigestAt, Seen};
 pub use openapi::document as openapi_document;
 pub use paths::Route;
 pub use payload::Body;
@@ -121,11 +136,15 @@ pub struct Api<B> {
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
+    /// Streams that observe an election.
+    observers: AtomicUsize,
     glances: GlanceCache,
     /// Where bodies have their place while their request is handled.
     bodies: BodyRoom,
     /// Held by listings, counts and finds while they scan.
     scans: Arc<Semaphore>,
+    /// Held by watches while they read from disk.
+    watch_reads: Arc<Semaphore>,
     /// Where claims stand that wait for tasks.
     task_lines: TaskLines,
 }
@@ -135,16 +154,20 @@ impl<B: Backend> Api<B> {
     pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
-        let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
+        let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
+        let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
+        let task_lines = TaskLines::default();
         Arc::new(Self {
             backend,
             settings,
             metrics,
             in_flight,
+            observers,
             glances,
             bodies,
             scans,
-            task_lines: TaskLines::default(),
+            watch_reads,
+            task_lines,
         })
     }
 
@@ -258,12 +281,37 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::UpdateWhere, _) => Box::pin(matching::update(ask, body)).await,
         (Route::DeleteWhere, _) => Box::pin(matching::delete(ask, body)).await,
         (Route::Claim, _) => Box::pin(claim::post(ask, body)).await,
+        (Route::Watch, _) => Box::pin(watch::get(ask)).await,
         (Route::Collection, &Method::PUT) => Box::pin(collections::put(ask, rest, body)).await,
         (Route::Collection, &Method::DELETE) => Box::pin(collections::delete(ask, rest)).await,
         (Route::Collection, _) => Box::pin(collections::get(ask, rest)).await,
         (Route::Collections, _) => Box::pin(collections::list(ask)).await,
         (Route::Sequence, &Method::POST) => Box::pin(sequences::post(ask, rest, body)).await,
         (Route::Sequence, _) => Box::pin(sequences::get(ask, rest)).await,
+        (Route::Sessions, &Method::POST) => Box::pin(sessions::create(ask, body)).await,
+        (Route::Sessions, _) => Box::pin(sessions::list(ask)).await,
+        (Route::SessionsRenew, _) => Box::pin(sessions::renew_many(ask, body)).await,
+        (Route::Session, &Method::DELETE) => Box::pin(sessions::end(ask, rest)).await,
+        (Route::Session, _) => Box::pin(sessions::get(ask, rest)).await,
+        (Route::SessionRenew, _) => Box::pin(sessions::renew(ask, rest, body)).await,
+        (Route::Locks, _) => Box::pin(locks::list(ask)).await,
+        (Route::Lock, _) => Box::pin(locks::get(ask, rest)).await,
+        (Route::LockAcquire, _) => Box::pin(locks::acquire(ask, rest, body)).await,
+        (Route::LockRelease, _) => Box::pin(locks::release(ask, rest, body)).await,
+        (Route::LockCheck, _) => Box::pin(locks::check(ask, rest)).await,
+        (Route::Elections, _) => Box::pin(elections::list(ask)).await,
+        (Route::Election, _) => Box::pin(elections::get(ask, rest)).await,
+        (Route::ElectionCampaign, _) => Box::pin(elections::campaign(ask, rest, body)).await,
+        (Route::ElectionProclaim, _) => Box::pin(elections::proclaim(ask, rest, body)).await,
+        (Route::ElectionResign, _) => Box::pin(elections::resign(ask, rest, body)).await,
+        (Route::ElectionObserve, _) => Box::pin(observe::get(ask, rest)).await,
+        (Route::Barrier, _) => Box::pin(barriers::get(ask, rest)).await,
+        (Route::BarrierEnter, _) => Box::pin(barriers::enter(ask, rest, body)).await,
+        (Route::BarrierLeave, _) => Box::pin(barriers::leave(ask, rest, body)).await,
+        (Route::Latch, &Method::PUT) => Box::pin(latches::put(ask, rest, body)).await,
+        (Route::Latch, &Method::DELETE) => Box::pin(latches::delete(ask, rest)).await,
+        (Route::Latch, _) => Box::pin(latches::get(ask, rest)).await,
+        (Route::LatchCountDown, _) => Box::pin(latches::count_down(ask, rest, body)).await,
         (Route::TaskQueues, _) => Box::pin(tasks::queues(ask)).await,
         (Route::TaskQueue, &Method::POST) => Box::pin(tasks::schedule(ask, rest, body)).await,
         (Route::TaskQueue, _) => Box::pin(tasks::list(ask, rest)).await,

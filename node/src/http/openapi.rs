@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use quorate_client::api::{EntryView, Problem, WriteAnswer};
+use quorate_client::api::{EntryView, Problem, WatchEnd, WatchProgress, WriteAnswer};
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, bulk, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
-    schema, sequences, task_claim, tasks, txn,
+    Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
+    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -28,17 +28,24 @@ use super::{
     ),
     paths(
         kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
-        requests::get, matching::update, matching::delete, claim::post,
+        requests::get, matching::update, matching::delete, claim::post, watch::get,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
+        sessions::create, sessions::renew_many, sessions::renew, sessions::get, sessions::list, sessions::end,
+        locks::acquire, locks::release, locks::get, locks::list, locks::check,
+        elections::campaign, elections::proclaim, elections::resign, elections::get, elections::list,
+        observe::get,
+        barriers::enter, barriers::leave, barriers::get,
+        latches::put, latches::count_down, latches::get, latches::delete,
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, WatchProgress, WatchEnd)),
     tags(
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),
+        (name = "coordination", description = "Sessions, locks, elections, barriers and latches."),
         (name = "tasks", description = "Queues of tasks that are given out when they are due."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
@@ -107,16 +114,31 @@ pub struct Conditional;
 impl IntoResponses for Conditional {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
-            ("409", "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `unique_violation`."),
+            (
+                "409",
+                "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `session_expired`, `unique_violation`.",
+            ),
             (
                 "412",
-                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is.",
+                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is. `guard_failed`: the token does not hold its lock.",
             ),
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
             ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),
             ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
             ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
+        ])
+    }
+}
+
+/// Errors of every command that grows what is coordinated.
+pub struct Changing;
+
+impl IntoResponses for Changing {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work."),
         ])
     }
 }

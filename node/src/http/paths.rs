@@ -28,12 +28,54 @@ pub enum Route {
     DeleteWhere,
     /// `/v1/claim`
     Claim,
+    /// `/v1/watch`
+    Watch,
     /// `/v1/collections`
     Collections,
     /// `/v1/collections/{name}`
     Collection,
     /// `/v1/sequences/{name}`
     Sequence,
+    /// `/v1/sessions`
+    Sessions,
+    /// `/v1/sessions/renew`
+    SessionsRenew,
+    /// `/v1/sessions/{session}`
+    Session,
+    /// `/v1/sessions/{session}/renew`
+    SessionRenew,
+    /// `/v1/locks`
+    Locks,
+    /// `/v1/locks/{name}`
+    Lock,
+    /// `/v1/locks/{name}/acquire`
+    LockAcquire,
+    /// `/v1/locks/{name}/release`
+    LockRelease,
+    /// `/v1/locks/{name}/check`
+    LockCheck,
+    /// `/v1/elections`
+    Elections,
+    /// `/v1/elections/{name}`
+    Election,
+    /// `/v1/elections/{name}/campaign`
+    ElectionCampaign,
+    /// `/v1/elections/{name}/proclaim`
+    ElectionProclaim,
+    /// `/v1/elections/{name}/resign`
+    ElectionResign,
+    /// `/v1/elections/{name}/observe`
+    ElectionObserve,
+    /// `/v1/barriers/{name}`
+    Barrier,
+    /// `/v1/barriers/{name}/enter`
+    BarrierEnter,
+    /// `/v1/barriers/{name}/leave`
+    BarrierLeave,
+    /// `/v1/latches/{name}`
+    Latch,
+    /// `/v1/latches/{name}/count_down`
+    LatchCountDown,
     /// `/v1/tasks`
     TaskQueues,
     /// `/v1/tasks/{queue}`
@@ -91,7 +133,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 54] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -102,9 +144,30 @@ impl Route {
         Self::UpdateWhere,
         Self::DeleteWhere,
         Self::Claim,
+        Self::Watch,
         Self::Collections,
         Self::Collection,
         Self::Sequence,
+        Self::Sessions,
+        Self::SessionsRenew,
+        Self::Session,
+        Self::SessionRenew,
+        Self::Locks,
+        Self::Lock,
+        Self::LockAcquire,
+        Self::LockRelease,
+        Self::LockCheck,
+        Self::Elections,
+        Self::Election,
+        Self::ElectionCampaign,
+        Self::ElectionProclaim,
+        Self::ElectionResign,
+        Self::ElectionObserve,
+        Self::Barrier,
+        Self::BarrierEnter,
+        Self::BarrierLeave,
+        Self::Latch,
+        Self::LatchCountDown,
         Self::TaskQueues,
         Self::TaskQueue,
         Self::TaskClaim,
@@ -140,9 +203,30 @@ impl Route {
             Self::UpdateWhere => "/v1/update_where",
             Self::DeleteWhere => "/v1/delete_where",
             Self::Claim => "/v1/claim",
+            Self::Watch => "/v1/watch",
             Self::Collections => "/v1/collections",
             Self::Collection => "/v1/collections/{name}",
             Self::Sequence => "/v1/sequences/{name}",
+            Self::Sessions => "/v1/sessions",
+            Self::SessionsRenew => "/v1/sessions/renew",
+            Self::Session => "/v1/sessions/{session}",
+            Self::SessionRenew => "/v1/sessions/{session}/renew",
+            Self::Locks => "/v1/locks",
+            Self::Lock => "/v1/locks/{name}",
+            Self::LockAcquire => "/v1/locks/{name}/acquire",
+            Self::LockRelease => "/v1/locks/{name}/release",
+            Self::LockCheck => "/v1/locks/{name}/check",
+            Self::Elections => "/v1/elections",
+            Self::Election => "/v1/elections/{name}",
+            Self::ElectionCampaign => "/v1/elections/{name}/campaign",
+            Self::ElectionProclaim => "/v1/elections/{name}/proclaim",
+            Self::ElectionResign => "/v1/elections/{name}/resign",
+            Self::ElectionObserve => "/v1/elections/{name}/observe",
+            Self::Barrier => "/v1/barriers/{name}",
+            Self::BarrierEnter => "/v1/barriers/{name}/enter",
+            Self::BarrierLeave => "/v1/barriers/{name}/leave",
+            Self::Latch => "/v1/latches/{name}",
+            Self::LatchCountDown => "/v1/latches/{name}/count_down",
             Self::TaskQueues => "/v1/tasks",
             Self::TaskQueue => "/v1/tasks/{queue}",
             Self::TaskClaim => "/v1/tasks/{queue}/claim",
@@ -173,10 +257,10 @@ impl Route {
             Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
-            Self::Sequence => "GET, HEAD, POST",
-            Self::TaskQueue => "GET, HEAD, POST",
-            Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => "POST",
-            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue => "POST",
+            Self::Sequence | Self::Sessions | Self::TaskQueue => "GET, HEAD, POST",
+            Self::Session => "GET, HEAD, DELETE",
+            Self::Latch => "GET, HEAD, PUT, DELETE",
+            _ if self.is_posted() => "POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -194,14 +278,29 @@ impl Route {
             | (Self::Collection, &Method::PUT) => Some(WRITE),
             (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
-            (Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete, &Method::POST)
-            | (Self::TaskFail | Self::TaskCancel | Self::TaskRequeue, &Method::POST) => Some(WRITE),
-            (Self::TaskClaim | Self::TaskExtend | Self::TaskComplete, _) => None,
-            (Self::TaskFail | Self::TaskCancel | Self::TaskRequeue, _) => None,
+            (Self::TaskQueue, &Method::POST) => Some(WRITE),
+            (Self::SessionsRenew | Self::SessionRenew, &Method::POST) => Some(ASK),
+            (Self::Sessions, &Method::POST) | (Self::Latch, &Method::PUT) => Some(WRITE),
+            (Self::Session | Self::Latch, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (_, &Method::POST) if self.is_posted() => Some(WRITE),
+            _ if self.is_posted() => None,
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
             (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
             _ => None,
+        }
+    }
+
+    /// Whether it asks for something to be done about what is coordinated, and takes nothing but `POST`.
+    fn is_posted(self) -> bool {
+        match self {
+            Self::SessionsRenew | Self::SessionRenew => true,
+            Self::LockAcquire | Self::LockRelease => true,
+            Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
+            Self::BarrierEnter | Self::BarrierLeave | Self::LatchCountDown => true,
+            Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
+            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue => true,
+            _ => false,
         }
     }
 
@@ -212,7 +311,12 @@ impl Route {
                 true
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
-            Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Watch | Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => true,
+            Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => true,
+            Self::Elections | Self::Election | Self::ElectionObserve => true,
+            Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
+            Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
             Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
@@ -235,13 +339,21 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(name) = path.strip_prefix("/v1/sequences/") {
         return (Route::Sequence, name);
     }
+    if let Some(found) = find_named(path) {
+        return found;
+    }
     if let Some(rest) = path.strip_prefix("/v1/tasks/") {
         return find_task(rest);
     }
     let route = match path {
+        "/v1/sessions" => Route::Sessions,
+        "/v1/sessions/renew" => Route::SessionsRenew,
+        "/v1/locks" => Route::Locks,
+        "/v1/elections" => Route::Elections,
         "/v1/update_where" => Route::UpdateWhere,
         "/v1/delete_where" => Route::DeleteWhere,
         "/v1/claim" => Route::Claim,
+        "/v1/watch" => Route::Watch,
         "/v1/tasks" => Route::TaskQueues,
         "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
@@ -261,6 +373,34 @@ pub fn find(path: &str) -> (Route, &str) {
         _ => Route::Unknown,
     };
     (route, "")
+}
+
+/// The route of a path with a name in it that is followed by what is to be done; so a slash in the name is percent-encoded.
+fn find_named(path: &str) -> Option<(Route, &str)> {
+    let (kind, rest) = path.strip_prefix("/v1/")?.split_once('/')?;
+    let (name, what) = rest.split_once('/').unwrap_or((rest, ""));
+    // A path that ends with a slash is none.
+    let has_end = name.len() + 1 == rest.len();
+    let route = match (kind, what) {
+        ("sessions", "") if name != "renew" => Route::Session,
+        ("sessions", "renew") => Route::SessionRenew,
+        ("locks", "") => Route::Lock,
+        ("locks", "acquire") => Route::LockAcquire,
+        ("locks", "release") => Route::LockRelease,
+        ("locks", "check") => Route::LockCheck,
+        ("elections", "") => Route::Election,
+        ("elections", "campaign") => Route::ElectionCampaign,
+        ("elections", "proclaim") => Route::ElectionProclaim,
+        ("elections", "resign") => Route::ElectionResign,
+        ("elections", "observe") => Route::ElectionObserve,
+        ("barriers", "") => Route::Barrier,
+        ("barriers", "enter") => Route::BarrierEnter,
+        ("barriers", "leave") => Route::BarrierLeave,
+        ("latches", "") => Route::Latch,
+        ("latches", "count_down") => Route::LatchCountDown,
+        _ => return None,
+    };
+    (!has_end).then_some((route, name))
 }
 
 /// What is asked of a queue, and the queue; of a task all of it. A queue is one segment.

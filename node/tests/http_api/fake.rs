@@ -1,5 +1,7 @@
 //! A node without a cluster: remembers what it was asked, and fails on demand.
 
+mod coordination;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,13 +11,15 @@ use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::document::Criteria;
+use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    CollectionsPage, FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead,
-    PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
+    ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition, FindMoment, FindPin, FindQuery,
+    FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead, QueueView, QueuesPage,
+    ReadPosition, StateFault, TasksPage, TasksQuery, Told,
 };
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
@@ -30,6 +34,7 @@ pub const WALL: u64 = 1_700_000_000_000;
 pub struct Fake {
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
+    feed: Arc<Feed>,
 }
 
 #[derive(Default)]
@@ -56,14 +61,20 @@ struct State {
     /// What the next command that is not a write of one entry comes to.
     outcome: Option<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
+    coordinated: coordination::Told,
+    /// Each change of a value.
+    log: Vec<KeyChange>,
+    /// How many of them were told.
+    told: usize,
+    silence_ms: u64,
     tasks: Vec<(QueueName, (TaskId, TaskRow))>,
     task_queries: Vec<TasksQuery>,
 }
 
 impl Fake {
     pub fn new() -> Self {
-        let state = State { revision: 1, oldest_revision: 1, ..State::default() };
-        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
+        let state = State { revision: 1, oldest_revision: 1, silence_ms: 15, ..State::default() };
+        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()), feed: Feed::new(1, 1 << 20) }
     }
 
     /// A task that is there from now on.
@@ -160,6 +171,41 @@ impl Fake {
         self.changed.notify_waiters();
     }
 
+    /// Several writes that share one revision.
+    pub fn together(&self, ops: &[WriteOp]) -> u64 {
+        let revision = self.with(|state| {
+            let before = state.revision;
+            let of = ops.len() as u32;
+            for (op, index) in ops.iter().zip(0..) {
+                state.revision = before;
+                state.apply(op);
+                let value = state.log.last_mut().and_then(|change| change.value.as_mut()).expect("it was applied");
+                (value.index, value.of) = (index, of);
+            }
+            state.revision
+        });
+        self.tell();
+        revision
+    }
+
+    /// Tells those who watch what they were not told yet.
+    fn tell(&self) {
+        let (changes, at) = self.with(|state| {
+            let changes = state.log[state.told..].to_vec();
+            state.told = state.log.len();
+            (changes, state.at())
+        });
+        let before = changes.first().map_or(at.revision, |change| change.revision - 1);
+        let names = Default::default();
+        self.feed.tell(Told { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
+        self.changed.notify_waiters();
+    }
+
+    /// Milliseconds since the leader was heard.
+    pub fn hear_nothing_for(&self, ms: u64) {
+        self.with(|state| state.silence_ms = ms);
+    }
+
     /// In order of their names.
     pub fn declare(&self, name: &str, row: CollectionRow) {
         self.with(|state| state.collections.push((CollectionName::new(name).expect("a name"), row)));
@@ -188,7 +234,7 @@ impl Fake {
                 guard: None,
             })
         });
-        self.changed.notify_waiters();
+        self.tell();
         self.with(|state| state.revision)
     }
 }
@@ -294,6 +340,11 @@ impl State {
         };
         let entry = value.map(|value| Entry { meta, value });
         let meta = entry.as_ref().map(|entry| entry.meta);
+        let cause = if meta.is_some() { Cause::Written } else { Cause::Removed };
+        let (previous_revision, clock) = (before.map(|meta| meta.mod_revision), self.at().clock);
+        let value =
+            ValueChange { index: 0, of: 1, cause, locks: false, previous: previous_revision, clock, wall: WALL };
+        self.log.push(KeyChange { key: op.key.clone(), revision: self.revision, value: Some(value) });
         self.versions.entry(op.key.as_bytes().to_vec()).or_default().push((self.revision, entry));
         let previous = previous.filter(|_| op.return_previous).map(Shown::Whole);
         self.reply(Outcome::Written(Written { meta, previous }))
@@ -328,7 +379,7 @@ impl Backend for Fake {
             }
             Ok(reply)
         });
-        self.changed.notify_waiters();
+        self.tell();
         reply
     }
 
@@ -435,6 +486,57 @@ impl Backend for Fake {
         })
     }
 
+    fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.with(|state| {
+            let at = state.at();
+            if !query.after.is_covered_from(at.oldest_revision) {
+                return Ok(ChangesRead::Compacted(at));
+            }
+            let mut page = ChangesPage { at, changes: Vec::new(), to: FeedPosition::after(at.revision), more: false };
+            for change in &state.log {
+                let value = change.value.expect("only values change here");
+                let position = FeedPosition { revision: change.revision, index: value.index };
+                let wanted = if value.cause.is_removal() { query.removals } else { query.writes };
+                if position <= query.after || !wanted || !query.range.contains(change.key.as_bytes()) {
+                    continue;
+                }
+                if page.changes.len() == 2 {
+                    page.more = true;
+                    break;
+                }
+                let version = |revision| state.entry_at(change.key.as_bytes(), revision);
+                page.to = position;
+                page.changes.push(FullChange {
+                    key: change.key.clone(),
+                    revision: change.revision,
+                    change: value,
+                    entry: version(change.revision),
+                    before: value.previous.and_then(version),
+                });
+            }
+            if !page.more {
+                page.to = FeedPosition::after(at.revision);
+            }
+            Ok(ChangesRead::Page(page))
+        })
+    }
+
+    fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
+        let entry = self.with(|state| state.entry_at(key.as_bytes(), revision));
+        Ok(entry.filter(|entry| entry.meta.mod_revision == revision))
+    }
+
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        Ok(self.with(|state| {
+            let over = |name: &CollectionName| prefix.starts_with(format!("{}/", name.as_str()).as_bytes());
+            state.collections.iter().find(|(name, _)| over(name)).map(|(_, row)| row.clone())
+        }))
+    }
+
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
         Ok(self.with(|state| {
             let found = state.collections.iter().find(|(known, _)| known == name);
@@ -512,22 +614,22 @@ impl Backend for Fake {
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
         assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
         Ok(self.with(|state| {
-            let kept = (state.versions.clone(), state.revision);
+            let kept = (state.versions.clone(), state.revision, state.log.clone());
             let reply = state.execute(&command.action);
-            (state.versions, state.revision) = kept;
+            (state.versions, state.revision, state.log) = kept;
             reply
         }))
     }
 
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
         self.with(|state| {
-            let kept = (state.versions.clone(), state.revision);
+            let kept = (state.versions.clone(), state.revision, state.log.clone());
             let mut reply = None;
             while let Some(command) = next(reply.take()) {
                 assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
                 reply = Some(state.execute(&command.action));
             }
-            (state.versions, state.revision) = kept;
+            (state.versions, state.revision, state.log) = kept;
         });
         Ok(())
     }
@@ -545,7 +647,7 @@ impl Backend for Fake {
     }
 
     fn staleness_ms(&self) -> Option<u64> {
-        Some(15)
+        Some(self.with(|state| state.silence_ms))
     }
 
     fn status(&self) -> StatusAnswer {

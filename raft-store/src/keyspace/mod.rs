@@ -40,6 +40,7 @@
 
 pub mod audit;
 pub mod bucket;
+pub mod changes;
 pub mod collection;
 pub mod deadline;
 pub mod entry;

@@ -45,7 +45,7 @@ impl Store {
         assert_ordered(&writes);
         self.view.write(writes);
         self.vars = vars;
-        Ok((replies, changed))
+        Ok((replies, changed.into_iter().map(|change| (change.key, change.revision)).collect()))
     }
 
     pub fn rows(&self, family: u8) -> Vec<(Vec<u8>, Vec<u8>)> {
