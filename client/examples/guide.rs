@@ -38,7 +38,8 @@ async fn main() -> Outcome {
     transaction(&client).await?;
     change_where(&client).await?;
     collection(&client).await?;
-    claim(&client).await
+    claim(&client).await?;
+    tasks(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -239,5 +240,38 @@ async fn claim(client: &Client) -> Outcome {
     claimed[1].release().await?;
     // The one that was given back, and the one that nobody had.
     assert_eq!(client.claim("letters/").limit(10).await?.len(), 2);
+    Ok(())
+}
+
+async fn tasks(client: &Client) -> Outcome {
+    let parcels = client.tasks("parcels");
+    for n in 1..=3 {
+        parcels
+            .schedule(Content::json(&json!({"n": n}))?)
+            .id(format!("p{n}"))
+            .delay(Duration::from_millis(n * 10))
+            .await?;
+    }
+    let (done, mut all) = tokio::sync::mpsc::unbounded_channel();
+    let stop = async move {
+        for _ in 0..3 {
+            all.recv().await;
+        }
+    };
+    let report = parcels
+        .worker()
+        .concurrency(2)
+        .lease(Duration::from_secs(5))
+        .run_until(stop, move |run| {
+            let done = done.clone();
+            async move {
+                let parcel: Value = run.task().json()?;
+                println!("sending parcel {}", parcel["n"]);
+                done.send(parcel)?;
+                Ok(())
+            }
+        })
+        .await?;
+    assert_eq!(report.completed, 3);
     Ok(())
 }

@@ -327,7 +327,9 @@ pub fn fail(text: &[u8]) -> Result<Act, Failure> {
             }
         };
         let mut error = error.map_or_else(|| "failed".to_owned(), |error| error.into_owned());
-        error.truncate(error.floor_char_boundary(TASK_ERROR_BYTES_MAX));
+        if let Some(end) = (0..=TASK_ERROR_BYTES_MAX.min(error.len())).rev().find(|at| error.is_char_boundary(*at)) {
+            error.truncate(end);
+        }
         Some(TaskVerb::Fail { ticket: ticket?, error, then })
     })
 }

@@ -68,6 +68,16 @@ fn check_queues(store: &Store, mut counts: BTreeMap<QueueName, [u64; 5]>) {
     assert!(counts.is_empty(), "tasks in queues without a row: {counts:?}");
 }
 
+/// Every task with its queue and id.
+pub fn all(store: &Store) -> Vec<(QueueName, TaskId, TaskRow)> {
+    let rows = store.rows(family::TASK).into_iter();
+    rows.map(|(row_key, row)| {
+        let (queue, id) = task::decode_key(&row_key).unwrap();
+        (queue, id, codec::decode(&row).unwrap())
+    })
+    .collect()
+}
+
 pub fn done(done: &TaskDone) -> String {
     match done {
         TaskDone::Scheduled(tasks) => {
