@@ -26,7 +26,8 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `cluster` (what can be called), `operation` (what is done to one key), `request` and `op`
+//! `claim`, `collections`, `sequences`, `cluster` (what can be called), `session`, `lock`, `election`, `barrier`, `latch` (what is
+//! held together; waiting for a place and giving it up are `place` and `leaving`), `operation` (what is done to one key), `request` and `op`
 //! (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
@@ -34,42 +35,58 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod api;
+mod barrier;
 mod bulk;
+mod change;
 mod change_where;
 mod claim;
 mod client;
 mod cluster;
 mod collections;
 mod criteria;
+mod election;
 mod endpoints;
 mod error;
 mod find;
 mod kv;
+mod latch;
+mod leaving;
 mod list;
+mod lock;
 mod op;
 mod operation;
+mod pages;
+mod place;
 mod request;
 mod retry;
 mod sequences;
+mod session;
 mod transport;
 mod txn;
 mod update;
 
+pub use barrier::Barrier;
 pub use bulk::Bulk;
+pub use change::Pending;
 pub use change_where::ChangeWhere;
 pub use claim::{Claim, Claimed, Claims};
 pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
 pub use cluster::NodeStatus;
 pub use collections::{Collection, CollectionWrite};
+pub use election::{Campaign, Election, Leadership};
 pub use endpoints::Reads;
 pub use error::{Error, Failure, FailureKind, GaveUp};
 pub use find::Find;
 pub use kv::{Change, Document, Get, Value, Write};
+pub use latch::Latch;
 pub use list::List;
+pub use lock::{Lock, LockGuard, NamedLock};
 pub use operation::Op;
+pub use pages::Pages;
 pub use request::RequestId;
 pub use retry::RetryPolicy;
 pub use sequences::{Sequence, TakeNext};
+pub use session::{Loss, Session, SessionById, SessionState, StartSession};
 pub use transport::Protocol;
 pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};
