@@ -18,6 +18,7 @@ use crate::eventually::{eventually, sooner_than};
 use crate::http::Request;
 use crate::node_process::{NodeProcess, describe};
 use crate::ports::free_addresses;
+use crate::wall_clock::WallClock;
 
 /// Long enough for anything that works at all on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,11 +73,12 @@ struct Node {
     paused: bool,
     /// Flags of this node alone; they win over those of all nodes.
     flags: BTreeMap<String, String>,
+    environment: BTreeMap<String, String>,
 }
 
 impl Node {
     fn at(client: SocketAddr, peer: SocketAddr) -> Self {
-        Self { client, peer, process: None, paused: false, flags: BTreeMap::new() }
+        Self { client, peer, process: None, paused: false, flags: BTreeMap::new(), environment: BTreeMap::new() }
     }
 }
 
@@ -206,7 +208,7 @@ impl Cluster {
         let dir = self.home.path().join(id.to_string());
         std::fs::create_dir_all(&dir).expect("the directory of a node can be made");
         assert!(self.node(id).process.is_none(), "node {id} runs already");
-        let process = NodeProcess::start(&arguments, &dir.join("log"));
+        let process = NodeProcess::start(&arguments, &self.node(id).environment, &dir.join("log"));
         let process = process.unwrap_or_else(|error| panic!("node {id} cannot be started: {error}"));
         self.node_mut(id).process = Some(process);
     }
@@ -229,6 +231,13 @@ impl Cluster {
     /// From its next start on this node has this flag, whatever the others have.
     pub fn set_flag(&mut self, id: u64, name: &str, value: impl ToString) {
         self.node_mut(id).flags.insert(name.to_owned(), value.to_string());
+    }
+
+    /// From its next start on this node goes by a wall clock of its own, which the test may shift.
+    pub fn set_wall_clock(&mut self, id: u64) -> WallClock {
+        let clock = WallClock::new(&self.home.path().join(id.to_string()).join("clock"));
+        self.node_mut(id).environment.extend(clock.environment());
+        clock
     }
 
     /// From its next start on this node is configured as the others are.

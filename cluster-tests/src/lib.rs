@@ -13,7 +13,9 @@ pub mod node_process;
 pub mod ports;
 pub mod seed;
 pub mod stats;
+pub mod wall_clock;
 
 pub use cluster::{Cluster, Settings};
 pub use eventually::{eventually, sooner_than};
 pub use http::{Answer, Connection, Request};
+pub use wall_clock::WallClock;

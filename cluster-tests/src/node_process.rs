@@ -3,6 +3,7 @@
 //! Owns the process, its log file and its signals. Never leaves a process behind: dropping one kills it, and so does the
 //! kernel when the test itself is killed.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -22,8 +23,8 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts a node with these arguments; its output is appended to `log`.
-    pub fn start(arguments: &[String], log: &Path) -> io::Result<Self> {
+    /// Starts a node with these arguments and this on top of the environment; its output is appended to `log`.
+    pub fn start(arguments: &[String], environment: &BTreeMap<String, String>, log: &Path) -> io::Result<Self> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let log_begin = output.metadata()?.len();
         let mut command = Command::new(binary());
@@ -32,6 +33,7 @@ impl NodeProcess {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
             command.env_remove(name);
         }
+        command.envs(environment);
         die_with_parent(&mut command);
         Ok(Self { child: command.spawn()?, log: log.to_owned(), log_begin })
     }

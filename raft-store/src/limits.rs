@@ -90,6 +90,54 @@ pub const LOCK_MS_DEFAULT: u64 = 15_000;
 /// Most rows that one maintenance command removes, whatever it asks for: bounds the time and memory of one apply.
 pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
 
+/// Longest name of a lock, an election, a barrier or a latch. Each of its rows repeats it.
+pub const COORDINATION_NAME_BYTES_MAX: usize = 256;
+
+/// Shortest time to live of a session: some heartbeats of the cluster, and a failover takes longer.
+pub const SESSION_TTL_MS_MIN: u64 = 100;
+
+/// Longest time to live of a session: who needs longer does not need a session.
+pub const SESSION_TTL_MS_MAX: u64 = 24 * 3600 * 1000;
+
+/// Longest owner of a session.
+pub const SESSION_OWNER_BYTES_MAX: usize = 256;
+
+/// Most labels of a session.
+pub const SESSION_LABELS_MAX: usize = 16;
+
+/// Longest name or value of a label.
+pub const SESSION_LABEL_BYTES_MAX: usize = 256;
+
+/// Most sessions in the cluster: a row and a timer each, and each is renewed through the log.
+pub const SESSIONS_MAX: u64 = 100_000;
+
+/// Most sessions renewed by one command.
+pub const SESSIONS_RENEWED_MAX: usize = 1_024;
+
+/// Most entries, locks and places that hang on one session: all of them go in one revision when it ends.
+pub const SESSION_ATTACHED_MAX: u32 = 1_024;
+
+/// Most slots of a lock.
+pub const LOCK_SLOTS_MAX: u32 = 10_000;
+
+/// Most places in the queue of one lock. Whoever is behind so many will not live to hold it.
+pub const LOCK_WAITERS_MAX: u32 = 10_000;
+
+/// Longest wait in the queue of a lock without asking again.
+pub const LOCK_WAIT_MS_MAX: u64 = 24 * 3600 * 1000;
+
+/// Longest time for which nobody gets a lock after an unclean end.
+pub const LOCK_DELAY_MS_MAX: u64 = 60_000;
+
+/// Longest value that a leader says of itself: each change of it is kept until it is compacted.
+pub const PROCLAIMED_BYTES_MAX: usize = 64 * 1024;
+
+/// Most parties of a barrier.
+pub const BARRIER_PARTIES_MAX: u32 = 10_000;
+
+/// Most counts of a latch: more is a mistake.
+pub const LATCH_COUNT_MAX: u64 = 1_000_000_000;
+
 /// Most timers that fire at the head of one batch. What is due beyond it follows in the next batches.
 pub const TIMERS_FIRED_MAX: usize = 256;
 

@@ -3,6 +3,7 @@
 //! Owns the types that are written to the log and the state, in their bincode form (see [`crate::codec`]).
 //! Never used as public JSON: the wire types live in `quorate-client` and age differently; the node converts.
 
+mod coordination;
 mod many;
 mod query;
 mod waker;
@@ -17,6 +18,10 @@ use crate::keyspace::collection::CollectionRow;
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
 
+pub use coordination::{
+    Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockDone, LockMode, LockName, LockOp, LockSpace,
+    Name, SessionDone, SessionId, SessionOp,
+};
 pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
 pub use query::{ClaimDone, ClaimOp, NumbersOp, RulesChange, RulesOp, WhereChange, WhereDone, WhereItem, WhereOp};
 pub use waker::Waker;
@@ -136,6 +141,8 @@ pub struct EntryMeta {
     /// Cluster clock at which the lock on it ends by itself: locked while `clock < locked_until`. Then `cas` is the key to
     /// it, and is shown to nobody but who locked it.
     pub locked_until: Option<ClusterMillis>,
+    /// The session that it goes with, if any.
+    pub session: Option<SessionId>,
 }
 
 impl EntryMeta {
@@ -317,6 +324,11 @@ pub struct WriteOp {
     pub expiry: Expiry,
     /// Whether the answer carries the entry as it was before.
     pub return_previous: bool,
+    /// The session that the entry goes with from now on. Without one an insert, upsert or replace leaves an entry that goes
+    /// with none, and any other change leaves that as it is.
+    pub session: Option<SessionId>,
+    /// A token that must hold a lock.
+    pub guard: Option<Box<Guard>>,
 }
 
 /// Work that the leader proposes by itself. Each is bounded, re-checked at apply, and takes no request id.
@@ -361,6 +373,14 @@ pub enum Action {
     Rules(RulesOp),
     /// Numbers from a sequence.
     Numbers(NumbersOp),
+    /// A session, or several.
+    Session(SessionOp),
+    /// A lock or an election.
+    Lock(LockOp),
+    /// A barrier.
+    Barrier(BarrierOp),
+    /// A latch.
+    Latch(LatchOp),
 }
 
 /// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
@@ -502,10 +522,59 @@ pub enum Rejection {
     TooManyToOrder(u64),
     /// A sequence has no number left.
     UsedUp,
+    /// There is no such session, or not any more.
+    SessionExpired(SessionId),
+    /// The token of a guard does not hold the lock. Holds one that does, if any.
+    GuardFailed {
+        /// What was asked for.
+        guard: Box<Guard>,
+        /// The newest token that holds it.
+        holder: Option<Revision>,
+    },
+    /// Others hold the lock or are before this in its queue, and it would not wait.
+    Held {
+        /// How many hold it.
+        holders: u32,
+        /// How many wait for it.
+        waiters: u32,
+        /// Milliseconds of cluster clock for which nobody gets it after an unclean end; 0 for none.
+        delay_ms: u64,
+    },
+    /// A release or a proclamation by a token that does not hold the lock, or not any more.
+    NotHolder,
+    /// The session has a place there already, and asked for another: with another mode or value.
+    AnotherPlace {
+        /// Whether it holds the lock.
+        is_holder: bool,
+        /// Its token or place.
+        at: Revision,
+    },
+    /// It is in use with another number of slots, parties or counts. Holds that.
+    OtherNumber(u64),
+    /// The barrier is open until all who are in it have left.
+    BarrierOpen,
+    /// More of something than there may be.
+    TooMany {
+        /// Of what.
+        what: Bounded,
+        /// How many there may be.
+        limit: u64,
+    },
     /// The request id was used before with another action. Not stored: the first outcome stays.
     RequestIdReused,
     /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
     Unsupported(String),
+}
+
+/// What there may be only so many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Bounded {
+    /// Sessions in the cluster.
+    Sessions,
+    /// Entries, locks and places that hang on one session.
+    Attached,
+    /// Places in the queue of one lock.
+    Waiters,
 }
 
 impl Rejection {
@@ -527,6 +596,14 @@ impl Rejection {
             | Self::Overlaps(_)
             | Self::TooManyToOrder(_)
             | Self::UsedUp
+            | Self::SessionExpired(_)
+            | Self::GuardFailed { .. }
+            | Self::Held { .. }
+            | Self::NotHolder
+            | Self::AnotherPlace { .. }
+            | Self::OtherNumber(_)
+            | Self::BarrierOpen
+            | Self::TooMany { .. }
             | Self::RequestIdReused
             | Self::Unsupported(_) => None,
         }
@@ -550,6 +627,14 @@ impl Rejection {
             | Self::Overlaps(_)
             | Self::TooManyToOrder(_)
             | Self::UsedUp
+            | Self::SessionExpired(_)
+            | Self::GuardFailed { .. }
+            | Self::Held { .. }
+            | Self::NotHolder
+            | Self::AnotherPlace { .. }
+            | Self::OtherNumber(_)
+            | Self::BarrierOpen
+            | Self::TooMany { .. }
             | Self::RequestIdReused
             | Self::Unsupported(_) => None,
         }
@@ -592,6 +677,14 @@ pub enum Outcome {
         /// The last.
         last: u64,
     },
+    /// What came of a session.
+    Session(SessionDone),
+    /// What came of a lock.
+    Lock(LockDone),
+    /// The barrier as it is now; `None` once all have left.
+    Barrier(Option<BarrierRow>),
+    /// The latch as it is now; `None` once it is removed.
+    Latch(Option<LatchRow>),
     /// A transaction had no effect; evaluated at [`Reply::revision`].
     TxnRejected(Box<StepRejected>),
     /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
@@ -613,6 +706,7 @@ impl Outcome {
                 let refused = done.refused.iter_mut().filter_map(|item| item.why.current_mut());
                 done.entries.iter_mut().map(|(_, shown)| shown).chain(refused).for_each(visit);
             }
+            Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => {}
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
         }
     }
@@ -641,6 +735,7 @@ impl Outcome {
                 let refused = done.refused.iter().map(|item| item.why.value_bytes());
                 done.entries.iter().map(|(_, shown)| shown.value_bytes()).chain(refused).sum()
             }
+            Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => 0,
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
         }
     }

@@ -39,7 +39,7 @@ fn metas() -> impl Strategy<Value = EntryMeta> {
     (any::<[u64; 3]>(), 1..=u64::MAX, times).prop_map(|(mut revisions, version, [expires_at, locked_until])| {
         revisions.sort_unstable();
         let [create_revision, mod_revision, cas] = revisions;
-        EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until }
+        EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until, session: None }
     })
 }
 
@@ -127,6 +127,8 @@ fn commands() -> impl Strategy<Value = Command> {
             change,
             expiry,
             return_previous,
+            session: None,
+            guard: None,
         })
         .boxed();
     let write = op.clone().prop_map(Action::Write);
@@ -234,6 +236,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
     let effect = prop_oneof![
         refusal.prop_map(AuditEffect::Refused),
         Just(AuditEffect::Relocked),
+        any::<u128>().prop_map(|row_hash| AuditEffect::Elected { row_hash }),
         (option::of(superseded), any::<bool>())
             .prop_map(|(previous, removed)| AuditEffect::Changed { previous, removed }),
     ];
@@ -256,7 +259,8 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
     let bucket = any::<(u64, u128)>().prop_map(|(bucket, digest)| BucketDigest { bucket, digest });
     let vars = (any::<[u64; 4]>(), any::<u128>(), vec(bucket, 0..3)).prop_map(|(words, lasting_digest, buckets)| {
         let [revision, oldest_revision, clock, wall] = words;
-        Vars { revision, oldest_revision, clock, wall, collections: clock % 3, lasting_digest, buckets }
+        let (collections, sessions, next_timer) = (clock % 3, clock % 5, (clock % 2 == 0).then_some(clock));
+        Vars { revision, oldest_revision, clock, wall, collections, sessions, next_timer, lasting_digest, buckets }
     });
     let log_id =
         || option::of(any::<(u64, u64, u64)>().prop_map(|(term, node, index)| LogIdRecord { term, node, index }));

@@ -12,8 +12,15 @@ use quorate_store::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, 
 use quorate_store::types::{EntryMeta, Key};
 use quorate_store::{codec, limits};
 
-const META: EntryMeta =
-    EntryMeta { create_revision: 5, mod_revision: 9, version: 3, cas: 12, expires_at: None, locked_until: None };
+const META: EntryMeta = EntryMeta {
+    create_revision: 5,
+    mod_revision: 9,
+    version: 3,
+    cas: 12,
+    expires_at: None,
+    locked_until: None,
+    session: None,
+};
 
 /// 2026-11-21T01:06:00.123Z.
 const WALL: u64 = 1_795_223_160_123;

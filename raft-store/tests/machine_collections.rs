@@ -102,6 +102,8 @@ fn writes() -> impl Strategy<Value = WriteOp> {
         change,
         expiry,
         return_previous: false,
+        session: None,
+        guard: None,
     })
 }
 
@@ -115,6 +117,7 @@ fn claims() -> impl Strategy<Value = ClaimOp> {
             limit,
             lock_ms: 6,
             patch,
+            guard: None,
         },
     )
 }
@@ -126,7 +129,7 @@ fn wheres() -> impl Strategy<Value = WhereOp> {
     ];
     let after = prop::option::weighted(0.2, keys());
     (conditions(), conditions(), change, 1..4u32, after).prop_map(|(criteria, condition, change, limit, after)| {
-        WhereOp { prefix: b"c/".to_vec(), criteria, condition, change, limit, after }
+        WhereOp { prefix: b"c/".to_vec(), criteria, condition, change, limit, after, guard: None }
     })
 }
 
@@ -266,6 +269,8 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
         change: Change::Insert(Value { kind: ContentKind::Json, data: format!(r#"{{"due":{number}}}"#).into() }),
         expiry: Expiry::Never,
         return_previous: false,
+        session: None,
+        guard: None,
     };
     let command = |action| Command { request_id: None, principal: String::new(), action };
     let entries = limits::COMMAND_ENTRIES_MAX + 10;
@@ -276,7 +281,15 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
     let due = OrderField { field: Field::parse("due").unwrap(), descending: true };
     let claim = |order: Vec<OrderField>, list: &str| {
         let (criteria, order) = (criteria(list), Order::new(order));
-        command(Action::Claim(ClaimOp { prefix: b"q/".to_vec(), criteria, order, limit: 1, lock_ms: 5, patch: None }))
+        command(Action::Claim(ClaimOp {
+            prefix: b"q/".to_vec(),
+            criteria,
+            order,
+            limit: 1,
+            lock_ms: 5,
+            patch: None,
+            guard: None,
+        }))
     };
     let outcome =
         |store: &mut Store, command: Command| store.apply(&[batch(1, &[command])]).unwrap().0[0][0].outcome.clone();
@@ -311,12 +324,14 @@ fn a_claim_of_large_entries_ends_at_the_bound_of_a_batch() {
             change: Change::Insert(Value { kind: ContentKind::Json, data }),
             expiry: Expiry::Never,
             return_previous: false,
+            session: None,
+            guard: None,
         };
         store.apply(&[batch(1, &[command(Action::Write(op))])]).unwrap();
     }
     let patch = Some(Patch::read(&json(r#"{"n":1}"#), "/patch").unwrap());
     let (criteria, order) = (Criteria::default(), Order::new(Vec::new()));
-    let op = ClaimOp { prefix: b"q/".to_vec(), criteria, order, limit: 20, lock_ms: 5, patch };
+    let op = ClaimOp { prefix: b"q/".to_vec(), criteria, order, limit: 20, lock_ms: 5, patch, guard: None };
     let (replies, _) = store.apply(&[batch(1, &[command(Action::Claim(op))])]).unwrap();
     store.check();
     let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };

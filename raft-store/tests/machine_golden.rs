@@ -8,13 +8,17 @@
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
 //!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  usual  prev
-//!                           id=ID  by=PRINCIPAL
+//!                           id=ID  by=PRINCIPAL  session=ID  guard=LOCK:TOKEN
 //! bulk [id=ID] [by=NAME] ; OP … ; OP …
 //! txn [id=ID] [by=NAME] ; STEP ; …   STEP: check KEY [OPTION…] | then … | else …; there `get KEY`, `OP …`, or `( STEP ; … )`
 //! claim PREFIX MS [where=…] [order=FIELD,…] [limit=N] [patch=JSON] [id=ID]
 //! remove_where|patch_where PREFIX [where=…] [if=…] [patch=JSON] [limit=N] [after=KEY] [id=ID]
 //! rules NAME JSON|none [if=absent|present|CAS] [id=ID]
 //! numbers NAME COUNT [id=ID]
+//! session create TTL [owner=NAME] [label=NAME:VALUE] | session renew ID,… | session end ID   [id=ID]
+//! acquire LOCK SESSION [wait=MS] [shared] [slots=N] [delay=MS] [value=JSON] [id=ID]   LOCK: lock/NAME or election/NAME
+//! release LOCK TOKEN | leave LOCK SESSION [asked=INDEX] [release] | proclaim LOCK TERM JSON   [id=ID]
+//! enter NAME SESSION PARTIES | depart NAME SESSION | latch NAME COUNT | count NAME BY | unlatch NAME   [id=ID]
 //! indexes ROWS              Indexes
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
@@ -32,13 +36,13 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use machine_support::{Store, show};
+use machine_support::{Store, coordination, show};
 use quorate_store::document::path::Field;
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
 use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
-    RequestId, RulesChange, RulesOp, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
+    RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_store::{codec, machine};
 
@@ -150,6 +154,8 @@ fn command(line: &str) -> Command {
             plain(Maintenance::Compact { revision, groups_max })
         }
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
+        | "unlatch" => coordination::command(&words),
         "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(&words),
         "bulk" | "txn" => {
             let parts = parts(&words[1..]);
@@ -174,13 +180,14 @@ fn query_command(words: &[&str]) -> Command {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let listed = |name: &str| option(name).map_or(Criteria::default(), criteria);
     let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
+    let guard = || option("guard").map(coordination::guard);
     let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
     let action = match words[0] {
         "claim" => {
             let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
             let order = Order::new(names.into_iter().map(order_field).collect());
             let lock_ms = words[2].parse().unwrap();
-            Action::Claim(ClaimOp { prefix, criteria: listed("where"), order, limit, lock_ms, patch })
+            Action::Claim(ClaimOp { prefix, criteria: listed("where"), order, limit, lock_ms, patch, guard: guard() })
         }
         "rules" => {
             let expect = match option("if") {
@@ -206,7 +213,7 @@ fn query_command(words: &[&str]) -> Command {
             };
             let after = option("after").map(|key| Key::new(unescape(key)).unwrap());
             let (criteria, condition) = (listed("where"), listed("if"));
-            Action::Where(WhereOp { prefix, criteria, condition, change, limit, after })
+            Action::Where(WhereOp { prefix, criteria, condition, change, limit, after, guard: guard() })
         }
     };
     let request_id = option("id").map(|id| RequestId(id.into()));
@@ -284,7 +291,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     let keeps = matches!(change, Change::Patch(_) | Change::Touch) || change.is_of_lock();
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
     let (expect, condition) = (Expect::Any, Criteria::default());
-    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
+    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     let (mut request_id, mut principal) = (None, String::new());
     for option in words {
         match option.split_once('=').unwrap_or((option, "")) {
@@ -299,6 +306,8 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             ("never", _) => op.expiry = Expiry::Never,
             ("usual", _) => op.expiry = Expiry::Usual,
             ("prev", _) => op.return_previous = true,
+            ("session", id) => op.session = Some(SessionId(id.parse().unwrap())),
+            ("guard", guard) => op.guard = Some(coordination::guard(guard)),
             ("id", id) => request_id = Some(RequestId(id.into())),
             ("by", name) => principal = name.into(),
             other => panic!("{other:?} in {line}"),

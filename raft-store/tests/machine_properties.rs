@@ -75,7 +75,7 @@ fn writes() -> impl Strategy<Value = WriteOp> {
     (0..KEYS.len(), expect, condition, changes(), expiry, any::<bool>()).prop_map(
         |(key, expect, condition, change, expiry, return_previous)| {
             let (key, condition) = (Key::new(KEYS[key]).unwrap(), Criteria::new(condition).unwrap());
-            WriteOp { key, expect, condition, change, expiry, return_previous }
+            WriteOp { key, expect, condition, change, expiry, return_previous, session: None, guard: None }
         },
     )
 }
@@ -460,7 +460,7 @@ fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
 fn write(key: &[u8], change: Change) -> Command {
     let key = Key::new(key).unwrap();
     let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
-    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
+    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     Command { request_id: None, principal: String::new(), action: Action::Write(op) }
 }
 

@@ -58,8 +58,15 @@ fn all_of(indexes: &[IndexRule], criteria: &Criteria, order: Option<&Order>) -> 
     all
 }
 
-const META: EntryMeta =
-    EntryMeta { create_revision: 5, mod_revision: 9, version: 3, cas: 12, expires_at: None, locked_until: None };
+const META: EntryMeta = EntryMeta {
+    create_revision: 5,
+    mod_revision: 9,
+    version: 3,
+    cas: 12,
+    expires_at: None,
+    locked_until: None,
+    session: None,
+};
 
 fn subject<'a>(key: &'a Key, document: Option<&'a Json<'a>>) -> Subject<'a> {
     Subject { key, meta: Some(&META), is_locked: false, document, wall: WALL }

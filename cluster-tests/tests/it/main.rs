@@ -22,6 +22,7 @@ mod where_;
 
 // Nodes that go and come back.
 mod catch_up;
+mod clocks;
 #[path = "../../../raft-store/tests/disk/mod.rs"]
 mod disk;
 mod durability;

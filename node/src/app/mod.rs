@@ -12,7 +12,9 @@ use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
-use quorate_store::types::{Action, Change, Command, Reply, Revision, RulesChange, WhereChange, WriteOp};
+use quorate_store::types::{
+    Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionOp, WhereChange, WriteOp,
+};
 use quorate_store::{codec, raft::TypeConfig};
 
 use tokio::sync::watch;
@@ -129,6 +131,10 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Where(op) => op.change != WhereChange::Remove,
         Action::Claim(_) | Action::Numbers(_) => true,
         Action::Rules(op) => op.change != RulesChange::Remove,
+        Action::Session(op) => matches!(op, SessionOp::Create { .. }),
+        Action::Lock(op) => matches!(op, LockOp::Acquire(_) | LockOp::Proclaim { .. }),
+        Action::Barrier(op) => matches!(op, BarrierOp::Enter { .. }),
+        Action::Latch(op) => matches!(op, LatchOp::Create { .. }),
         Action::Maintain(_) => false,
     }
 }

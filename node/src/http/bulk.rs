@@ -199,7 +199,16 @@ mod tests {
         let op = |(n, bytes): (usize, &usize)| {
             let (key, condition) = (Key::new(n.to_string()).expect("a key"), Criteria::default());
             let (expect, change) = (Expect::Any, Change::Remove);
-            let op = WriteOp { key, expect, condition, change, expiry: Expiry::Keep, return_previous: false };
+            let op = WriteOp {
+                key,
+                expect,
+                condition,
+                change,
+                expiry: Expiry::Keep,
+                return_previous: false,
+                session: None,
+                guard: None,
+            };
             BulkOp { op, bytes: *bytes }
         };
         Course::new(sizes.iter().enumerate().map(op).collect(), false)

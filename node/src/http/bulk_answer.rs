@@ -180,7 +180,16 @@ mod tests {
 
     fn op(change: Change) -> BulkOp {
         let (key, condition) = (Key::new("a\"ü/1").expect("a key"), Criteria::default());
-        let op = WriteOp { key, expect: Expect::Any, condition, change, expiry: Expiry::Keep, return_previous: true };
+        let op = WriteOp {
+            key,
+            expect: Expect::Any,
+            condition,
+            change,
+            expiry: Expiry::Keep,
+            return_previous: true,
+            session: None,
+            guard: None,
+        };
         BulkOp { op, bytes: 0 }
     }
 
@@ -192,6 +201,7 @@ mod tests {
             cas: 7,
             expires_at: Some(1_500),
             locked_until: None,
+            session: None,
         };
         Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Bytes, data: vec![7; value_bytes] } })
     }

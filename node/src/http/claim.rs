@@ -98,6 +98,7 @@ impl ClaimWish {
             limit: limit.unwrap_or(1),
             lock_ms: lock_time(lock_ms),
             patch,
+            guard: None,
         };
         Some(Self { op, dry_run, request_id })
     }

@@ -164,6 +164,7 @@ mod tests {
             cas: 7,
             expires_at: None,
             locked_until: Some(50),
+            session: None,
         };
         let entry = Entry { meta, value: Value { kind: ContentKind::Json, data: b"1".to_vec() } };
         let other = "\"3\",\"4\"";

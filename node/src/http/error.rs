@@ -9,7 +9,9 @@ use http::{HeaderValue, Response, StatusCode, header};
 use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::state::{ReadPosition, StateFault};
-use quorate_store::types::{ClusterMillis, Entry, Rejection, Reply, Revision, Shown, StepRejected};
+use quorate_store::types::{
+    Bounded, ClusterMillis, Entry, Guard, LockSpace, Rejection, Reply, Revision, Shown, StepRejected,
+};
 
 use super::{Answer, Body, convert, failed, headers, is_http1, key};
 use crate::app::AppError;
@@ -321,11 +323,48 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             format!("to order them, more than {max} entries would have to be looked at; {how}")
         }
         Rejection::UsedUp => "the sequence has no number left".to_owned(),
+        Rejection::SessionExpired(id) => format!("there is no session {id}, or not any more"),
+        Rejection::GuardFailed { guard, holder } => guard_failed(guard, *holder),
+        Rejection::Held { delay_ms: 0, holders, waiters } => {
+            format!("{shown} is held by {holders}, and {waiters} wait for it")
+        }
+        Rejection::Held { delay_ms, .. } => {
+            format!("{shown} is given to nobody for {delay_ms} ms more: its last holder was not heard of any more")
+        }
+        Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
+        Rejection::AnotherPlace { is_holder: true, at } => {
+            format!("the session holds {shown} already, with token {at} and in another way; one session, one place")
+        }
+        Rejection::AnotherPlace { is_holder: false, at } => {
+            format!("the session waits for {shown} already, at place {at} and in another way; one session, one place")
+        }
+        Rejection::OtherNumber(others) => {
+            format!("{shown} is in use with the number {others} of slots, parties or counts; all have to name the same")
+        }
+        Rejection::BarrierOpen => format!("{shown} is open until all who are in it have left"),
+        Rejection::TooMany { what, limit } => {
+            let what = match what {
+                Bounded::Sessions => "sessions in the cluster",
+                Bounded::Attached => "entries, locks and places that hang on one session",
+                Bounded::Waiters => "places in the queue of one lock",
+            };
+            format!("there may be at most {limit} {what}")
+        }
         Rejection::RequestIdReused => {
             "the request id was used before for another request; give each request its own".to_owned()
         }
         Rejection::Unsupported(reason) => format!("the cluster could not execute the command: {reason}"),
     }
+}
+
+/// That a token does not hold a lock, for people.
+fn guard_failed(guard: &Guard, holder: Option<Revision>) -> String {
+    let what = match guard.lock.space {
+        LockSpace::Lock => "lock",
+        LockSpace::Election => "election",
+    };
+    let holder = holder.map_or("nobody does".to_owned(), |token| format!("{token} does"));
+    format!("token {} does not hold the {what} {}; {holder}", guard.token, quoted(guard.lock.name.as_str()))
 }
 
 /// What is wrong with a document by the rules of its collection, with pointers below `place`.
@@ -358,6 +397,13 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
         Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,
         Rejection::Overlaps(_) => ErrorCode::AlreadyExists,
+        Rejection::SessionExpired(_) => ErrorCode::SessionExpired,
+        Rejection::GuardFailed { .. } => ErrorCode::GuardFailed,
+        Rejection::Held { .. } | Rejection::BarrierOpen => ErrorCode::Locked,
+        Rejection::NotHolder => ErrorCode::NotLockHolder,
+        Rejection::AnotherPlace { .. } => ErrorCode::AlreadyQueued,
+        Rejection::OtherNumber(_) => ErrorCode::DifferentSettings,
+        Rejection::TooMany { .. } => ErrorCode::TooLarge,
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
         Rejection::Unsupported(_) => ErrorCode::Internal,

@@ -185,6 +185,7 @@ mod tests {
             cas: 7,
             expires_at: Some(9),
             locked_until: None,
+            session: None,
         };
         let found = |kind, data: &[u8], has_value| {
             let entry = Entry { meta, value: Value { kind, data: data.to_vec() } };

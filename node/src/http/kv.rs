@@ -184,7 +184,7 @@ async fn submit<B: Backend>(
     let expiry = wish.ttl_ms.map_or(default_expiry, expiry_of);
     let preferred = Preferred::of(ask.head, &key, wish.prev || wish.dry_run);
     let (condition, return_previous) = (Criteria::default(), wish.prev);
-    let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous };
+    let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session: None, guard: None };
     let manner = Manner { dry_run: wish.dry_run, shows_entry: false };
     let done = write::perform(&ask.api.backend, &key.text, op, manner, &ask.request_id, ask.deadline).await?;
     Ok(prefer::answer(ask, done, preferred).await)

@@ -138,7 +138,7 @@ impl WhereWish {
         let hash = xxh3_64(&codec::encode(&(&*prefix, &criteria, &condition, &change)));
         let after = cursor.and_then(|cursor| place(&cursor, hash, faults));
         let (prefix, limit) = (prefix.into_owned().into_bytes(), limit.unwrap_or(WHERE_LIMIT_MAX));
-        let op = WhereOp { prefix, criteria, condition, change, limit, after };
+        let op = WhereOp { prefix, criteria, condition, change, limit, after, guard: None };
         Some(Self { op, dry_run, request_id, hash })
     }
 }

@@ -94,9 +94,16 @@ impl<'a> OpWish<'a> {
         let key = self.key.key;
         match self.action {
             OpAction::Get => Step::Get(key),
-            OpAction::Write { expect, condition, change, expiry } => {
-                Step::Write(WriteOp { key, expect, condition, change, expiry, return_previous: self.prev })
-            }
+            OpAction::Write { expect, condition, change, expiry } => Step::Write(WriteOp {
+                key,
+                expect,
+                condition,
+                change,
+                expiry,
+                return_previous: self.prev,
+                session: None,
+                guard: None,
+            }),
         }
     }
 

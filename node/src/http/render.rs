@@ -249,6 +249,7 @@ mod tests {
             cas: u64::MAX,
             expires_at,
             locked_until: None,
+            session: None,
         };
         Entry { meta, value: Value { kind, data: data.to_vec() } }
     }

@@ -54,6 +54,10 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         | Decided::Claimed(_)
         | Decided::RulesSet(None)
         | Decided::Numbers { .. }
+        | Decided::Session(_)
+        | Decided::Lock(_)
+        | Decided::Barrier(_)
+        | Decided::Latch(_)
         | Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
         Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),

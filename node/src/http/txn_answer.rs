@@ -127,8 +127,15 @@ mod tests {
     }
 
     fn shown() -> Shown {
-        let meta =
-            EntryMeta { create_revision: 5, mod_revision: 7, version: 2, cas: 7, expires_at: None, locked_until: None };
+        let meta = EntryMeta {
+            create_revision: 5,
+            mod_revision: 7,
+            version: 2,
+            cas: 7,
+            expires_at: None,
+            locked_until: None,
+            session: None,
+        };
         Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\": 1.50}".to_vec() } })
     }
 

@@ -41,6 +41,7 @@ fn locked_entry(data: &[u8]) -> Entry {
         cas: 9,
         expires_at: None,
         locked_until: Some(16_000),
+        session: None,
     };
     Entry { meta, value: Value { kind: ContentKind::Json, data: data.to_vec() } }
 }

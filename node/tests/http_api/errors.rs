@@ -14,6 +14,7 @@ fn entry() -> Entry {
         cas: 3,
         expires_at: Some(1_250),
         locked_until: None,
+        session: None,
     };
     Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } }
 }

@@ -168,6 +168,8 @@ impl Fake {
                 change: Change::Upsert(value),
                 expiry: Expiry::Never,
                 return_previous: false,
+                session: None,
+                guard: None,
             })
         });
         self.changed.notify_waiters();
@@ -272,6 +274,7 @@ impl State {
             cas: self.revision,
             expires_at,
             locked_until: None,
+            session: None,
         };
         let entry = value.map(|value| Entry { meta, value });
         let meta = entry.as_ref().map(|entry| entry.meta);

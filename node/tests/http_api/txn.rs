@@ -14,8 +14,15 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ID: (&str, &str) = ("Idempotency-Key", "t-1");
 
 fn shown() -> Shown {
-    let meta =
-        EntryMeta { create_revision: 2, mod_revision: 3, version: 2, cas: 3, expires_at: None, locked_until: None };
+    let meta = EntryMeta {
+        create_revision: 2,
+        mod_revision: 3,
+        version: 2,
+        cas: 3,
+        expires_at: None,
+        locked_until: None,
+        session: None,
+    };
     Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } })
 }
 

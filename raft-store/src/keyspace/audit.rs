@@ -87,6 +87,26 @@ pub enum AuditOp {
     Numbers,
     /// Entries were claimed: one line for each.
     Claim,
+    /// A session began.
+    SessionCreate,
+    /// A session ended by a client's wish.
+    SessionEnd,
+    /// A session was not renewed in time, and ended. Also of each entry that went with it.
+    SessionExpire,
+    /// A lock was asked for: granted, or a place in its queue.
+    Acquire,
+    /// A lock was granted to the first of its queue.
+    Grant,
+    /// A lock was given up, or a place in its queue.
+    Release,
+    /// A place in a queue was given up because its time was over.
+    GiveUp,
+    /// A leader exchanged its value.
+    Proclaim,
+    /// A barrier was entered or left.
+    Barrier,
+    /// A latch was made, counted down or removed.
+    Latch,
     /// A [`crate::types::WhereOp`] that was refused as such. Each entry that one changes has a line of its own kind.
     Where,
 }
@@ -107,6 +127,11 @@ pub enum AuditEffect {
     Refused(Refusal),
     /// It took the line's revision and changed no entry.
     Beside,
+    /// It changed who leads an election: there is a row that says who. The key is [`crate::types::LockName::waker`].
+    Elected {
+        /// [`crate::digest::RowHasher::hash`] of that row.
+        row_hash: u128,
+    },
 }
 
 /// A version that moved to the history.
@@ -157,6 +182,22 @@ pub enum Refusal {
     TooManyToOrder,
     /// See [`crate::types::Rejection::UsedUp`].
     UsedUp,
+    /// See [`crate::types::Rejection::SessionExpired`].
+    SessionExpired,
+    /// See [`crate::types::Rejection::GuardFailed`].
+    GuardFailed,
+    /// See [`crate::types::Rejection::Held`].
+    Held,
+    /// See [`crate::types::Rejection::NotHolder`].
+    NotHolder,
+    /// See [`crate::types::Rejection::AnotherPlace`].
+    AnotherPlace,
+    /// See [`crate::types::Rejection::OtherNumber`].
+    OtherNumber,
+    /// See [`crate::types::Rejection::BarrierOpen`].
+    BarrierOpen,
+    /// See [`crate::types::Rejection::TooMany`].
+    TooMany,
 }
 
 /// Encodes a group, in one allocation.

@@ -5,18 +5,20 @@
 //!
 //! ```text
 //! byte 0      codec::FORMAT_VERSION
-//! byte 1      bit 0: 0 json, 1 bytes; bit 1: has a deadline; bit 2: has a lock; the others 0
-//! 8 bytes LE  create revision, mod revision, version, cas, deadline (only where bit 1 is set), end of the lock (bit 2)
+//! byte 1      bit 0: 0 json, 1 bytes; bit 1: has a deadline; bit 2: has a lock; bit 3: has a session; the others 0
+//! 8 bytes LE  create revision, mod revision, version, cas, deadline (only where bit 1 is set), end of the lock (bit 2),
+//!             session (bit 3)
 //! the rest    data
 //! ```
 
 use super::{family, strip_family};
 use crate::codec::{CodecError, FORMAT_VERSION};
-use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Shown, Value};
+use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, SessionId, Shown, Value};
 
 const BYTES_BIT: u8 = 1;
 const DEADLINE_BIT: u8 = 2;
 const LOCK_BIT: u8 = 4;
+const SESSION_BIT: u8 = 8;
 
 /// An entry row, decoded in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +79,15 @@ pub fn encode(meta: &EntryMeta, kind: ContentKind, data: &[u8]) -> Vec<u8> {
     if meta.locked_until.is_some() {
         flags |= LOCK_BIT;
     }
-    let mut row = Vec::with_capacity(2 + 6 * 8 + data.len());
+    if meta.session.is_some() {
+        flags |= SESSION_BIT;
+    }
+    let mut row = Vec::with_capacity(2 + 7 * 8 + data.len());
     row.extend_from_slice(&[FORMAT_VERSION, flags]);
     for word in [meta.create_revision, meta.mod_revision, meta.version, meta.cas] {
         row.extend_from_slice(&word.to_le_bytes());
     }
-    for word in [meta.expires_at, meta.locked_until].into_iter().flatten() {
+    for word in [meta.expires_at, meta.locked_until, meta.session.map(|id| id.0)].into_iter().flatten() {
         row.extend_from_slice(&word.to_le_bytes());
     }
     row.extend_from_slice(data);
@@ -96,7 +101,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
     if version != FORMAT_VERSION {
         return Err(CodecError::UnknownVersion { found: version });
     }
-    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT) != 0 {
+    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT) != 0 {
         return Err(CodecError::Malformed(format!("unknown entry flags {flags:#04x}")));
     }
     let mut word = || {
@@ -112,6 +117,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
         cas: word().ok_or_else(cut_short)?,
         expires_at: if flags & DEADLINE_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None },
         locked_until: if flags & LOCK_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None },
+        session: if flags & SESSION_BIT != 0 { Some(SessionId(word().ok_or_else(cut_short)?)) } else { None },
     };
     if !is_sound(&meta) {
         return Err(CodecError::Malformed(format!("an entry that breaks its invariant: {meta:?}")));

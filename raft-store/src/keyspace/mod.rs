@@ -18,6 +18,14 @@
 //! | `0x62` | [`sequence`] | name | last number BE | once the sequence gave one |
 //! | `0x63` | [`index`] | index id BE | nothing | from when an index fails or is dropped until its rows are cleared |
 //! | `0x70` | [`timer`] | time BE, kind, subject | nothing | until it fires or is not needed any more |
+//! | `0x71` | [`session`] | session BE | [`session::SessionRow`] | while the session lives |
+//! | `0x72` | [`session`] | session BE, kind, subject | for a lock [`session::PartyAt`], else nothing | for each thing that hangs on a session |
+//! | `0x73` | [`lock_queue`] | lock | [`lock_queue::LockHead`] | while the lock is held, waited for or held back |
+//! | `0x74` | [`lock_queue`] | escaped lock, token BE | [`lock_queue::HolderRow`] | for each holder |
+//! | `0x75` | [`lock_queue`] | escaped lock, place BE | [`lock_queue::WaiterRow`] | for each waiter |
+//! | `0x76` | [`lock_queue`] | escaped name, revision BE | [`crate::types::Elected`], if any | for each change of an election, until compacted |
+//! | `0x77` | [`gates`] | name | [`crate::types::BarrierRow`] | while somebody is in the barrier |
+//! | `0x78` | [`gates`] | name | [`crate::types::LatchRow`] | until the latch is removed |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -30,14 +38,17 @@ pub mod bucket;
 pub mod collection;
 pub mod deadline;
 pub mod entry;
+pub mod gates;
 pub mod history;
 pub mod index;
 pub mod lock;
+pub mod lock_queue;
 pub mod meta;
 pub mod named;
 pub mod refusals;
 pub mod request;
 pub mod sequence;
+pub mod session;
 pub mod timer;
 
 use crate::codec::CodecError;
@@ -71,6 +82,22 @@ pub mod family {
     pub const DROPPED_INDEX: u8 = 0x63;
     /// Moments at which the machine does something by itself.
     pub const TIMER: u8 = 0x70;
+    /// Sessions.
+    pub const SESSION: u8 = 0x71;
+    /// What hangs on sessions.
+    pub const ATTACHED: u8 = 0x72;
+    /// Locks and elections.
+    pub const LOCK_HEAD: u8 = 0x73;
+    /// Holders of locks.
+    pub const HOLDER: u8 = 0x74;
+    /// Waiters for locks.
+    pub const WAITER: u8 = 0x75;
+    /// Who led an election since when.
+    pub const ELECTED: u8 = 0x76;
+    /// Barriers.
+    pub const BARRIER: u8 = 0x77;
+    /// Latches.
+    pub const LATCH: u8 = 0x78;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

@@ -73,6 +73,9 @@ impl<V: View> Applier<'_, V> {
         if let Some(why) = claim_fault(op) {
             return Ok(self.refuse_claim(asker, Rejection::Unsupported(why)));
         }
+        if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
+            return Ok(self.refuse_claim(asker, rejection));
+        }
         let mut done = ClaimDone::default();
         match self.sharing_revision(|applier| applier.claim_rounds(op, &asker, &mut done))? {
             Ok(()) => Ok(Outcome::Claimed(done)),
@@ -136,7 +139,16 @@ impl<V: View> Applier<'_, V> {
     fn claim_one(&mut self, op: &ClaimOp, key: &Key, asker: &Asker) -> Result<Result<Shown, Rejection>, Fault> {
         let change = Change::Claim { ms: op.lock_ms, patch: op.patch.clone() };
         let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
-        let write = WriteOp { key: key.clone(), expect, condition, change, expiry, return_previous: false };
+        let write = WriteOp {
+            key: key.clone(),
+            expect,
+            condition,
+            change,
+            expiry,
+            return_previous: false,
+            session: None,
+            guard: None,
+        };
         if let Err(rejection) = self.write(write, asker.clone())? {
             return Ok(Err(rejection));
         }
@@ -273,6 +285,9 @@ impl<V: View> Applier<'_, V> {
             self.record(AuditOp::Where, None, asker, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
+        if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
+            return Ok(self.refuse_in(AuditOp::Where, None, asker, rejection));
+        }
         let (mut start, end) = entries_with(&op.prefix);
         if let Some(after) = &op.after {
             start = start.max([entry::row_key(after.as_bytes()).as_slice(), &[0]].concat());
@@ -324,7 +339,16 @@ impl<V: View> Applier<'_, V> {
         let (key, expect, condition) = (key.clone(), Expect::Any, op.condition.clone());
         let n = done.matched;
         done.matched += 1;
-        let write = WriteOp { key: key.clone(), expect, condition, change, expiry, return_previous: false };
+        let write = WriteOp {
+            key: key.clone(),
+            expect,
+            condition,
+            change,
+            expiry,
+            return_previous: false,
+            session: None,
+            guard: None,
+        };
         // That it matches is precondition enough.
         let Err(why) = self.write_found(write, asker.clone())? else {
             done.applied += 1;

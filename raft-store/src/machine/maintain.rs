@@ -8,9 +8,9 @@ use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
-use crate::keyspace::{deadline, entry, history, lock};
+use crate::keyspace::{deadline, entry, history, lock, lock_queue};
 use crate::limits;
-use crate::types::{Key, Maintenance, Outcome, Revision};
+use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
 /// Audit groups read at a time.
 const GROUPS_PAGE: usize = 64;
@@ -116,7 +116,19 @@ impl<V: View> Applier<'_, V> {
         let mut rows = 1;
         let mut hasher = RowHasher::default();
         for line in group.lines {
-            let (AuditEffect::Changed { previous, removed }, Some(key)) = (line.effect, line.key) else { continue };
+            let Some(key) = line.key else { continue };
+            let (previous, removed) = match line.effect {
+                AuditEffect::Changed { previous, removed } => (previous, removed),
+                AuditEffect::Elected { row_hash } => {
+                    let Some(name) = Waker::Election.name(&key) else {
+                        return Err(Fault::Invariant(format!("{key} stands for no election")));
+                    };
+                    self.overlay.delete_known(lock_queue::elected_key(&name, line.revision), row_hash)?;
+                    rows += 1;
+                    continue;
+                }
+                AuditEffect::Relocked | AuditEffect::Beside | AuditEffect::Refused(_) => continue,
+            };
             if let Some(previous) = previous {
                 self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row_hash)?;
                 rows += 1;

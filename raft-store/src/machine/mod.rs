@@ -6,15 +6,20 @@
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod barriers;
 mod bulk;
 mod collections;
 mod find;
+mod guard;
 mod indexing;
+mod latches;
 mod lock;
+mod lock_queue;
 mod maintain;
 mod overlay;
 mod requests;
 mod rules;
+mod sessions;
 mod timers;
 mod txn;
 mod vars;
@@ -193,6 +198,10 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Claim(op) => self.claim(&op, asker)?,
             Action::Rules(op) => self.set_rules(op, asker)?,
             Action::Numbers(op) => self.numbers(&op, asker)?,
+            Action::Session(op) => self.session(op, asker)?,
+            Action::Lock(op) => self.lock(op, asker)?,
+            Action::Barrier(op) => self.barrier(&op, asker)?,
+            Action::Latch(op) => self.latch(&op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))
@@ -344,6 +353,14 @@ impl From<&Rejection> for Refusal {
             Rejection::Overlaps(_) => Self::Overlaps,
             Rejection::TooManyToOrder(_) => Self::TooManyToOrder,
             Rejection::UsedUp => Self::UsedUp,
+            Rejection::SessionExpired(_) => Self::SessionExpired,
+            Rejection::GuardFailed { .. } => Self::GuardFailed,
+            Rejection::Held { .. } => Self::Held,
+            Rejection::NotHolder => Self::NotHolder,
+            Rejection::AnotherPlace { .. } => Self::AnotherPlace,
+            Rejection::OtherNumber(_) => Self::OtherNumber,
+            Rejection::BarrierOpen => Self::BarrierOpen,
+            Rejection::TooMany { .. } => Self::TooMany,
             Rejection::RequestIdReused => Self::RequestIdReused,
             Rejection::Unsupported(_) => Self::Unsupported,
         }

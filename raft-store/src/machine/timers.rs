@@ -67,10 +67,9 @@ impl<V: View> Applier<'_, V> {
     /// Does what a timer is for; its row is gone already.
     fn fire(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
         match kind {
-            TimerKind::Session | TimerKind::LockDelay | TimerKind::Place => {
-                let _ = (at, subject);
-                Ok(())
-            }
+            TimerKind::Session => self.fire_session(at, subject),
+            TimerKind::LockDelay => self.fire_lock_delay(at, subject),
+            TimerKind::Place => self.fire_place(at, subject),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
 ///
-/// Invariant: `1 <= oldest_revision <= revision`; nothing here but `collections`, `next_timer` and the digests ever
+/// Invariant: `1 <= oldest_revision <= revision`; nothing here but the counts, `next_timer` and the digests ever
 /// goes down.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Vars {
@@ -23,6 +23,8 @@ pub struct Vars {
     pub wall: WallMillis,
     /// How many collections are declared: while there is none, no write looks for one.
     pub collections: u64,
+    /// How many sessions live.
+    pub sessions: u64,
     /// No timer is due before this; `None` while there is none.
     pub next_timer: Option<ClusterMillis>,
     /// Digest of all rows that are in no bucket.
@@ -49,6 +51,7 @@ impl Default for Vars {
             clock: 0,
             wall: 0,
             collections: 0,
+            sessions: 0,
             next_timer: None,
             lasting_digest: 0,
             buckets: Vec::new(),

@@ -12,6 +12,7 @@ use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::entry::EntryRow;
+use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
 use crate::rules::RuleFault;
@@ -55,6 +56,10 @@ impl<V: View> Applier<'_, V> {
 
     /// The same, whether or not the write says what it expects.
     pub(super) fn write_found(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
+        if let Err(rejection) = self.check_ties(&op)? {
+            self.record_refusal(op, asker, &rejection);
+            return Ok(Err(rejection));
+        }
         let row_key = entry::row_key(op.key.as_bytes());
         let collection = self.collection_of(op.key.as_bytes())?;
         let mut guide = match &collection {
@@ -111,10 +116,35 @@ impl<V: View> Applier<'_, V> {
         Ok(Ok(Written { meta: planned.meta, previous: planned.previous }))
     }
 
+    /// Whether the guard holds, and the session, if it is to go with one, lives and takes one more.
+    fn check_ties(&mut self, op: &WriteOp) -> Result<Result<(), Rejection>, Fault> {
+        if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
+            return Ok(Err(rejection));
+        }
+        let Some(id) = op.session else { return Ok(Ok(())) };
+        let goes_already = session::attached_key(id, AttachedKind::Entry, op.key.as_bytes());
+        if self.overlay.peek(&goes_already)?.is_some() {
+            return Ok(Ok(()));
+        }
+        Ok(self.check_session(id)?.map(|_| ()))
+    }
+
     /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
     pub(super) fn bury(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
+        self.remove_as(key, row_key, meta, AuditOp::Expire, Asker::default())
+    }
+
+    /// Removes an entry for this reason; `row_key` and `meta` are its own.
+    pub(super) fn remove_as(
+        &mut self,
+        key: Key,
+        row_key: &[u8],
+        meta: &EntryMeta,
+        op: AuditOp,
+        asker: Asker,
+    ) -> Result<(), Fault> {
         let previous = self.supersede(&key, row_key, Some(meta), None, None)?;
-        self.record(AuditOp::Expire, Some(key), Asker::default(), AuditEffect::Changed { previous, removed: true });
+        self.record(op, Some(key), asker, AuditEffect::Changed { previous, removed: true });
         Ok(())
     }
 
@@ -157,6 +187,12 @@ impl<V: View> Applier<'_, V> {
         let ((expired, unlocked), (expires, unlocks)) = (times(before), times(after));
         self.move_row(key, expired, expires, deadline::row_key)?;
         self.move_row(key, unlocked, unlocks, keyspace::lock::row_key)?;
+        let session = |meta: Option<&EntryMeta>| meta.and_then(|meta| meta.session);
+        let (left, joined) = (session(before), session(after));
+        if left != joined {
+            left.map_or(Ok(()), |id| self.detach(id, AttachedKind::Entry, key))?;
+            joined.map_or(Ok(()), |id| self.attach(id, AttachedKind::Entry, key, Vec::new()))?;
+        }
         Ok(superseded)
     }
 
@@ -291,6 +327,10 @@ fn plan(
             Change::Claim { ms, .. } => Some(clock.saturating_add(ms)),
             _ => None,
         },
+        session: match op.change {
+            Change::Insert(_) | Change::Upsert(_) | Change::Replace(_) => op.session,
+            _ => op.session.or_else(|| current.and_then(|row| row.meta.session)),
+        },
     };
     Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }))
 }
@@ -331,7 +371,15 @@ pub(super) fn check_expect_of(expect: &Expect, current: Option<Revision>, needs_
     };
     let shown = || {
         let (create_revision, mod_revision, version) = (cas, cas, 1);
-        let meta = EntryMeta { create_revision, mod_revision, version, cas, expires_at: None, locked_until: None };
+        let meta = EntryMeta {
+            create_revision,
+            mod_revision,
+            version,
+            cas,
+            expires_at: None,
+            locked_until: None,
+            session: None,
+        };
         Shown::Bare { meta, kind: ContentKind::Json }
     };
     match expect {

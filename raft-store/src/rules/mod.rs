@@ -31,6 +31,7 @@ pub use conform::{Conformed, RuleFault, RuleFaultKind};
 pub use field::{FieldKind, FieldRule};
 pub use index::{IndexRule, IndexRuleError};
 pub use name::{CollectionName, NameError, SequenceName, candidates};
+pub(crate) use name::{checked_name, name_traits};
 pub use select::{Selection, select, selections};
 pub use write::field_text;
 

@@ -2,9 +2,7 @@
 //!
 //! Owns what a name may be, and which collections a key may belong to.
 
-use std::fmt;
-
-use bincode::{Decode, Encode};
+use bincode::Encode;
 
 use crate::limits::{COLLECTION_NAME_BYTES_MAX, COLLECTION_SEGMENTS_MAX, SEQUENCE_NAME_BYTES_MAX};
 
@@ -46,7 +44,7 @@ pub enum NameError {
 impl CollectionName {
     /// Checks a name.
     pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
-        let name = checked(name.into(), COLLECTION_NAME_BYTES_MAX)?;
+        let name = checked_name(name.into(), COLLECTION_NAME_BYTES_MAX)?;
         if name.split('/').any(str::is_empty) {
             return Err(NameError::EmptySegment);
         }
@@ -65,7 +63,7 @@ impl CollectionName {
 impl SequenceName {
     /// Checks a name.
     pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
-        checked(name.into(), SEQUENCE_NAME_BYTES_MAX).map(Self)
+        checked_name(name.into(), SEQUENCE_NAME_BYTES_MAX).map(Self)
     }
 
     /// The name.
@@ -74,7 +72,7 @@ impl SequenceName {
     }
 }
 
-fn checked(name: String, max: usize) -> Result<String, NameError> {
+pub(crate) fn checked_name(name: String, max: usize) -> Result<String, NameError> {
     match name.len() {
         0 => Err(NameError::Empty),
         actual if actual > max => Err(NameError::TooLong { max, actual }),
@@ -101,7 +99,7 @@ pub fn candidates(key: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 macro_rules! name_traits {
     ($name:ident) => {
-        impl<Context> Decode<Context> for $name {
+        impl<Context> bincode::Decode<Context> for $name {
             fn decode<D: bincode::de::Decoder<Context = Context>>(
                 decoder: &mut D,
             ) -> Result<Self, bincode::error::DecodeError> {
@@ -112,13 +110,15 @@ macro_rules! name_traits {
 
         bincode::impl_borrow_decode!($name);
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
     };
 }
+
+pub(crate) use name_traits;
 
 name_traits!(CollectionName);
 name_traits!(SequenceName);

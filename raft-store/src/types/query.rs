@@ -5,7 +5,7 @@
 
 use bincode::{Decode, Encode};
 
-use super::{Expect, Expiry, Key, Rejection, Shown};
+use super::{Expect, Expiry, Guard, Key, Rejection, Shown};
 use crate::document::path::Path;
 use crate::document::{Criteria, Order, Patch};
 use crate::rules::{CollectionName, Rules, SequenceName};
@@ -25,6 +25,8 @@ pub struct WhereOp {
     pub limit: u32,
     /// Go on behind this key: [`WhereDone::after`] of the command before.
     pub after: Option<Key>,
+    /// A token that must hold a lock.
+    pub guard: Option<Box<Guard>>,
 }
 
 /// What is done with each entry that matches.
@@ -86,6 +88,8 @@ pub struct ClaimOp {
     pub lock_ms: u64,
     /// Changes each in the same step.
     pub patch: Option<Patch>,
+    /// A token that must hold a lock.
+    pub guard: Option<Box<Guard>>,
 }
 
 /// What a [`ClaimOp`] came to.

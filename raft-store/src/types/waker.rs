@@ -3,7 +3,7 @@
 //! Owns that no two things share a name. A name is a [`Key`] because the register of those who wait is one of keys; an
 //! entry may have the same key, which at worst wakes somebody for nothing.
 
-use super::Key;
+use super::{Key, Name};
 
 /// What may be waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Waker {
     Latch = 4,
     /// The tasks of a queue that may be due.
     Tasks = 5,
+    /// A session; its name is its id.
+    Session = 6,
 }
 
 impl Waker {
@@ -27,5 +29,11 @@ impl Waker {
         let mut bytes = vec![0, self as u8];
         bytes.extend_from_slice(name.as_bytes());
         Key::new(bytes).expect("names are far shorter than keys")
+    }
+
+    /// Reverses [`Self::of`].
+    pub fn name(self, key: &Key) -> Option<Name> {
+        let name = key.as_bytes().strip_prefix(&[0, self as u8])?;
+        Name::new(std::str::from_utf8(name).ok()?).ok()
     }
 }

@@ -3,6 +3,7 @@
 //! Never decides what is right beyond the invariants that the key space documents.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod coordination;
 pub mod model;
 pub mod show;
 
@@ -13,10 +14,10 @@ use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
 use quorate_store::keyspace::collection::{CollectionRow, IndexStage};
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::{
-    audit, bucket, collection, deadline, entry, family, history, index, lock, refusals, request,
+    audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
 };
 use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Write};
-use quorate_store::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision};
+use quorate_store::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision, Waker};
 use quorate_store::{codec, digest};
 
 /// Replies of each batch, and changes of keys.
@@ -71,6 +72,7 @@ impl Store {
         assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
         self.check_buckets();
         self.check_indexes();
+        coordination::check(self);
     }
 
     /// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.
@@ -137,6 +139,7 @@ impl Store {
     /// Checks that the groups carry each revision once, in order; gives the history rows that they account for.
     fn check_audit(&self) -> BTreeSet<Vec<u8>> {
         let mut history_rows = BTreeSet::new();
+        let mut elected = BTreeSet::new();
         let mut next = None;
         for (row_key, row) in self.rows(family::AUDIT) {
             let group: AuditGroup = codec::decode(&row).unwrap();
@@ -155,6 +158,11 @@ impl Store {
                         keys.clear();
                         continue;
                     }
+                    AuditEffect::Elected { .. } => {
+                        let name = Waker::Election.name(line.key.as_ref().unwrap()).unwrap();
+                        elected.insert(lock_queue::elected_key(&name, line.revision));
+                        (None, false)
+                    }
                     AuditEffect::Refused(_) => continue,
                 };
                 // A revision belongs to one change, or to one of each key that a transaction changed.
@@ -171,6 +179,8 @@ impl Store {
             assert_eq!(revision, group.last_revision + 1, "{group:?}");
             next = Some(revision);
         }
+        let rows: BTreeSet<_> = self.rows(family::ELECTED).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(rows, elected, "elections on the left, what the audit groups say on the right");
         assert_eq!(next.unwrap_or(self.vars.revision + 1), self.vars.revision + 1, "changes without an audit line");
         history_rows
     }

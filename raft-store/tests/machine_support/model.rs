@@ -191,7 +191,7 @@ impl Model {
         }
         let (key, change, expiry) = (check.key.clone(), Change::Touch, Expiry::Keep);
         let (expect, condition) = (Expect::Any, check.condition.clone());
-        let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
+        let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let unmet = unmet(&op, current.as_ref())?;
         Some(Rejection::ConditionNotMet { unmet: [unmet].into(), current: shown })
     }
@@ -268,7 +268,8 @@ impl Model {
             let create_revision = old.map_or(revision, |meta| meta.create_revision);
             let version = old.map_or(1, |meta| meta.version + 1);
             let (mod_revision, cas, locked_until) = (revision, revision, None);
-            let meta = EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until };
+            let meta =
+                EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until, session: None };
             value.map(|value| Entry { meta, value })
         });
         let after = self.read_at(op.key.as_bytes(), self.revision);

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use quorate_store::codec;
+
+use super::coordination;
 use quorate_store::document::Excerpt;
 use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::collection::CollectionRow;
@@ -59,6 +61,10 @@ fn outcome(outcome: &Outcome) -> String {
         }
         Outcome::RulesSet(row) => row.as_ref().map_or("rules removed".into(), |row| show_collection(row)),
         Outcome::Numbers { first, last } => format!("numbers {first}..={last}"),
+        Outcome::Session(done) => format!("{done:?}"),
+        Outcome::Lock(done) => format!("{done:?}"),
+        Outcome::Barrier(row) => format!("{row:?}"),
+        Outcome::Latch(row) => format!("{row:?}"),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
@@ -132,6 +138,16 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Overlaps(other) => format!("overlaps {other}"),
         Rejection::TooManyToOrder(max) => format!("more than {max} to order"),
         Rejection::UsedUp => "used up".into(),
+        Rejection::SessionExpired(id) => format!("session {id} expired"),
+        Rejection::GuardFailed { guard, holder } => format!("guard failed, token {} against {holder:?}", guard.token),
+        Rejection::Held { holders, waiters, delay_ms } => {
+            format!("held by {holders}, {waiters} wait, delay {delay_ms}")
+        }
+        Rejection::NotHolder => "not holder".into(),
+        Rejection::AnotherPlace { is_holder, at } => format!("another place, holder={is_holder} at {at}"),
+        Rejection::OtherNumber(number) => format!("other number {number}"),
+        Rejection::BarrierOpen => "barrier open".into(),
+        Rejection::TooMany { what, limit } => format!("too many {what:?}, {limit}"),
         Rejection::RequestIdReused => "request id reused".into(),
         Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
     }
@@ -142,10 +158,11 @@ fn excerpt(actual: &Option<Excerpt>) -> String {
 }
 
 fn meta(meta: &EntryMeta) -> String {
-    let EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until } = meta;
+    let EntryMeta { create_revision, mod_revision, version, cas, expires_at, locked_until, session } = meta;
     let expiry = expires_at.map_or(String::new(), |at| format!(" until={at}"));
     let lock = locked_until.map_or(String::new(), |at| format!(" locked={at}"));
-    format!("create={create_revision} mod={mod_revision} v={version} cas={cas}{expiry}{lock}")
+    let session = session.map_or(String::new(), |id| format!(" session={id}"));
+    format!("create={create_revision} mod={mod_revision} v={version} cas={cas}{expiry}{lock}{session}")
 }
 
 fn show_shown(shown: &Shown) -> String {
@@ -213,7 +230,7 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         }
         family::SEQUENCE => format!("sequence {} = {}", row_key[1..].escape_ascii(), sequence::decode(value).unwrap()),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
-        other => panic!("family {other:#04x}"),
+        _ => coordination::row(row_key, value),
     }
 }
 
@@ -234,6 +251,7 @@ fn group(value: &[u8]) -> String {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
             AuditEffect::Relocked => text.push_str(" relocked"),
             AuditEffect::Beside => text.push_str(" beside"),
+            AuditEffect::Elected { row_hash } => write!(text, " elected {row_hash:032x}").unwrap(),
             AuditEffect::Changed { previous, removed } => {
                 if let Some(previous) = previous {
                     write!(text, " over={} {:032x}", previous.revision, previous.row_hash).unwrap();

@@ -42,7 +42,7 @@ pub fn value(data: impl Into<Vec<u8>>) -> Value {
 
 pub fn write(key: Key, change: Change) -> Command {
     let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
-    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false };
+    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     Command { request_id: None, principal: String::new(), action: Action::Write(op) }
 }
 

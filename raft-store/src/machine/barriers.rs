@@ -1,0 +1,104 @@
+//! Barriers: so many sessions go on together, and are done together.
+//!
+//! Owns when a barrier opens and closes.
+
+use super::view::{Fault, View};
+use super::{Applier, Asker};
+use crate::codec;
+use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::keyspace::gates;
+use crate::keyspace::session::{self, AttachedKind};
+use crate::limits;
+use crate::types::{BarrierOp, BarrierRow, Name, Outcome, Rejection, SessionId, Waker};
+
+impl<V: View> Applier<'_, V> {
+    /// Enters or leaves a barrier.
+    pub(super) fn barrier(&mut self, op: &BarrierOp, asker: Asker) -> Result<Outcome, Fault> {
+        let (name, done) = match op {
+            BarrierOp::Enter { name, session, parties } => (name, self.enter_barrier(name, *session, *parties)?),
+            BarrierOp::Leave { name, session } => (name, self.leave_if_in(name, *session)?),
+        };
+        let key = Some(Waker::Barrier.of(name.as_str()));
+        match done {
+            Ok(is_changed) => {
+                if is_changed {
+                    self.record(AuditOp::Barrier, key, asker, AuditEffect::Beside);
+                }
+                Ok(Outcome::Barrier(self.barrier_row(name)?))
+            }
+            Err(rejection) => Ok(self.refuse_in(AuditOp::Barrier, key, asker, rejection)),
+        }
+    }
+
+    /// Enters, unless the session is in it already. Gives whether that changed anything.
+    fn enter_barrier(
+        &mut self,
+        name: &Name,
+        session: SessionId,
+        parties: u32,
+    ) -> Result<Result<bool, Rejection>, Fault> {
+        if !(1..=limits::BARRIER_PARTIES_MAX).contains(&parties) {
+            let why = format!("a barrier of {parties} parties; 1 to {} are possible", limits::BARRIER_PARTIES_MAX);
+            return Ok(Err(Rejection::Unsupported(why)));
+        }
+        if self.session_row(session)?.is_none() {
+            return Ok(Err(Rejection::SessionExpired(session)));
+        }
+        let row = self.barrier_row(name)?;
+        let mut row = row.unwrap_or(BarrierRow { parties, entered: 0, opened: None });
+        if row.parties != parties {
+            return Ok(Err(Rejection::OtherNumber(row.parties.into())));
+        }
+        if self.is_in(name, session)? {
+            return Ok(Ok(false));
+        }
+        if row.opened.is_some() {
+            return Ok(Err(Rejection::BarrierOpen));
+        }
+        if let Err(rejection) = self.check_session(session)? {
+            return Ok(Err(rejection));
+        }
+        self.take_revision()?;
+        self.attach(session, AttachedKind::Barrier, name.as_str().as_bytes(), Vec::new())?;
+        row.entered += 1;
+        row.opened = (row.entered == row.parties).then_some(self.vars.revision);
+        self.put_barrier(name, Some(&row))?;
+        Ok(Ok(true))
+    }
+
+    fn leave_if_in(&mut self, name: &Name, session: SessionId) -> Result<Result<bool, Rejection>, Fault> {
+        let is_in = self.is_in(name, session)?;
+        if is_in {
+            self.take_revision()?;
+            self.leave_barrier(name, session)?;
+        }
+        Ok(Ok(is_in))
+    }
+
+    /// Takes a session that is in a barrier out of it, within a revision that was taken.
+    pub(super) fn leave_barrier(&mut self, name: &Name, session: SessionId) -> Result<(), Fault> {
+        self.detach(session, AttachedKind::Barrier, name.as_str().as_bytes())?;
+        let row = self.barrier_row(name)?;
+        let mut row = row.ok_or_else(|| Fault::Invariant(format!("session {session} is in no barrier {name}")))?;
+        row.entered -= 1;
+        self.put_barrier(name, Some(&row).filter(|row| row.entered > 0))
+    }
+
+    fn is_in(&self, name: &Name, session: SessionId) -> Result<bool, Fault> {
+        let row_key = session::attached_key(session, AttachedKind::Barrier, name.as_str().as_bytes());
+        Ok(self.overlay.peek(&row_key)?.is_some())
+    }
+
+    fn barrier_row(&self, name: &Name) -> Result<Option<BarrierRow>, Fault> {
+        let row_key = gates::barrier_key(name);
+        let row = self.overlay.peek(&row_key)?;
+        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+    }
+
+    fn put_barrier(&mut self, name: &Name, row: Option<&BarrierRow>) -> Result<(), Fault> {
+        assert!(row.is_none_or(|row| row.entered <= row.parties), "more in barrier {name} than fit: {row:?}");
+        self.overlay.replace(&gates::barrier_key(name), row.map(codec::encode))?;
+        self.wake(Waker::Barrier.of(name.as_str()));
+        Ok(())
+    }
+}

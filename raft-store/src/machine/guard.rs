@@ -1,0 +1,27 @@
+//! Guards: a write that is applied only while a token holds a lock.
+//!
+//! Owns the question. Never changes a row.
+
+use super::Applier;
+use super::view::{Fault, View};
+use crate::keyspace::lock_queue;
+use crate::types::{Guard, Rejection, Revision};
+
+impl<V: View> Applier<'_, V> {
+    /// Whether the token holds the lock; no guard holds always.
+    pub(super) fn check_guard(&self, guard: Option<&Guard>) -> Result<Result<(), Rejection>, Fault> {
+        let Some(guard) = guard else { return Ok(Ok(())) };
+        if self.overlay.peek(&lock_queue::holder_key(&guard.lock, guard.token))?.is_some() {
+            return Ok(Ok(()));
+        }
+        let holder = self.newest_token(guard)?;
+        Ok(Err(Rejection::GuardFailed { guard: Box::new(guard.clone()), holder }))
+    }
+
+    fn newest_token(&self, guard: &Guard) -> Result<Option<Revision>, Fault> {
+        let (start, end) = lock_queue::holders_of(&guard.lock);
+        let newest = self.overlay.scan_from(&start, &end, true, 1)?;
+        let token = |row_key: &[u8]| lock_queue::decode_holder(row_key).map_err(|error| Fault::row(row_key, error));
+        newest.first().map(|(row_key, _)| token(row_key).map(|(_, token)| token)).transpose()
+    }
+}

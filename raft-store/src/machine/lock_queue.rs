@@ -1,0 +1,418 @@
+//! Locks and elections: a queue with holders, first come first served.
+//!
+//! Owns who holds a lock and who is next. A grant takes a revision of its own, which is the fencing token: so tokens only
+//! grow, whatever happens to the lock, and no two holders have the same. A party is one session at one lock.
+
+use super::view::{Fault, View};
+use super::{Applier, Asker};
+use crate::codec;
+use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
+use crate::keyspace::session::{self, AttachedKind, PartyAt};
+use crate::keyspace::timer::TimerKind;
+use crate::limits;
+use crate::types::{
+    Acquire, Bounded, ClusterMillis, Elected, LockDone, LockMode, LockName, LockOp, LockSpace, Outcome, Rejection,
+    Revision, SessionId, Value,
+};
+
+/// What a command about a lock comes to.
+type Done = Result<LockDone, Rejection>;
+
+impl<V: View> Applier<'_, V> {
+    /// Carries out a command about a lock.
+    pub(super) fn lock(&mut self, op: LockOp, asker: Asker) -> Result<Outcome, Fault> {
+        let (kind, lock) = match &op {
+            LockOp::Acquire(Acquire { lock, .. }) => (AuditOp::Acquire, lock.clone()),
+            LockOp::Release { lock, .. } | LockOp::Leave { lock, .. } => (AuditOp::Release, lock.clone()),
+            LockOp::Proclaim { lock, .. } => (AuditOp::Proclaim, lock.clone()),
+        };
+        let done = match op {
+            LockOp::Acquire(wish) => self.acquire(wish, &asker)?,
+            LockOp::Release { token, .. } => self.release(&lock, token, &asker)?,
+            LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &asker)?,
+            LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &asker)?,
+        };
+        Ok(match done {
+            Ok(done) => Outcome::Lock(done),
+            Err(rejection) => self.refuse_in(kind, Some(lock.waker()), asker, rejection),
+        })
+    }
+
+    fn acquire(&mut self, wish: Acquire, asker: &Asker) -> Result<Done, Fault> {
+        if let Some(why) = acquire_fault(&wish) {
+            return Ok(Err(Rejection::Unsupported(why)));
+        }
+        if self.session_row(wish.session)?.is_none() {
+            return Ok(Err(Rejection::SessionExpired(wish.session)));
+        }
+        let known = self.head(&wish.lock)?;
+        let in_use = known.as_ref().filter(|head| head.holders > 0 || head.waiters > 0).map(|head| head.slots);
+        let slots = wish.slots.or(in_use).unwrap_or(1);
+        if let Some(others) = in_use.filter(|others| *others != slots || (wish.mode == LockMode::Shared && slots > 1)) {
+            return Ok(Err(Rejection::OtherNumber(others.into())));
+        }
+        if let Some(at) = self.party_at(&wish.lock, wish.session)? {
+            return self.acquire_again(&wish, at);
+        }
+        if let Err(rejection) = self.check_session(wish.session)? {
+            return Ok(Err(rejection));
+        }
+        let fresh = LockHead { slots, holders: 0, mode: wish.mode, waiters: 0, not_before: None };
+        let head = LockHead { slots, ..known.unwrap_or(fresh) };
+        let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = wish;
+        let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
+        if head.waiters == 0 && head.admits(mode) {
+            return self.hold(&lock, head, party, AuditOp::Acquire, asker.clone()).map(Ok);
+        }
+        if wait_ms == 0 {
+            let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
+            return Ok(Err(Rejection::Held { holders: head.holders, waiters: head.waiters, delay_ms }));
+        }
+        if head.waiters >= limits::LOCK_WAITERS_MAX {
+            let limit = limits::LOCK_WAITERS_MAX.into();
+            return Ok(Err(Rejection::TooMany { what: Bounded::Waiters, limit }));
+        }
+        self.enqueue(&lock, head, party, wait_ms, asker.clone()).map(Ok)
+    }
+
+    /// The same session asks again: it keeps what it has, and waits anew from now on.
+    fn acquire_again(&mut self, wish: &Acquire, at: PartyAt) -> Result<Done, Fault> {
+        let is_same = |party: &HolderRow| {
+            party.mode == wish.mode && wish.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
+        };
+        match at {
+            PartyAt::Holding(token) => Ok(match is_same(&self.holder(&wish.lock, token)?) {
+                true => Ok(LockDone::Held { token }),
+                false => Err(Rejection::AnotherPlace { is_holder: true, at: token }),
+            }),
+            PartyAt::Waiting(place) => {
+                let mut waiter = self.waiter(&wish.lock, place)?;
+                if !is_same(&waiter.party) {
+                    return Ok(Err(Rejection::AnotherPlace { is_holder: false, at: place }));
+                }
+                if wish.wait_ms > 0 {
+                    let subject = lock_queue::place_subject(&wish.lock, place);
+                    self.disarm(waiter.until, TimerKind::Place, &subject)?;
+                    waiter.until = self.vars.clock.saturating_add(wish.wait_ms);
+                    self.arm(waiter.until, TimerKind::Place, &subject)?;
+                    waiter.asked = self.index;
+                    let row = codec::encode(&waiter);
+                    self.overlay.replace(&lock_queue::waiter_key(&wish.lock, place), Some(row))?;
+                }
+                Ok(Ok(LockDone::Waiting { place, asked: waiter.asked }))
+            }
+        }
+    }
+
+    /// Gives the lock to a party that it admits, at a revision of its own.
+    fn hold(
+        &mut self,
+        lock: &LockName,
+        mut head: LockHead,
+        party: HolderRow,
+        op: AuditOp,
+        asker: Asker,
+    ) -> Result<LockDone, Fault> {
+        assert!(head.admits(party.mode), "{lock:?} as {head:?} given to {party:?}");
+        self.take_revision()?;
+        let token = self.vars.revision;
+        head.holders += 1;
+        head.mode = party.mode;
+        self.place_party(lock, party.session, PartyAt::Holding(token))?;
+        self.put_holder(lock, token, &party)?;
+        self.put_head(lock, &head)?;
+        let effect = self.effect_on_observers(lock, Some((token, &party)))?;
+        self.record(op, Some(lock.waker()), asker, effect);
+        Ok(LockDone::Held { token })
+    }
+
+    /// Gives a party the last place in the queue.
+    fn enqueue(
+        &mut self,
+        lock: &LockName,
+        mut head: LockHead,
+        party: HolderRow,
+        wait_ms: u64,
+        asker: Asker,
+    ) -> Result<LockDone, Fault> {
+        self.take_revision()?;
+        let (place, asked) = (self.vars.revision, self.index);
+        let until = self.vars.clock.saturating_add(wait_ms);
+        self.arm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
+        self.place_party(lock, party.session, PartyAt::Waiting(place))?;
+        let row = codec::encode(&WaiterRow { party, until, asked });
+        self.overlay.insert_new(lock_queue::waiter_key(lock, place), row)?;
+        head.waiters += 1;
+        self.put_head(lock, &head)?;
+        self.record(AuditOp::Acquire, Some(lock.waker()), asker, AuditEffect::Beside);
+        Ok(LockDone::Waiting { place, asked })
+    }
+
+    fn release(&mut self, lock: &LockName, token: Revision, asker: &Asker) -> Result<Done, Fault> {
+        if self.overlay.peek(&lock_queue::holder_key(lock, token))?.is_none() {
+            return Ok(Err(Rejection::NotHolder));
+        }
+        self.take_revision()?;
+        self.drop_party(lock, PartyAt::Holding(token), AuditOp::Release, asker.clone())?;
+        self.grant_waiting(lock)?;
+        Ok(Ok(LockDone::Gone(true)))
+    }
+
+    fn leave(
+        &mut self,
+        lock: &LockName,
+        session: SessionId,
+        asked: Option<u64>,
+        release: bool,
+        asker: &Asker,
+    ) -> Result<Done, Fault> {
+        let at = match self.party_at(lock, session)? {
+            None => return Ok(Ok(LockDone::Gone(false))),
+            Some(PartyAt::Holding(token)) if !release => return Ok(Ok(LockDone::Held { token })),
+            Some(PartyAt::Waiting(place)) => {
+                let waiter = self.waiter(lock, place)?;
+                if asked.is_some_and(|asked| asked != waiter.asked) {
+                    return Ok(Ok(LockDone::Waiting { place, asked: waiter.asked }));
+                }
+                PartyAt::Waiting(place)
+            }
+            Some(at) => at,
+        };
+        self.take_revision()?;
+        self.drop_party(lock, at, AuditOp::Release, asker.clone())?;
+        self.grant_waiting(lock)?;
+        Ok(Ok(LockDone::Gone(true)))
+    }
+
+    fn proclaim(&mut self, lock: &LockName, token: Revision, value: Value, asker: &Asker) -> Result<Done, Fault> {
+        if let Some(why) = value_fault(lock, Some(&value)) {
+            return Ok(Err(Rejection::Unsupported(why)));
+        }
+        let row_key = lock_queue::holder_key(lock, token);
+        if self.overlay.peek(&row_key)?.is_none() {
+            return Ok(Err(Rejection::NotHolder));
+        }
+        let mut party = self.holder(lock, token)?;
+        self.take_revision()?;
+        party.value = Some(value);
+        self.overlay.replace(&row_key, Some(codec::encode(&party)))?;
+        let effect = self.effect_on_observers(lock, Some((token, &party)))?;
+        self.record(AuditOp::Proclaim, Some(lock.waker()), asker.clone(), effect);
+        self.wake(lock.waker());
+        Ok(Ok(LockDone::Proclaimed))
+    }
+
+    /// Takes a party out of a lock within a revision that was taken, and notes it. What that makes possible for others is
+    /// left to [`Self::grant_waiting`].
+    pub(super) fn drop_party(&mut self, lock: &LockName, at: PartyAt, op: AuditOp, asker: Asker) -> Result<(), Fault> {
+        let effect = match at {
+            PartyAt::Holding(token) => self.drop_holder(lock, token, op)?,
+            PartyAt::Waiting(place) => {
+                let until = self.waiter(lock, place)?.until;
+                self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
+                self.drop_waiter(lock, place)?;
+                AuditEffect::Beside
+            }
+        };
+        // The end of a session has a line of its own; who observes an election needs one more.
+        if op == AuditOp::Release || matches!(effect, AuditEffect::Elected { .. }) {
+            self.record(op, Some(lock.waker()), asker, effect);
+        }
+        Ok(())
+    }
+
+    fn drop_holder(&mut self, lock: &LockName, token: Revision, op: AuditOp) -> Result<AuditEffect, Fault> {
+        let party = self.holder(lock, token)?;
+        self.overlay.take(&lock_queue::holder_key(lock, token))?;
+        self.detach(party.session, AttachedKind::Lock, &lock.to_bytes())?;
+        let mut head = self.head_of_party(lock)?;
+        head.holders -= 1;
+        if op == AuditOp::SessionExpire && party.delay_ms > 0 {
+            self.hold_back(lock, &mut head, party.delay_ms)?;
+        }
+        self.put_head(lock, &head)?;
+        self.effect_on_observers(lock, None)
+    }
+
+    /// Keeps the lock from everybody for a while.
+    fn hold_back(&mut self, lock: &LockName, head: &mut LockHead, delay_ms: u64) -> Result<(), Fault> {
+        let until = self.vars.clock.saturating_add(delay_ms);
+        if head.not_before.is_some_and(|before| before >= until) {
+            return Ok(());
+        }
+        let subject = lock.to_bytes();
+        if let Some(before) = head.not_before.replace(until) {
+            self.disarm(before, TimerKind::LockDelay, &subject)?;
+        }
+        self.arm(until, TimerKind::LockDelay, &subject)
+    }
+
+    /// Takes a waiter whose timer is gone out of the queue.
+    fn drop_waiter(&mut self, lock: &LockName, place: Revision) -> Result<(), Fault> {
+        let waiter = self.waiter(lock, place)?;
+        self.overlay.take(&lock_queue::waiter_key(lock, place))?;
+        self.detach(waiter.party.session, AttachedKind::Lock, &lock.to_bytes())?;
+        let mut head = self.head_of_party(lock)?;
+        head.waiters -= 1;
+        self.put_head(lock, &head)
+    }
+
+    /// Gives the lock to the first in the queue, and to those behind it as long as it admits them.
+    pub(super) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
+        let (start, end) = lock_queue::waiters_of(lock);
+        while let Some(mut head) = self.head(lock)? {
+            let first = self.overlay.scan(&start, &end, 1)?.into_iter().next();
+            assert_eq!(first.is_some(), head.waiters > 0, "the queue of {lock:?} is not as {head:?} has it");
+            let Some((row_key, row)) = first else { return Ok(()) };
+            let damaged = |error| Fault::row(&row_key, error);
+            let (_, place) = lock_queue::decode_waiter(&row_key).map_err(damaged)?;
+            let WaiterRow { mut party, until, .. } = codec::decode(&row).map_err(damaged)?;
+            if !head.admits(party.mode) {
+                return Ok(());
+            }
+            self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
+            self.overlay.take(&row_key)?;
+            head.waiters -= 1;
+            party.since = self.vars.wall;
+            self.hold(lock, head, party, AuditOp::Grant, Asker::default())?;
+        }
+        Ok(())
+    }
+
+    /// The timer of a lock that nobody was given: it is given again.
+    pub(super) fn fire_lock_delay(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
+        let lock = lock_queue::lock_of(subject)?;
+        let mut head = self.head_of_party(&lock)?;
+        if head.not_before != Some(at) {
+            return Err(Fault::Invariant(format!("a timer of {lock:?} at {at}, which is {head:?}")));
+        }
+        head.not_before = None;
+        self.put_head(&lock, &head)?;
+        self.grant_waiting(&lock)
+    }
+
+    /// The timer of a place: its time is over.
+    pub(super) fn fire_place(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
+        let (lock, place) = lock_queue::decode_place(subject)?;
+        let waiter = self.waiter(&lock, place)?;
+        if waiter.until != at {
+            return Err(Fault::Invariant(format!("a timer of place {place} of {lock:?} at {at}, which is {waiter:?}")));
+        }
+        self.take_revision()?;
+        self.drop_waiter(&lock, place)?;
+        self.record(AuditOp::GiveUp, Some(lock.waker()), Asker::default(), AuditEffect::Beside);
+        self.grant_waiting(&lock)
+    }
+
+    /// Where a session is at a lock, if it is there.
+    fn party_at(&self, lock: &LockName, session: SessionId) -> Result<Option<PartyAt>, Fault> {
+        let row_key = session::attached_key(session, AttachedKind::Lock, &lock.to_bytes());
+        let row = self.overlay.peek(&row_key)?;
+        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+    }
+
+    /// Notes where a session is at a lock.
+    fn place_party(&mut self, lock: &LockName, session: SessionId, at: PartyAt) -> Result<(), Fault> {
+        let (subject, row) = (lock.to_bytes(), codec::encode(&at));
+        match self.party_at(lock, session)? {
+            None => self.attach(session, AttachedKind::Lock, &subject, row),
+            Some(_) => {
+                let row_key = session::attached_key(session, AttachedKind::Lock, &subject);
+                self.overlay.replace(&row_key, Some(row)).map(|_| ())
+            }
+        }
+    }
+
+    fn head(&self, lock: &LockName) -> Result<Option<LockHead>, Fault> {
+        let row_key = lock_queue::head_key(lock);
+        let row = self.overlay.peek(&row_key)?;
+        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+    }
+
+    /// The head of a lock that has a party or is held back.
+    fn head_of_party(&self, lock: &LockName) -> Result<LockHead, Fault> {
+        self.head(lock)?.ok_or_else(|| Fault::Invariant(format!("{lock:?} is in use without a row")))
+    }
+
+    fn put_head(&mut self, lock: &LockName, head: &LockHead) -> Result<(), Fault> {
+        let row = (!head.is_idle()).then(|| codec::encode(head));
+        self.overlay.replace(&lock_queue::head_key(lock), row)?;
+        self.wake(lock.waker());
+        Ok(())
+    }
+
+    fn holder(&self, lock: &LockName, token: Revision) -> Result<HolderRow, Fault> {
+        let row_key = lock_queue::holder_key(lock, token);
+        let row = self.overlay.peek(&row_key)?;
+        let row = row.ok_or_else(|| Fault::Invariant(format!("no token {token} holds {lock:?}")))?;
+        codec::decode(&row).map_err(|error| Fault::row(&row_key, error))
+    }
+
+    fn put_holder(&mut self, lock: &LockName, token: Revision, party: &HolderRow) -> Result<(), Fault> {
+        let row = codec::encode(party);
+        self.take_bytes(row.len());
+        self.overlay.insert_new(lock_queue::holder_key(lock, token), row).map(|_| ())
+    }
+
+    fn waiter(&self, lock: &LockName, place: Revision) -> Result<WaiterRow, Fault> {
+        let row_key = lock_queue::waiter_key(lock, place);
+        let row = self.overlay.peek(&row_key)?;
+        let row = row.ok_or_else(|| Fault::Invariant(format!("nobody has place {place} of {lock:?}")))?;
+        codec::decode(&row).map_err(|error| Fault::row(&row_key, error))
+    }
+
+    /// Keeps who leads an election from the present revision on, for those who observe it; of a lock nothing is kept.
+    fn effect_on_observers(
+        &mut self,
+        lock: &LockName,
+        leader: Option<(Revision, &HolderRow)>,
+    ) -> Result<AuditEffect, Fault> {
+        if lock.space != LockSpace::Election {
+            return Ok(AuditEffect::Beside);
+        }
+        let elected = match leader {
+            None => None,
+            Some((token, party)) => {
+                let session = self.session_row(party.session)?;
+                let owner = session.map(|row| row.owner).unwrap_or_default();
+                let (session, value, since) = (party.session, party.value.clone(), party.since);
+                Some(Elected { token, session, owner, value, since })
+            }
+        };
+        let row = codec::encode(&elected);
+        self.take_bytes(row.len());
+        let row_hash = self.overlay.insert_new(lock_queue::elected_key(&lock.name, self.vars.revision), row)?;
+        Ok(AuditEffect::Elected { row_hash })
+    }
+}
+
+/// What is wrong with a wish for a lock whatever the state.
+fn acquire_fault(wish: &Acquire) -> Option<String> {
+    let is_election = wish.lock.space == LockSpace::Election;
+    let slots = wish.slots.unwrap_or(1);
+    if !(1..=limits::LOCK_SLOTS_MAX).contains(&slots) {
+        Some(format!("a lock with {slots} slots; 1 to {} are possible", limits::LOCK_SLOTS_MAX))
+    } else if slots > 1 && (is_election || wish.mode == LockMode::Shared) {
+        Some("only a lock that is held exclusively has more than one slot".into())
+    } else if is_election && wish.mode == LockMode::Shared {
+        Some("nobody shares leadership".into())
+    } else if wish.wait_ms > limits::LOCK_WAIT_MS_MAX {
+        Some(format!("a wait of {} ms; at most {}", wish.wait_ms, limits::LOCK_WAIT_MS_MAX))
+    } else if wish.delay_ms > limits::LOCK_DELAY_MS_MAX {
+        Some(format!("a delay of {} ms; at most {}", wish.delay_ms, limits::LOCK_DELAY_MS_MAX))
+    } else {
+        value_fault(&wish.lock, wish.value.as_ref())
+    }
+}
+
+fn value_fault(lock: &LockName, value: Option<&Value>) -> Option<String> {
+    let length = value?.data.len();
+    if lock.space != LockSpace::Election {
+        Some("only leaders have values".into())
+    } else if length > limits::PROCLAIMED_BYTES_MAX {
+        Some(format!("a value of {length} bytes; at most {}", limits::PROCLAIMED_BYTES_MAX))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,224 @@
+//! Sessions: what lives as long as somebody renews it.
+//!
+//! Owns when a session is over, and that all that hangs on it goes in one revision. What a lock or a barrier does about a
+//! party that is gone is theirs.
+
+use super::view::{Fault, View};
+use super::{Applier, Asker};
+use crate::codec;
+use crate::keyspace::audit::{AuditEffect, AuditOp};
+use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
+use crate::keyspace::timer::TimerKind;
+use crate::keyspace::{entry, gates, lock_queue};
+use crate::limits;
+use crate::types::{
+    Bounded, ClusterMillis, Key, LockName, Outcome, Rejection, SessionDone, SessionId, SessionOp, Waker,
+};
+
+impl<V: View> Applier<'_, V> {
+    /// Begins, renews or ends.
+    pub(super) fn session(&mut self, op: SessionOp, asker: Asker) -> Result<Outcome, Fault> {
+        match op {
+            SessionOp::Create { ttl_ms, owner, labels } => self.create_session(ttl_ms, owner, labels, asker),
+            SessionOp::Renew(ids) => self.renew_sessions(&ids),
+            SessionOp::End(id) => match self.session_row(id)? {
+                Some(row) => {
+                    self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
+                    self.end_session(id, AuditOp::SessionEnd, asker)?;
+                    Ok(Outcome::Session(SessionDone::Ended(row.attached)))
+                }
+                None => {
+                    let rejection = Rejection::SessionExpired(id);
+                    Ok(self.refuse_in(AuditOp::SessionEnd, Some(waker(id)), asker, rejection))
+                }
+            },
+        }
+    }
+
+    /// Notes a refusal of something that is not about an entry.
+    pub(super) fn refuse_in(&mut self, op: AuditOp, key: Option<Key>, asker: Asker, rejection: Rejection) -> Outcome {
+        self.record(op, key, asker, AuditEffect::Refused((&rejection).into()));
+        Outcome::Rejected(rejection)
+    }
+
+    fn create_session(
+        &mut self,
+        ttl_ms: u64,
+        owner: String,
+        labels: Vec<(String, String)>,
+        asker: Asker,
+    ) -> Result<Outcome, Fault> {
+        let fault = session_fault(ttl_ms, &owner, &labels).map(Rejection::Unsupported);
+        let limit = limits::SESSIONS_MAX;
+        let full = (self.vars.sessions >= limit).then_some(Rejection::TooMany { what: Bounded::Sessions, limit });
+        if let Some(rejection) = fault.or(full) {
+            return Ok(self.refuse_in(AuditOp::SessionCreate, None, asker, rejection));
+        }
+        self.take_revision()?;
+        let id = SessionId(self.vars.revision);
+        let expires_at = self.vars.clock.saturating_add(ttl_ms);
+        let created = self.vars.wall;
+        let row = SessionRow { ttl_ms, expires_at, armed_at: expires_at, owner, labels, created, attached: 0 };
+        self.overlay.insert_new(session::row_key(id), codec::encode(&row))?;
+        self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
+        self.vars.sessions += 1;
+        self.record(AuditOp::SessionCreate, Some(waker(id)), asker, AuditEffect::Beside);
+        Ok(Outcome::Session(SessionDone::Created { id, expires_at }))
+    }
+
+    /// A session that is past its end and has not been ended yet goes on, too: it is over when it was ended.
+    fn renew_sessions(&mut self, ids: &[SessionId]) -> Result<Outcome, Fault> {
+        if ids.len() > limits::SESSIONS_RENEWED_MAX {
+            let why = format!("{} sessions renewed at once; at most {}", ids.len(), limits::SESSIONS_RENEWED_MAX);
+            return Ok(Outcome::Rejected(Rejection::Unsupported(why)));
+        }
+        let mut renewed = Vec::with_capacity(ids.len());
+        for &id in ids {
+            let Some(mut row) = self.session_row(id)? else {
+                renewed.push(None);
+                continue;
+            };
+            row.expires_at = row.expires_at.max(self.vars.clock.saturating_add(row.ttl_ms));
+            renewed.push(Some((row.ttl_ms, row.expires_at)));
+            self.put_session(id, &row)?;
+        }
+        Ok(Outcome::Session(SessionDone::Renewed(renewed)))
+    }
+
+    /// The row of a session that lives.
+    pub(super) fn session_row(&mut self, id: SessionId) -> Result<Option<SessionRow>, Fault> {
+        let row_key = session::row_key(id);
+        let row = self.overlay.get(&row_key)?;
+        row.map(|row| codec::decode(row).map_err(|error| Fault::row(&row_key, error))).transpose()
+    }
+
+    fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
+        assert!(row.armed_at <= row.expires_at, "the timer of session {id} would be late: {row:?}");
+        let row = codec::encode(row);
+        self.take_bytes(row.len());
+        self.overlay.replace(&session::row_key(id), Some(row)).map(|_| ())
+    }
+
+    /// Whether one more thing may hang on a session.
+    pub(super) fn check_session(&mut self, id: SessionId) -> Result<Result<SessionRow, Rejection>, Fault> {
+        let limit = limits::SESSION_ATTACHED_MAX;
+        Ok(match self.session_row(id)? {
+            None => Err(Rejection::SessionExpired(id)),
+            Some(row) if row.attached >= limit => {
+                Err(Rejection::TooMany { what: Bounded::Attached, limit: limit.into() })
+            }
+            Some(row) => Ok(row),
+        })
+    }
+
+    /// Hangs something on a session that lives.
+    pub(super) fn attach(
+        &mut self,
+        id: SessionId,
+        kind: AttachedKind,
+        subject: &[u8],
+        value: Vec<u8>,
+    ) -> Result<(), Fault> {
+        self.overlay.insert_new(session::attached_key(id, kind, subject), value)?;
+        let row = self.session_row(id)?;
+        let mut row = row.ok_or_else(|| Fault::Invariant(format!("{kind:?} hung on session {id}, which is none")))?;
+        row.attached += 1;
+        self.put_session(id, &row)
+    }
+
+    /// Takes something off a session, which may be about to end.
+    pub(super) fn detach(&mut self, id: SessionId, kind: AttachedKind, subject: &[u8]) -> Result<(), Fault> {
+        self.overlay.take(&session::attached_key(id, kind, subject))?;
+        match self.session_row(id)? {
+            None => Ok(()),
+            Some(mut row) => {
+                let counted = row.attached.checked_sub(1);
+                row.attached = counted.ok_or_else(|| Fault::Invariant(format!("nothing hung on session {id}")))?;
+                self.put_session(id, &row)
+            }
+        }
+    }
+
+    /// The timer of a session: it ends, or was renewed since.
+    pub(super) fn fire_session(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
+        let id = session::decode_id(subject)?;
+        match self.session_row(id)? {
+            Some(mut row) if row.armed_at == at => {
+                if row.expires_at <= self.vars.clock {
+                    return self.end_session(id, AuditOp::SessionExpire, Asker::default());
+                }
+                row.armed_at = row.expires_at;
+                self.put_session(id, &row)?;
+                self.arm(row.armed_at, TimerKind::Session, subject)
+            }
+            row => Err(Fault::Invariant(format!("the timer of session {id} at {at}, which is {row:?}"))),
+        }
+    }
+
+    /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others.
+    fn end_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<(), Fault> {
+        let (start, end) = session::attached_to(id);
+        let attached = self.overlay.scan(&start, &end, usize::MAX)?;
+        let mut locks = Vec::new();
+        self.sharing_revision(|applier| {
+            applier.take_revision()?;
+            applier.record(op, Some(waker(id)), asker.clone(), AuditEffect::Beside);
+            applier.overlay.take(&session::row_key(id))?;
+            for (row_key, value) in attached {
+                let damaged = |error| Fault::row(&row_key, error);
+                let (_, kind, subject) = session::decode_attached(&row_key).map_err(damaged)?;
+                match kind {
+                    AttachedKind::Entry => applier.remove_attached(subject, op, asker.clone())?,
+                    AttachedKind::Lock => {
+                        let lock = lock_queue::lock_of(subject).map_err(damaged)?;
+                        let at: PartyAt = codec::decode(&value).map_err(damaged)?;
+                        applier.drop_party(&lock, at, op, asker.clone())?;
+                        locks.push(lock);
+                    }
+                    AttachedKind::Barrier => {
+                        applier.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        self.vars.sessions -= 1;
+        self.wake(waker(id));
+        locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
+    }
+
+    /// Removes an entry whose session ends.
+    fn remove_attached(&mut self, key: &[u8], op: AuditOp, asker: Asker) -> Result<(), Fault> {
+        let row_key = entry::row_key(key);
+        let newest = self.vars.revision;
+        let Some(row) = self.overlay.get(&row_key)? else {
+            return Err(Fault::Invariant(format!("no entry {} hangs on a session", key.escape_ascii())));
+        };
+        let meta = super::write::decode_current(&row_key, row, newest)?.meta;
+        self.remove_as(super::stored_key(key)?, &row_key, &meta, op, asker)
+    }
+}
+
+/// Under what the end of a session is waited for, and noted.
+fn waker(id: SessionId) -> Key {
+    Waker::Session.of(&id.to_string())
+}
+
+/// What is wrong with a new session whatever the state.
+fn session_fault(ttl_ms: u64, owner: &str, labels: &[(String, String)]) -> Option<String> {
+    let (min, max) = (limits::SESSION_TTL_MS_MIN, limits::SESSION_TTL_MS_MAX);
+    let longest = labels.iter().map(|(name, value)| name.len().max(value.len())).max().unwrap_or(0);
+    if !(min..=max).contains(&ttl_ms) {
+        Some(format!("a session of {ttl_ms} ms; {min} to {max} ms are possible"))
+    } else if owner.len() > limits::SESSION_OWNER_BYTES_MAX {
+        Some(format!("an owner of {} bytes; at most {}", owner.len(), limits::SESSION_OWNER_BYTES_MAX))
+    } else if labels.len() > limits::SESSION_LABELS_MAX {
+        Some(format!("{} labels; at most {}", labels.len(), limits::SESSION_LABELS_MAX))
+    } else if longest > limits::SESSION_LABEL_BYTES_MAX {
+        Some(format!("a label of {longest} bytes; at most {}", limits::SESSION_LABEL_BYTES_MAX))
+    } else if !labels.is_sorted_by(|a, b| a.0 < b.0) {
+        Some("labels that are not in order of their names, or twice the same".into())
+    } else {
+        None
+    }
+}

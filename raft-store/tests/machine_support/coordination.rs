@@ -1,0 +1,237 @@
+//! Coordination in scripts: its commands, its rows, and the invariants between them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_store::codec;
+use quorate_store::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
+use quorate_store::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
+use quorate_store::keyspace::timer::{self, TimerKind};
+use quorate_store::keyspace::{entry, family, gates};
+use quorate_store::types::{
+    Acquire, Action, BarrierOp, BarrierRow, Command, ContentKind, Elected, Guard, LatchOp, LatchRow, LockMode,
+    LockName, LockOp, LockSpace, Name, RequestId, SessionId, SessionOp, Value,
+};
+
+use super::Store;
+
+/// A command of a script.
+pub fn command(words: &[&str]) -> Command {
+    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |word: &str| word.parse::<u64>().unwrap();
+    let action = match words[0] {
+        "session" => Action::Session(match words[1] {
+            "create" => {
+                let owner = option("owner").unwrap_or_default().to_owned();
+                let labels = option("label").and_then(|label| label.split_once(':'));
+                let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+                SessionOp::Create { ttl_ms: number(words[2]), owner, labels }
+            }
+            "renew" => SessionOp::Renew(words[2].split(',').map(|id| SessionId(number(id))).collect()),
+            _ => SessionOp::End(SessionId(number(words[2]))),
+        }),
+        "acquire" => {
+            let value = option("value").map(json_value);
+            Action::Lock(LockOp::Acquire(Acquire {
+                lock: lock(words[1]),
+                session: SessionId(number(words[2])),
+                mode: if words.contains(&"shared") { LockMode::Shared } else { LockMode::Exclusive },
+                slots: option("slots").map(|slots| slots.parse().unwrap()),
+                wait_ms: option("wait").map_or(0, number),
+                delay_ms: option("delay").map_or(0, number),
+                value,
+            }))
+        }
+        "release" => Action::Lock(LockOp::Release { lock: lock(words[1]), token: number(words[2]) }),
+        "leave" => Action::Lock(LockOp::Leave {
+            lock: lock(words[1]),
+            session: SessionId(number(words[2])),
+            asked: option("asked").map(number),
+            release: words.contains(&"release"),
+        }),
+        "proclaim" => {
+            let (lock, token, value) = (lock(words[1]), number(words[2]), json_value(words[3]));
+            Action::Lock(LockOp::Proclaim { lock, token, value })
+        }
+        "enter" => {
+            let (name, session) = (name(words[1]), SessionId(number(words[2])));
+            Action::Barrier(BarrierOp::Enter { name, session, parties: words[3].parse().unwrap() })
+        }
+        "depart" => Action::Barrier(BarrierOp::Leave { name: name(words[1]), session: SessionId(number(words[2])) }),
+        "latch" => Action::Latch(LatchOp::Create { name: name(words[1]), count: number(words[2]) }),
+        "count" => Action::Latch(LatchOp::CountDown { name: name(words[1]), by: number(words[2]) }),
+        _ => Action::Latch(LatchOp::Remove { name: name(words[1]) }),
+    };
+    Command { request_id: option("id").map(|id| RequestId(id.into())), principal: String::new(), action }
+}
+
+/// `lock/NAME:TOKEN`.
+pub fn guard(text: &str) -> Box<Guard> {
+    let (name, token) = text.rsplit_once(':').unwrap();
+    Box::new(Guard { lock: lock(name), token: token.parse().unwrap() })
+}
+
+fn lock(text: &str) -> LockName {
+    let (space, text) = text.split_once('/').unwrap();
+    let space = if space == "election" { LockSpace::Election } else { LockSpace::Lock };
+    LockName { space, name: name(text) }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn json_value(text: &str) -> Value {
+    Value { kind: ContentKind::Json, data: text.into() }
+}
+
+/// A row of these families.
+pub fn row(row_key: &[u8], value: &[u8]) -> String {
+    match row_key[0] {
+        family::TIMER => {
+            let (at, kind, subject) = timer::decode_key(row_key).unwrap();
+            assert!(value.is_empty());
+            format!("timer {at} {kind:?} {}", subject.escape_ascii())
+        }
+        family::SESSION => {
+            let row: SessionRow = codec::decode(value).unwrap();
+            let SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached } = row;
+            let id = session::decode_key(row_key).unwrap();
+            let times = format!("ttl={ttl_ms} until={expires_at} armed={armed_at} created={created}");
+            format!("session {id} = {times} owner={owner:?} labels={labels:?} attached={attached}")
+        }
+        family::ATTACHED => {
+            let (id, kind, subject) = session::decode_attached(row_key).unwrap();
+            let at = (kind == AttachedKind::Lock).then(|| codec::decode::<PartyAt>(value).unwrap());
+            format!("attached {id} {kind:?} {} {at:?}", subject.escape_ascii())
+        }
+        family::LOCK_HEAD => {
+            let head: LockHead = codec::decode(value).unwrap();
+            format!("head {} = {head:?}", shown(&lock_queue::decode_head_key(row_key).unwrap()))
+        }
+        family::HOLDER => {
+            let (lock, token) = lock_queue::decode_holder(row_key).unwrap();
+            format!("holder {} {token} = {:?}", shown(&lock), codec::decode::<HolderRow>(value).unwrap())
+        }
+        family::WAITER => {
+            let (lock, place) = lock_queue::decode_waiter(row_key).unwrap();
+            format!("waiter {} {place} = {:?}", shown(&lock), codec::decode::<WaiterRow>(value).unwrap())
+        }
+        family::ELECTED => {
+            let (name, revision) = lock_queue::decode_elected(row_key).unwrap();
+            let elected: Option<Elected> = codec::decode(value).unwrap();
+            format!("elected {} r{revision} = {elected:?}", name.escape_ascii())
+        }
+        family::BARRIER => {
+            let row: BarrierRow = codec::decode(value).unwrap();
+            format!("barrier {} = {row:?}", gates::decode_barrier(row_key).unwrap())
+        }
+        family::LATCH => {
+            let row: LatchRow = codec::decode(value).unwrap();
+            format!("latch {} = {row:?}", gates::decode_latch(row_key).unwrap())
+        }
+        other => panic!("family {other:#04x}"),
+    }
+}
+
+fn shown(lock: &LockName) -> String {
+    format!("{:?}/{}", lock.space, lock.name)
+}
+
+/// Every invariant between the rows of coordination.
+pub fn check(store: &Store) {
+    let mut timers = BTreeSet::new();
+    let attached = check_sessions(store, &mut timers);
+    let expected = check_parties(store, &mut timers);
+    assert_eq!(attached, expected, "what hangs on sessions on the left, what there is on the right");
+    let rows: BTreeSet<_> = store.rows(family::TIMER).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(rows, timers, "timers on the left, what is to come on the right");
+    let first = rows.first().map(|key| timer::decode_key(key).unwrap().0);
+    let next = store.vars.next_timer;
+    assert!(first.is_none_or(|first| next.is_some_and(|next| next <= first)), "{next:?}, the first timer is {first:?}");
+}
+
+/// Gives what hangs on sessions that live, with where it is.
+fn check_sessions(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
+    let attached = store.rows(family::ATTACHED);
+    let sessions = store.rows(family::SESSION);
+    assert_eq!(sessions.len() as u64, store.vars.sessions);
+    let mut counts = BTreeMap::new();
+    for (row_key, _) in &attached {
+        *counts.entry(session::decode_attached(row_key).unwrap().0).or_insert(0) += 1;
+    }
+    for (row_key, row) in sessions {
+        let (id, row) = (session::decode_key(&row_key).unwrap(), codec::decode::<SessionRow>(&row).unwrap());
+        assert!(row.armed_at <= row.expires_at, "{row:?}");
+        assert_eq!(row.attached, counts.remove(&id).unwrap_or(0), "{row:?}");
+        timers.insert(timer::row_key(row.armed_at, TimerKind::Session, &id.0.to_be_bytes()));
+    }
+    assert!(counts.is_empty(), "things that hang on sessions that are none: {counts:?}");
+    attached.into_iter().collect()
+}
+
+/// Gives what should hang on sessions.
+fn check_parties(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
+    let mut expected = BTreeSet::new();
+    for (row_key, row) in store.rows(family::ENTRY) {
+        let key = entry::decode_key(&row_key).unwrap();
+        if let Some(id) = entry::decode(&row).unwrap().meta.session {
+            expected.insert((session::attached_key(id, AttachedKind::Entry, key), Vec::new()));
+        }
+    }
+    let mut parties = |lock: &LockName, session, at: PartyAt| {
+        let row_key = session::attached_key(session, AttachedKind::Lock, &lock.to_bytes());
+        assert!(expected.insert((row_key, codec::encode(&at))), "session {session} twice in {lock:?}");
+    };
+    let mut holders: BTreeMap<LockName, Vec<HolderRow>> = BTreeMap::new();
+    for (row_key, row) in store.rows(family::HOLDER) {
+        let (lock, token) = lock_queue::decode_holder(&row_key).unwrap();
+        let row: HolderRow = codec::decode(&row).unwrap();
+        assert!(token <= store.vars.revision);
+        parties(&lock, row.session, PartyAt::Holding(token));
+        holders.entry(lock).or_default().push(row);
+    }
+    let mut waiters: BTreeMap<LockName, Vec<WaiterRow>> = BTreeMap::new();
+    for (row_key, row) in store.rows(family::WAITER) {
+        let (lock, place) = lock_queue::decode_waiter(&row_key).unwrap();
+        let row: WaiterRow = codec::decode(&row).unwrap();
+        parties(&lock, row.party.session, PartyAt::Waiting(place));
+        timers.insert(timer::row_key(row.until, TimerKind::Place, &lock_queue::place_subject(&lock, place)));
+        waiters.entry(lock).or_default().push(row);
+    }
+    for (row_key, row) in store.rows(family::LOCK_HEAD) {
+        let (lock, head) = (lock_queue::decode_head_key(&row_key).unwrap(), codec::decode::<LockHead>(&row).unwrap());
+        let (held, waiting) = (holders.remove(&lock).unwrap_or_default(), waiters.remove(&lock).unwrap_or_default());
+        assert!(!head.is_idle(), "{lock:?} is idle and there: {head:?}");
+        assert_eq!((head.holders as usize, head.waiters as usize), (held.len(), waiting.len()), "{lock:?}: {head:?}");
+        assert!(held.iter().all(|holder| holder.mode == head.mode), "{head:?}: {held:?}");
+        assert!(head.mode == LockMode::Shared || head.holders <= head.slots, "{lock:?}: {head:?}");
+        assert!(
+            waiting.first().is_none_or(|first| !head.admits(first.party.mode)),
+            "{lock:?} is kept from {waiting:?}"
+        );
+        if let Some(at) = head.not_before {
+            timers.insert(timer::row_key(at, TimerKind::LockDelay, &lock.to_bytes()));
+        }
+    }
+    assert!(holders.is_empty() && waiters.is_empty(), "parties of locks without a head: {holders:?} {waiters:?}");
+    check_barriers(store, &mut expected);
+    expected
+}
+
+fn check_barriers(store: &Store, expected: &mut BTreeSet<(Vec<u8>, Vec<u8>)>) {
+    let mut entered: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+    for (row_key, _) in store.rows(family::ATTACHED) {
+        let (_, kind, subject) = session::decode_attached(&row_key).unwrap();
+        if kind == AttachedKind::Barrier {
+            *entered.entry(subject.to_vec()).or_default() += 1;
+            expected.insert((row_key, Vec::new()));
+        }
+    }
+    for (row_key, row) in store.rows(family::BARRIER) {
+        let row: BarrierRow = codec::decode(&row).unwrap();
+        let name = gates::decode_barrier(&row_key).unwrap();
+        assert_eq!(entered.remove(name.as_str().as_bytes()), Some(row.entered), "{name}: {row:?}");
+        assert!(row.entered <= row.parties && (row.opened.is_some() || row.entered < row.parties), "{row:?}");
+    }
+    assert!(entered.is_empty(), "parties of barriers that are none: {entered:?}");
+}
