@@ -244,7 +244,8 @@ impl Fake {
 
     /// Follows the script: status and body.
     async fn act(&self, seen: &Seen) -> Result<(u16, String), Outcome> {
-        let always = self.inner.always.lock().iter().find(|(end, _)| seen.target.ends_with(end)).map(|(_, act)| act.clone());
+        let always =
+            self.inner.always.lock().iter().find(|(end, _)| seen.target.ends_with(end)).map(|(_, act)| act.clone());
         let act = always.or_else(|| self.inner.script.lock().pop_front());
         match act {
             Some(Act::Answer(status, body)) => return Ok((status, body)),
@@ -369,7 +370,8 @@ fn usual(seen: &Seen) -> Value {
 /// The same about sessions and what hangs on them: everything is granted at once.
 fn coordination(seen: &Seen) -> Option<Value> {
     let body = if seen.body.is_empty() { Value::Null } else { seen.json() };
-    let session = |id: Value, ttl: u64| json!({"session": id, "ttl_ms": ttl, "expires_in_ms": ttl, "renew_in_ms": ttl / 3});
+    let session =
+        |id: Value, ttl: u64| json!({"session": id, "ttl_ms": ttl, "expires_in_ms": ttl, "renew_in_ms": ttl / 3});
     let mut answer = match seen.target.rsplit('/').next().expect("split gives at least one part") {
         "sessions" => {
             let mut answer = session("17".into(), body["ttl_ms"].as_u64().unwrap_or(10_000));

@@ -50,7 +50,8 @@ async fn sessions_that_are_due_together_are_renewed_together() {
         sessions.push(client.session().ttl(TTL).await.expect("a session"));
     }
     let renewals = fake.asked("/renew", 6).await;
-    let together = renewals.iter().filter(|seen| seen.json()["sessions"].as_array().expect("a list").len() == 3).count();
+    let together =
+        renewals.iter().filter(|seen| seen.json()["sessions"].as_array().expect("a list").len() == 3).count();
     assert!(together >= 4, "{renewals:?}");
 }
 

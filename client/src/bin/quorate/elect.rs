@@ -6,7 +6,7 @@ use quorate_client::{Leadership, Session};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::guarded::{self, ELECTION_ENV, Signals, Stop, TERM_ENV};
+use crate::guarded::{self, ELECTION_ENV, Guarded, Signals, Stop, TERM_ENV};
 use crate::parse::{self, Meaning};
 
 /// With --forever: rest after a round that was shorter than this, so that a command that fails at once does not spin.
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "wait")]
     forever: bool,
     #[command(flatten)]
-    guarded: guarded::Args,
+    guarded: Guarded,
 }
 
 /// How `--value` is meant.

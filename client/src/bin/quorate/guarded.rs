@@ -35,7 +35,7 @@ const SIGNALLED: u8 = 128;
 
 /// What both kinds of commands understand.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub struct Guarded {
     /// How long others wait for us, at most, once we have died; like 2s. Longer than the cluster takes to elect a leader.
     #[arg(long, default_value = "10s", value_parser = parse::positive_duration, value_name = "TIME")]
     ttl: Duration,
@@ -56,7 +56,7 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-impl Args {
+impl Guarded {
     /// A session of our own.
     pub async fn session(&self, context: &crate::Context) -> Result<Session, Failed> {
         let owner = self.owner.clone().unwrap_or_else(owner);

@@ -4,7 +4,7 @@ use quorate_client::{LockGuard, Session};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::guarded::{self, LOCK_ENV, Signals, Stop, TOKEN_ENV};
+use crate::guarded::{self, Guarded, LOCK_ENV, Signals, Stop, TOKEN_ENV};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     slots: Option<u32>,
     #[command(flatten)]
-    guarded: guarded::Args,
+    guarded: Guarded,
 }
 
 /// Runs the command.

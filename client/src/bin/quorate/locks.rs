@@ -64,7 +64,10 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             };
             let answer = context.with_id(release).await?;
             if !answer.released {
-                return Err(Failed::condition(format!("the session has nothing to do with the lock `{}`", answer.lock)));
+                return Err(Failed::condition(format!(
+                    "the session has nothing to do with the lock `{}`",
+                    answer.lock
+                )));
             }
             output::answer(form, &answer, || {
                 let facts = format!("released: {}  revision {}", answer.lock, answer.revision);
