@@ -90,6 +90,18 @@ pub const STREAM_PIECES_MAX: usize = 16;
 /// Longest `wait_ms` of a long poll: proxies cut idle requests at a minute.
 pub const WAIT_MS_MAX: u64 = 60_000;
 
+/// How long a request for a lock waits that names no other time: below what proxies give up after, a minute as a rule.
+pub const POLL_MS_DEFAULT: u64 = 50_000;
+
+/// Time to live of a session that names none: some failovers.
+pub const SESSION_TTL_MS_DEFAULT: u64 = 10_000;
+
+/// Most holders, waiters, and things of one kind that hang on a session, in one answer: who looks sees the first, and counts.
+pub const PARTIES_SHOWN_MAX: usize = 100;
+
+/// Most places counted before one in a queue. A place so far behind tells nothing more.
+pub const PLACES_COUNTED_MAX: usize = 1_000;
+
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;
 

@@ -22,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::bootstrap::{self, Refused};
 use crate::app::maintenance::Retention;
+use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, maintenance, room,
+    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, maintenance,
+    room,
 };
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
@@ -214,12 +216,16 @@ impl Node {
         });
         let proposer = Proposer::start(parts.clone());
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
+        let (renewals, renewal_queue) = Renewals::new();
+        let waiting = WaitingCount::default();
         metrics.add_source(NodeSamples {
             log: log.clone(),
             state: state.clone(),
             net: net.clone(),
             backlog: proposer.backlog(),
             space: space.clone(),
+            renewals: renewals.counts(),
+            waiting: waiting.clone(),
         });
         let app = App::new(Inner {
             raft: raft.clone(),
@@ -229,6 +235,8 @@ impl Node {
             view: view.clone(),
             peers: peers.clone(),
             identity,
+            renewals,
+            waiting,
             space,
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
@@ -256,6 +264,7 @@ impl Node {
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
         tasks.spawn(room::run(app.clone(), wish));
+        tasks.spawn(renewals::run(app.clone(), renewal_queue));
         let retention =
             Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));

@@ -148,7 +148,7 @@ pub struct LeaderView {
     /// When it was elected, by the wall clock of the cluster's leader of that moment.
     #[schema(format = DateTime)]
     pub since: String,
-    /// Milliseconds of cluster clock since it was elected.
+    /// Milliseconds since it was elected.
     pub age_ms: u64,
 }
 

@@ -157,7 +157,7 @@ pub struct LockHolder {
     pub token: u64,
     /// How it holds the lock.
     pub mode: LockMode,
-    /// Milliseconds of cluster clock since it got it.
+    /// Milliseconds since it got it.
     pub age_ms: u64,
 }
 
@@ -172,7 +172,7 @@ pub struct LockWaiter {
     pub place: u64,
     /// How it is to hold the lock.
     pub mode: LockMode,
-    /// Milliseconds of cluster clock since it took the place.
+    /// Milliseconds since it took the place.
     pub age_ms: u64,
     /// Milliseconds for which it still waits unless it asks again.
     pub wait_left_ms: u64,

@@ -158,7 +158,7 @@ pub struct SessionView {
     /// When it was created, by the wall clock of the leader of that moment.
     #[schema(format = DateTime)]
     pub created: String,
-    /// Milliseconds of cluster clock since it was created.
+    /// Milliseconds since it was created.
     pub age_ms: u64,
     /// What hangs on it. Absent where the session is part of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]

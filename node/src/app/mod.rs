@@ -13,13 +13,15 @@ pub use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{
-    Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionOp, WhereChange, WriteOp,
+    Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp,
+    WhereChange, WriteOp,
 };
 use quorate_store::{codec, raft::TypeConfig};
 
 use tokio::sync::watch;
 
 use crate::peer::message::Fate;
+use renewals::{Renewals, Renewed};
 
 pub mod bootstrap;
 mod clock;
@@ -27,18 +29,21 @@ pub mod maintenance;
 mod peers;
 mod proposer;
 mod read_index;
+pub mod renewals;
 pub mod room;
 pub mod samples;
 pub mod service;
 mod status;
 pub mod transfer;
 mod view;
+mod waiting;
 
 pub use clock::{Clock, wall_now};
 pub use peers::{AskError, Peers};
 pub use proposer::{Proposer, ProposerParts};
 pub use read_index::ReadIndex;
 pub use view::{Leadership, View};
+pub use waiting::{Waiting, WaitingCount};
 
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
@@ -170,6 +175,10 @@ pub struct Inner {
     pub peers: Arc<Peers>,
     /// Who this node is.
     pub identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
+    /// Renewals of sessions.
+    pub renewals: Renewals,
+    /// Requests that wait for something to change.
+    pub waiting: WaitingCount,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// Set once the log that was here at start has been applied again.
@@ -236,6 +245,18 @@ impl App {
                 return Err(if may_be_in_log { AppError::Unknown } else { self.no_leader_error() });
             }
         }
+    }
+
+    /// Renews sessions, at most [`quorate_store::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
+    /// same time. Tried again until the deadline, also where the fate of a try is unknown: to renew again is harmless.
+    pub async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
+        self.check_disk()?;
+        self.inner.renewals.renew(sessions, deadline).await
+    }
+
+    /// Counts one who waits, until what is returned is dropped.
+    pub fn count_waiting(&self) -> Waiting<'_> {
+        self.inner.waiting.enter()
     }
 
     /// Waits until the leadership is another than when `seen` was subscribed, or a moment has passed: the view names a

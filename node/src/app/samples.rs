@@ -11,8 +11,9 @@ use quorate_store::log::{FSYNC_BUCKETS_MICROS, LogStats, LogStore};
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateReader, StateStats};
 
-use super::Raft;
 use super::proposer::Backlog;
+use super::renewals::RenewalCounts;
+use super::{Raft, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
 use crate::peer::PeerNet;
 use crate::peer::counters::{LaneCounts, PeerCounters};
@@ -29,7 +30,14 @@ pub struct NodeSamples {
     pub backlog: Backlog,
     /// The data disk.
     pub space: Arc<SpaceGuard>,
+    /// Renewals of sessions.
+    pub renewals: Arc<RenewalCounts>,
+    /// Requests that wait for something to change.
+    pub waiting: WaitingCount,
 }
+
+/// Most locks in use that are looked at for one scrape: some milliseconds.
+const LOCKS_COUNTED_MAX: usize = 100_000;
 
 impl MetricsSource for NodeSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
@@ -42,7 +50,35 @@ impl MetricsSource for NodeSamples {
         out.push(Sample::gauge("write_queue_commands", "Commands that wait for a group", commands as u64));
         out.push(Sample::gauge("write_queue_bytes", "Bytes of the commands that wait for a group", bytes as u64));
         out.push(Sample::gauge("disk_free_bytes", "Free bytes on the data disk", self.space.free()));
+        self.coordination_samples(out);
         peer_samples(&self.net.counters(), out);
+    }
+}
+
+impl NodeSamples {
+    fn coordination_samples(&self, out: &mut Vec<Sample>) {
+        match self.state.coordination_counts(LOCKS_COUNTED_MAX) {
+            Ok(counts) => out.extend([
+                Sample::gauge("sessions", "Sessions of the cluster", counts.sessions),
+                Sample::gauge("lock_holders", "Holders of locks and elections, of the first 100000", counts.holders),
+                Sample::gauge(
+                    "lock_waiters",
+                    "Places in queues of locks and elections, of the first 100000",
+                    counts.waiters,
+                ),
+            ]),
+            Err(fault) => tracing::warn!(%fault, "locks could not be counted for the metrics"),
+        }
+        let (commands, sessions) = self.renewals.now();
+        out.extend([
+            Sample::gauge(
+                "waiting_requests",
+                "Requests that wait here for a lock or the like",
+                self.waiting.now() as u64,
+            ),
+            Sample::counter("renewal_commands", "Commands of this node that renewed sessions", commands),
+            Sample::counter("renewed_sessions", "Sessions in those commands", sessions),
+        ]);
     }
 }
 

@@ -3,6 +3,8 @@
 //! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
 //! of the HTTP layer runs without a cluster.
 
+mod coordination;
+
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,8 @@ use quorate_store::state::{
     CollectionsPage, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault,
 };
 use quorate_store::types::{Command, Key, Reply, RequestId, Revision};
+
+pub use coordination::{Coordination, Seen};
 
 use crate::app::{App, AppError, ClusterGlance, Consistency};
 
@@ -26,7 +30,7 @@ pub struct DigestAt {
 }
 
 /// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
-pub trait Backend: Clone + Send + Sync + 'static {
+pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     /// Puts one command through the log.
     fn write(&self, command: Command, deadline: Instant) -> impl Future<Output = Result<Reply, AppError>> + Send;
     /// Returns once reads are as fresh as asked for.

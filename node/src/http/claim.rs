@@ -17,9 +17,10 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, convert, criteria, extract, find_body, key, matching, write};
+use super::{Backend, Outcome, command, convert, coordinate, criteria, extract, find_body, key, matching, write};
 
-const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "request_id", "dry_run"];
+const FIELDS: [&str; 9] =
+    ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "guard", "request_id", "dry_run"];
 
 /// Claims entries: finds those that match and are not locked, in order, and locks each.
 ///
@@ -41,6 +42,7 @@ const FIELDS: [&str; 8] = ["prefix", "where", "order_by", "limit", "lock_ms", "p
     responses(
         (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = ClaimAnswer, example = json!({"entries": [{"key": "jobs/j1", "value": {"due": "2026-11-21T00:00:00Z", "tries": 1}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "locked": true, "lock_ms": 20000}], "count": 1, "examined": 12, "more": false, "revision": 21, "index": 33})),
         (status = 409, description = "`request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -76,7 +78,7 @@ impl ClaimWish {
 
     fn read_fields(text: &[u8], faults: &mut Faults) -> Option<Self> {
         let fields = extract::object(text, "a claim", FIELDS, faults)?;
-        let [prefix, matching, order_by, limit, lock_ms, patch, id, dry_run] = fields;
+        let [prefix, matching, order_by, limit, lock_ms, patch, guard, id, dry_run] = fields;
         if prefix.is_none() {
             faults.add("/prefix", "missing; keys begin with it; `\"\"` for every key");
         }
@@ -89,6 +91,7 @@ impl ClaimWish {
         let limit = limit.and_then(|raw| command::whole(raw, "/limit", 1..=CLAIM_LIMIT_MAX, faults));
         let lock_ms = lock_ms.and_then(|raw| typed(raw, "/lock_ms", "a whole number of milliseconds", faults));
         let patch = patch.and_then(|raw| criteria::patch(raw.get().as_bytes(), "/patch", faults));
+        let guard = guard.and_then(|raw| coordinate::guard(raw, faults));
         let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
         let request_id = id.and_then(|raw| request_id(raw, faults)).map(|id| id.into_owned());
         let op = ClaimOp {
@@ -98,7 +101,7 @@ impl ClaimWish {
             limit: limit.unwrap_or(1),
             lock_ms: lock_time(lock_ms),
             patch,
-            guard: None,
+            guard,
         };
         Some(Self { op, dry_run, request_id })
     }
@@ -135,6 +138,8 @@ fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
 
 #[cfg(test)]
 mod tests {
+    use quorate_client::api::Guard;
+
     use super::super::json;
     use super::*;
 
@@ -147,7 +152,7 @@ mod tests {
             limit: Some(1),
             lock_ms: Some(1),
             patch: serde_json::from_str("{}").ok(),
-            guard: None,
+            guard: Some(Guard::lock("l", 1)),
             request_id: Some("r".into()),
             dry_run: true,
         };

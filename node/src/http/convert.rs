@@ -27,7 +27,7 @@ pub fn entry_view(key: &str, entry: &Entry, clock: ClusterMillis) -> EntryView {
         ttl_ms: ttl_ms(meta.expires_at, clock),
         locked: meta.is_locked_at(clock),
         lock_ms: lock_ms(meta, clock),
-        session: None,
+        session: meta.session.map(|id| id.to_string()),
         revision: None,
         index: None,
         replayed: false,
@@ -51,7 +51,8 @@ fn content_type(kind: ContentKind) -> ContentType {
     }
 }
 
-fn json_text(data: &[u8]) -> Option<JsonText> {
+/// The text of a JSON value.
+pub fn json_text(data: &[u8]) -> Option<JsonText> {
     let text = String::from_utf8(data.to_vec()).ok()?;
     RawValue::from_string(text).ok().map(JsonText)
 }

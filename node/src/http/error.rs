@@ -172,6 +172,11 @@ impl Failure {
         let current = rejection.current().and_then(Shown::entry);
         failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
+        if let &Rejection::Held { holders, waiters, delay_ms } = rejection {
+            failure.problem.holders = Some(holders.into());
+            failure.problem.waiters = Some(waiters.into());
+            failure.problem.retry_after_ms = Some(delay_ms).filter(|left| *left > 0);
+        }
         failure
     }
 
@@ -207,6 +212,15 @@ impl Failure {
         } else if !place.is_empty() {
             problem.detail = format!("{place}: {}", problem.detail);
         }
+        self
+    }
+
+    /// The same failure of the second step of a request whose first took effect: what holds meanwhile, and that only the request
+    /// id can tell what it comes to.
+    pub fn undecided(mut self, meanwhile: &str) -> Self {
+        let problem = &mut *self.problem;
+        (problem.applied, problem.retry) = (Applied::Unknown, Retry::SameRequestId);
+        problem.detail = format!("{}; {meanwhile}", problem.detail);
         self
     }
 

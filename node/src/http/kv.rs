@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use quorate_client::api::{Problem, WriteAnswer};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
+use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Value, WriteOp};
 
 use super::ask::Ask;
 use super::conditions::{self, Condition};
@@ -20,7 +20,7 @@ use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional, OpAnswer, ReadAnswer};
 use super::prefer::{self, Preferred};
 use super::write::Manner;
-use super::{Backend, Outcome, body, criteria, headers, json, read, write};
+use super::{Backend, Outcome, body, coordinate, criteria, headers, json, read, write};
 
 /// Reads one entry.
 ///
@@ -67,6 +67,10 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live; 0 or nothing for ever.", example = 60000),
         ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
+        ("session" = Option<String>, Query, description = "The id of the session that the entry goes with: it is removed when that ends. Without it the entry goes with none.", example = "42"),
+        ("guard_lock" = Option<String>, Query, description = "Apply only while `guard_token` holds the lock of this name.", example = "reports"),
+        ("guard_election" = Option<String>, Query, description = "Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`."),
+        ("guard_token" = Option<u64>, Query, description = "The fencing token, or the term.", example = 43),
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 409 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
@@ -111,6 +115,10 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live from now; 0 for ever.", example = 60000),
         ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
+        ("session" = Option<String>, Query, description = "The id of the session that the entry goes with from now on: it is removed when that ends. Without it that stays as it is.", example = "42"),
+        ("guard_lock" = Option<String>, Query, description = "Apply only while `guard_token` holds the lock of this name.", example = "reports"),
+        ("guard_election" = Option<String>, Query, description = "Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`."),
+        ("guard_token" = Option<u64>, Query, description = "The fencing token, or the term.", example = 43),
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
@@ -154,6 +162,9 @@ pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
         ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
+        ("guard_lock" = Option<String>, Query, description = "Apply only while `guard_token` holds the lock of this name.", example = "reports"),
+        ("guard_election" = Option<String>, Query, description = "Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`."),
+        ("guard_token" = Option<u64>, Query, description = "The fencing token, or the term.", example = 43),
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body; `Preference-Applied` says that it was granted. Passed over with `prev` or `dry_run`; nothing is left to represent.", example = "return=minimal"),
@@ -184,7 +195,8 @@ async fn submit<B: Backend>(
     let expiry = wish.ttl_ms.map_or(default_expiry, expiry_of);
     let preferred = Preferred::of(ask.head, &key, wish.prev || wish.dry_run);
     let (condition, return_previous) = (Criteria::default(), wish.prev);
-    let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session: None, guard: None };
+    let (session, guard) = (wish.session, wish.guard);
+    let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: wish.dry_run, shows_entry: false };
     let done = write::perform(&ask.api.backend, &key.text, op, manner, &ask.request_id, ask.deadline).await?;
     Ok(prefer::answer(ask, done, preferred).await)
@@ -210,22 +222,29 @@ pub fn existing(condition: Condition) -> Result<Expect, Failure> {
 }
 
 /// Query parameters of a write.
+#[derive(Default)]
 struct WriteWish {
     ttl_ms: Option<u64>,
     prev: bool,
     dry_run: bool,
+    session: Option<SessionId>,
+    guard: Option<Box<Guard>>,
 }
 
 impl WriteWish {
-    fn of<B: Backend>(ask: &Ask<'_, B>, takes_ttl: bool) -> Result<Self, Failure> {
-        let Some(text) = ask.head.uri.query() else { return Ok(Self { ttl_ms: None, prev: false, dry_run: false }) };
+    fn of<B: Backend>(ask: &Ask<'_, B>, leaves_entry: bool) -> Result<Self, Failure> {
+        let Some(text) = ask.head.uri.query() else { return Ok(Self::default()) };
         let mut query = Query::parse(Some(text));
-        let ttl_ms = if takes_ttl { query.number("ttl_ms") } else { None };
+        let ttl_ms = if leaves_entry { query.number("ttl_ms") } else { None };
         if ttl_ms.is_some_and(|ttl| ttl > TTL_MS_MAX) {
             query.faults.add("query:ttl_ms", format!("more than the limit of {TTL_MS_MAX} milliseconds, 100 years"));
         }
-        let wish = Self { ttl_ms, prev: query.flag("prev"), dry_run: query.flag("dry_run") };
-        query.finish(if takes_ttl { "ttl_ms, prev, dry_run" } else { "prev, dry_run" })?;
+        let (session, guard) = coordinate::of_query(&mut query, leaves_entry);
+        let wish = Self { ttl_ms, prev: query.flag("prev"), dry_run: query.flag("dry_run"), session, guard };
+        query.finish(match leaves_entry {
+            true => "ttl_ms, prev, dry_run, session, guard_lock, guard_election, guard_token",
+            false => "prev, dry_run, guard_lock, guard_election, guard_token",
+        })?;
         Ok(wish)
     }
 }

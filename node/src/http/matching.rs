@@ -20,9 +20,10 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, criteria, extract, find_body, key, kv, write};
+use super::{Backend, Outcome, command, coordinate, criteria, extract, find_body, key, kv, write};
 
-const FIELDS: [&str; 9] = ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "dry_run", "request_id"];
+const FIELDS: [&str; 10] =
+    ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "guard", "dry_run", "request_id"];
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ enum Kind {
     responses(
         (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 2, "applied": 1, "skipped": 0, "failed": 1, "examined": 120, "items": [{"n": 1, "key": "orders/o43", "outcome": "failed", "revision": 21, "status": 412, "code": "cas_mismatch", "detail": "`orders/o43` is locked; only a write with the key of the lock as cas is applied"}], "revision": 21, "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -73,6 +75,7 @@ pub async fn update<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome
     responses(
         (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 500, "applied": 500, "skipped": 0, "failed": 0, "examined": 740, "items": [], "cursor": "AgAB", "revision": 521, "index": 34})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -113,7 +116,7 @@ impl WhereWish {
 
     fn read_fields(body: &[u8], kind: Kind, faults: &mut Faults) -> Option<Self> {
         let fields = extract::object(body, "what to change", FIELDS, faults)?;
-        let [prefix, matching, condition, patch, ttl_ms, limit, cursor, dry_run, id] = fields;
+        let [prefix, matching, condition, patch, ttl_ms, limit, cursor, guard, dry_run, id] = fields;
         let prefix = match prefix {
             Some(raw) => find_body::prefix(raw, faults),
             None => missing("/prefix", "keys begin with it; `\"\"` for every key", faults),
@@ -132,13 +135,14 @@ impl WhereWish {
         };
         let limit = limit.and_then(|raw| command::whole(raw, "/limit", 1..=WHERE_LIMIT_MAX, faults));
         let cursor = cursor.and_then(|raw| text(raw, "/cursor", faults));
+        let guard = guard.and_then(|raw| coordinate::guard(raw, faults));
         let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
         let request_id = id.and_then(|raw| request_id(raw, faults)).map(|id| id.into_owned());
         let (prefix, criteria, condition, change) = (prefix?, matching?, condition?, change?);
         let hash = xxh3_64(&codec::encode(&(&*prefix, &criteria, &condition, &change)));
         let after = cursor.and_then(|cursor| place(&cursor, hash, faults));
         let (prefix, limit) = (prefix.into_owned().into_bytes(), limit.unwrap_or(WHERE_LIMIT_MAX));
-        let op = WhereOp { prefix, criteria, condition, change, limit, after, guard: None };
+        let op = WhereOp { prefix, criteria, condition, change, limit, after, guard };
         Some(Self { op, dry_run, request_id, hash })
     }
 }
@@ -171,7 +175,9 @@ fn place(text: &str, hash: u64, faults: &mut Faults) -> Option<Key> {
     match WhereCursor::decode(text) {
         Some(cursor) if cursor.query == hash => return Some(cursor.after),
         Some(_) if !faults.is_empty() => {}
-        Some(_) => faults.add("/cursor", "belongs to another request; repeat all but limit, dry_run and request_id"),
+        Some(_) => {
+            faults.add("/cursor", "belongs to another request; repeat all but limit, guard, dry_run and request_id")
+        }
         None => {
             faults.add("/cursor", "not a cursor of this route; give back the one of the answer before, or start anew")
         }
@@ -225,6 +231,8 @@ pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
 
 #[cfg(test)]
 mod tests {
+    use quorate_client::api::Guard;
+
     use super::super::json;
     use super::*;
 
@@ -238,7 +246,7 @@ mod tests {
             ttl_ms: Some(1),
             limit: Some(1),
             cursor: Some(String::new()),
-            guard: None,
+            guard: Some(Guard::lock("l", 1)),
             dry_run: true,
             request_id: Some("r".into()),
         };

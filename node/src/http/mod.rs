@@ -10,6 +10,7 @@
 mod accept;
 mod ask;
 mod backend;
+mod barriers;
 mod body;
 mod bulk;
 mod bulk_answer;
@@ -20,9 +21,11 @@ mod collections;
 mod command;
 mod conditions;
 mod convert;
+mod coordinate;
 mod criteria;
 mod cursor;
 mod done;
+mod elections;
 mod error;
 mod etags;
 mod extract;
@@ -34,9 +37,11 @@ mod health;
 mod json;
 mod key;
 mod kv;
+mod latches;
 mod line;
 mod lines;
 mod list;
+mod locks;
 mod matching;
 mod op_body;
 mod openapi;
@@ -45,16 +50,19 @@ mod paths;
 mod payload;
 mod prefer;
 mod pulse;
+mod queue;
 mod read;
 mod render;
 mod requests;
 mod scan;
 mod schema;
 mod sequences;
+mod sessions;
 mod stream;
 mod txn;
 mod txn_answer;
 mod txn_body;
+mod wait;
 mod write;
 
 use std::convert::Infallible;
@@ -70,7 +78,7 @@ use quorate_client::api::{Applied, ErrorCode};
 use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};
-pub use backend::{Backend, DigestAt};
+pub use backend::{Backend, Coordination, DigestAt, Seen};
 pub use openapi::document as openapi_document;
 pub use paths::Route;
 pub use payload::Body;
@@ -247,6 +255,29 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Collections, _) => Box::pin(collections::list(ask)).await,
         (Route::Sequence, &Method::POST) => Box::pin(sequences::post(ask, rest, body)).await,
         (Route::Sequence, _) => Box::pin(sequences::get(ask, rest)).await,
+        (Route::Sessions, &Method::POST) => Box::pin(sessions::create(ask, body)).await,
+        (Route::Sessions, _) => Box::pin(sessions::list(ask)).await,
+        (Route::SessionsRenew, _) => Box::pin(sessions::renew_many(ask, body)).await,
+        (Route::Session, &Method::DELETE) => Box::pin(sessions::end(ask, rest)).await,
+        (Route::Session, _) => Box::pin(sessions::get(ask, rest)).await,
+        (Route::SessionRenew, _) => Box::pin(sessions::renew(ask, rest, body)).await,
+        (Route::Locks, _) => Box::pin(locks::list(ask)).await,
+        (Route::Lock, _) => Box::pin(locks::get(ask, rest)).await,
+        (Route::LockAcquire, _) => Box::pin(locks::acquire(ask, rest, body)).await,
+        (Route::LockRelease, _) => Box::pin(locks::release(ask, rest, body)).await,
+        (Route::LockCheck, _) => Box::pin(locks::check(ask, rest)).await,
+        (Route::Elections, _) => Box::pin(elections::list(ask)).await,
+        (Route::Election, _) => Box::pin(elections::get(ask, rest)).await,
+        (Route::ElectionCampaign, _) => Box::pin(elections::campaign(ask, rest, body)).await,
+        (Route::ElectionProclaim, _) => Box::pin(elections::proclaim(ask, rest, body)).await,
+        (Route::ElectionResign, _) => Box::pin(elections::resign(ask, rest, body)).await,
+        (Route::Barrier, _) => Box::pin(barriers::get(ask, rest)).await,
+        (Route::BarrierEnter, _) => Box::pin(barriers::enter(ask, rest, body)).await,
+        (Route::BarrierLeave, _) => Box::pin(barriers::leave(ask, rest, body)).await,
+        (Route::Latch, &Method::PUT) => Box::pin(latches::put(ask, rest, body)).await,
+        (Route::Latch, &Method::DELETE) => Box::pin(latches::delete(ask, rest)).await,
+        (Route::Latch, _) => Box::pin(latches::get(ask, rest)).await,
+        (Route::LatchCountDown, _) => Box::pin(latches::count_down(ask, rest, body)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

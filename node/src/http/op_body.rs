@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use quorate_client::api::OpKind;
 use quorate_store::document::Criteria;
 use quorate_store::limits::{LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Step, Value, WriteOp};
+use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Step, Value, WriteOp};
 use serde_json::value::RawValue;
 
 use super::error::Failure;
@@ -18,7 +18,7 @@ use super::extract::Faults;
 use super::headers::{decimal, request_id_fault};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
-use super::{criteria, json, kv};
+use super::{coordinate, criteria, json, kv};
 
 /// A checked operation.
 pub struct OpWish<'a> {
@@ -37,7 +37,14 @@ pub struct OpWish<'a> {
 
 enum OpAction {
     Get,
-    Write { expect: Expect, condition: Criteria, change: Change, expiry: Expiry },
+    Write {
+        expect: Expect,
+        condition: Criteria,
+        change: Change,
+        expiry: Expiry,
+        session: Option<SessionId>,
+        guard: Option<Box<Guard>>,
+    },
 }
 
 /// Where an operation stands: not everything goes everywhere.
@@ -63,6 +70,8 @@ struct Fields<'a> {
     condition: Option<&'a RawValue>,
     ttl_ms: Option<u64>,
     lock_ms: Option<u64>,
+    session: Option<SessionId>,
+    guard: Option<&'a RawValue>,
     prev: Option<bool>,
     dry_run: Option<bool>,
     request_id: Option<Cow<'a, str>>,
@@ -70,7 +79,8 @@ struct Fields<'a> {
 
 const KINDS: &str = "one of get, insert, upsert, replace, update, remove, touch, get_and_touch, lock, extend, unlock";
 
-const FIELDS: &str = "op, key, value, value_base64, patch, cas, if, ttl_ms, lock_ms, prev, dry_run, request_id";
+const FIELDS: &str =
+    "op, key, value, value_base64, patch, cas, if, ttl_ms, lock_ms, session, guard, prev, dry_run, request_id";
 
 impl<'a> OpWish<'a> {
     /// Whether it may change something, and so needs a request id.
@@ -94,16 +104,10 @@ impl<'a> OpWish<'a> {
         let key = self.key.key;
         match self.action {
             OpAction::Get => Step::Get(key),
-            OpAction::Write { expect, condition, change, expiry } => Step::Write(WriteOp {
-                key,
-                expect,
-                condition,
-                change,
-                expiry,
-                return_previous: self.prev,
-                session: None,
-                guard: None,
-            }),
+            OpAction::Write { expect, condition, change, expiry, session, guard } => {
+                let return_previous = self.prev;
+                Step::Write(WriteOp { key, expect, condition, change, expiry, return_previous, session, guard })
+            }
         }
     }
 
@@ -166,6 +170,8 @@ impl<'a> Fields<'a> {
             "if" => self.condition = Some(raw),
             "ttl_ms" => self.ttl_ms = ttl(raw, faults),
             "lock_ms" => self.lock_ms = typed(raw, "/lock_ms", "a whole number of milliseconds", faults),
+            "session" => self.session = coordinate::session(raw, "/session", faults),
+            "guard" => self.guard = Some(raw),
             "prev" => self.prev = typed(raw, "/prev", "true or false", faults),
             "dry_run" => self.dry_run = typed(raw, "/dry_run", "true or false", faults),
             "request_id" => self.request_id = request_id(raw, faults),
@@ -227,7 +233,13 @@ impl<'a> Fields<'a> {
             Some(list) => criteria::criteria(list.get().as_bytes(), "/if", faults),
             None => Some(Criteria::default()),
         };
-        change.zip(condition).map(|(change, condition)| OpAction::Write { expect, condition, change, expiry })
+        let guard = self.guard.filter(|_| kind != OpKind::Get).map(|raw| coordinate::guard(raw, faults));
+        if guard == Some(None) {
+            return None;
+        }
+        let (session, guard) = (self.session, guard.flatten());
+        let (change, condition) = change.zip(condition)?;
+        Some(OpAction::Write { expect, condition, change, expiry, session, guard })
     }
 
     fn refuse_strangers(&self, kind: OpKind, faults: &mut Faults) {
@@ -247,6 +259,10 @@ impl<'a> Fields<'a> {
         refuse(self.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get, remove and locks take no ttl_ms");
         let takes_time = matches!(kind, OpKind::Lock | OpKind::Extend);
         refuse(self.lock_ms.is_some(), takes_time, "/lock_ms", "only lock and extend take it");
+        let takes_session = writes_value || matches!(kind, OpKind::Update | OpKind::Touch | OpKind::GetAndTouch);
+        let why = "only insert, upsert, replace, update and touch take it";
+        refuse(self.session.is_some(), takes_session, "/session", why);
+        refuse(self.guard.is_some(), !is_get, "/guard", "get changes nothing, so there is nothing to guard");
         let takes_cas = !is_get && kind != OpKind::Insert;
         refuse(self.cas.is_some(), takes_cas, "/cas", "an entry that does not exist has no cas; get needs none");
         refuse(
@@ -367,7 +383,7 @@ pub fn request_id<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, 
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{JsonText, Op};
+    use quorate_client::api::{Guard, JsonText, Op};
 
     use super::*;
 
@@ -384,8 +400,8 @@ mod tests {
             condition: raw(),
             ttl_ms: Some(1),
             lock_ms: Some(1),
-            session: None,
-            guard: None,
+            session: Some("1".into()),
+            guard: Some(Guard::lock("l", 1)),
             prev: true,
             dry_run: true,
             request_id: Some("r".into()),

@@ -13,8 +13,8 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, bulk, claim, cluster, collections, find, headers, health, kv, list, matching, ok, ops, requests,
-    schema, sequences, txn,
+    Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
+    locks, matching, ok, ops, requests, schema, sequences, sessions, txn,
 };
 
 #[derive(OpenApi)]
@@ -30,6 +30,11 @@ use super::{
         kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
         requests::get, matching::update, matching::delete, claim::post,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
+        sessions::create, sessions::renew_many, sessions::renew, sessions::get, sessions::list, sessions::end,
+        locks::acquire, locks::release, locks::get, locks::list, locks::check,
+        elections::campaign, elections::proclaim, elections::resign, elections::get, elections::list,
+        barriers::enter, barriers::leave, barriers::get,
+        latches::put, latches::count_down, latches::get, latches::delete,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
@@ -37,6 +42,7 @@ use super::{
     tags(
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),
+        (name = "coordination", description = "Sessions, locks, elections, barriers and latches."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )
@@ -104,16 +110,31 @@ pub struct Conditional;
 impl IntoResponses for Conditional {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
-            ("409", "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `unique_violation`."),
+            (
+                "409",
+                "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `session_expired`, `unique_violation`.",
+            ),
             (
                 "412",
-                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is.",
+                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is. `guard_failed`: the token does not hold its lock.",
             ),
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
             ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),
             ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
             ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
+        ])
+    }
+}
+
+/// Errors of every command that grows what is coordinated.
+pub struct Changing;
+
+impl IntoResponses for Changing {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work."),
         ])
     }
 }

@@ -34,6 +34,44 @@ pub enum Route {
     Collection,
     /// `/v1/sequences/{name}`
     Sequence,
+    /// `/v1/sessions`
+    Sessions,
+    /// `/v1/sessions/renew`
+    SessionsRenew,
+    /// `/v1/sessions/{session}`
+    Session,
+    /// `/v1/sessions/{session}/renew`
+    SessionRenew,
+    /// `/v1/locks`
+    Locks,
+    /// `/v1/locks/{name}`
+    Lock,
+    /// `/v1/locks/{name}/acquire`
+    LockAcquire,
+    /// `/v1/locks/{name}/release`
+    LockRelease,
+    /// `/v1/locks/{name}/check`
+    LockCheck,
+    /// `/v1/elections`
+    Elections,
+    /// `/v1/elections/{name}`
+    Election,
+    /// `/v1/elections/{name}/campaign`
+    ElectionCampaign,
+    /// `/v1/elections/{name}/proclaim`
+    ElectionProclaim,
+    /// `/v1/elections/{name}/resign`
+    ElectionResign,
+    /// `/v1/barriers/{name}`
+    Barrier,
+    /// `/v1/barriers/{name}/enter`
+    BarrierEnter,
+    /// `/v1/barriers/{name}/leave`
+    BarrierLeave,
+    /// `/v1/latches/{name}`
+    Latch,
+    /// `/v1/latches/{name}/count_down`
+    LatchCountDown,
     /// `/v1/requests/{id}`
     Request,
     /// `/v1/cluster/status`
@@ -71,7 +109,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 42] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -85,6 +123,25 @@ impl Route {
         Self::Collections,
         Self::Collection,
         Self::Sequence,
+        Self::Sessions,
+        Self::SessionsRenew,
+        Self::Session,
+        Self::SessionRenew,
+        Self::Locks,
+        Self::Lock,
+        Self::LockAcquire,
+        Self::LockRelease,
+        Self::LockCheck,
+        Self::Elections,
+        Self::Election,
+        Self::ElectionCampaign,
+        Self::ElectionProclaim,
+        Self::ElectionResign,
+        Self::Barrier,
+        Self::BarrierEnter,
+        Self::BarrierLeave,
+        Self::Latch,
+        Self::LatchCountDown,
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
@@ -113,6 +170,25 @@ impl Route {
             Self::Collections => "/v1/collections",
             Self::Collection => "/v1/collections/{name}",
             Self::Sequence => "/v1/sequences/{name}",
+            Self::Sessions => "/v1/sessions",
+            Self::SessionsRenew => "/v1/sessions/renew",
+            Self::Session => "/v1/sessions/{session}",
+            Self::SessionRenew => "/v1/sessions/{session}/renew",
+            Self::Locks => "/v1/locks",
+            Self::Lock => "/v1/locks/{name}",
+            Self::LockAcquire => "/v1/locks/{name}/acquire",
+            Self::LockRelease => "/v1/locks/{name}/release",
+            Self::LockCheck => "/v1/locks/{name}/check",
+            Self::Elections => "/v1/elections",
+            Self::Election => "/v1/elections/{name}",
+            Self::ElectionCampaign => "/v1/elections/{name}/campaign",
+            Self::ElectionProclaim => "/v1/elections/{name}/proclaim",
+            Self::ElectionResign => "/v1/elections/{name}/resign",
+            Self::Barrier => "/v1/barriers/{name}",
+            Self::BarrierEnter => "/v1/barriers/{name}/enter",
+            Self::BarrierLeave => "/v1/barriers/{name}/leave",
+            Self::Latch => "/v1/latches/{name}",
+            Self::LatchCountDown => "/v1/latches/{name}/count_down",
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
@@ -133,7 +209,10 @@ impl Route {
             Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
-            Self::Sequence => "GET, HEAD, POST",
+            Self::Sequence | Self::Sessions => "GET, HEAD, POST",
+            Self::Session => "GET, HEAD, DELETE",
+            Self::Latch => "GET, HEAD, PUT, DELETE",
+            _ if self.is_posted() => "POST",
             Self::Unknown => "",
             _ => "GET, HEAD",
         }
@@ -151,10 +230,26 @@ impl Route {
             | (Self::Collection, &Method::PUT) => Some(WRITE),
             (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
+            (Self::SessionsRenew | Self::SessionRenew, &Method::POST) => Some(ASK),
+            (Self::Sessions, &Method::POST) | (Self::Latch, &Method::PUT) => Some(WRITE),
+            (Self::Session | Self::Latch, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
+            (_, &Method::POST) if self.is_posted() => Some(WRITE),
+            _ if self.is_posted() => None,
             (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
             (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
             _ => None,
+        }
+    }
+
+    /// Whether it asks for something to be done about what is coordinated, and takes nothing but `POST`.
+    fn is_posted(self) -> bool {
+        match self {
+            Self::SessionsRenew | Self::SessionRenew => true,
+            Self::LockAcquire | Self::LockRelease => true,
+            Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
+            Self::BarrierEnter | Self::BarrierLeave | Self::LatchCountDown => true,
+            _ => false,
         }
     }
 
@@ -166,6 +261,11 @@ impl Route {
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
             Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => true,
+            Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => true,
+            Self::Elections | Self::Election => true,
+            Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
+            Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
@@ -186,7 +286,14 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(name) = path.strip_prefix("/v1/sequences/") {
         return (Route::Sequence, name);
     }
+    if let Some(found) = find_named(path) {
+        return found;
+    }
     let route = match path {
+        "/v1/sessions" => Route::Sessions,
+        "/v1/sessions/renew" => Route::SessionsRenew,
+        "/v1/locks" => Route::Locks,
+        "/v1/elections" => Route::Elections,
         "/v1/update_where" => Route::UpdateWhere,
         "/v1/delete_where" => Route::DeleteWhere,
         "/v1/claim" => Route::Claim,
@@ -208,6 +315,33 @@ pub fn find(path: &str) -> (Route, &str) {
         _ => Route::Unknown,
     };
     (route, "")
+}
+
+/// The route of a path with a name in it that is followed by what is to be done; so a slash in the name is percent-encoded.
+fn find_named(path: &str) -> Option<(Route, &str)> {
+    let (kind, rest) = path.strip_prefix("/v1/")?.split_once('/')?;
+    let (name, what) = rest.split_once('/').unwrap_or((rest, ""));
+    // A path that ends with a slash is none.
+    let has_end = name.len() + 1 == rest.len();
+    let route = match (kind, what) {
+        ("sessions", "") if name != "renew" => Route::Session,
+        ("sessions", "renew") => Route::SessionRenew,
+        ("locks", "") => Route::Lock,
+        ("locks", "acquire") => Route::LockAcquire,
+        ("locks", "release") => Route::LockRelease,
+        ("locks", "check") => Route::LockCheck,
+        ("elections", "") => Route::Election,
+        ("elections", "campaign") => Route::ElectionCampaign,
+        ("elections", "proclaim") => Route::ElectionProclaim,
+        ("elections", "resign") => Route::ElectionResign,
+        ("barriers", "") => Route::Barrier,
+        ("barriers", "enter") => Route::BarrierEnter,
+        ("barriers", "leave") => Route::BarrierLeave,
+        ("latches", "") => Route::Latch,
+        ("latches", "count_down") => Route::LatchCountDown,
+        _ => return None,
+    };
+    (!has_end).then_some((route, name))
 }
 
 #[cfg(test)]

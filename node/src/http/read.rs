@@ -119,7 +119,8 @@ pub fn consistency_of(
     }
 }
 
-fn wait(query: &mut Query<'_>) -> Option<Duration> {
+/// `wait_ms`.
+pub fn wait(query: &mut Query<'_>) -> Option<Duration> {
     let millis = query.number("wait_ms")?;
     if millis > limits::WAIT_MS_MAX {
         query.faults.add("query:wait_ms", format!("more than the limit of {}", limits::WAIT_MS_MAX));

@@ -117,6 +117,11 @@ fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, me
         out.extend_from_slice(b",\"locked\":true");
         field(out, "lock_ms", left);
     }
+    if let Some(id) = meta.session {
+        out.extend_from_slice(b",\"session\":\"");
+        number(out, id.0);
+        out.push(b'"');
+    }
 }
 
 fn base64(out: &mut Vec<u8>, data: &[u8]) {

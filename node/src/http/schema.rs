@@ -141,6 +141,7 @@ fn bounds(name: &str) -> Option<(&'static str, Value)> {
     Some(match name {
         "name" => ("string", json!({"minLength": 1, "maxLength": SEQUENCE_NAME_BYTES_MAX})),
         "key" => ("string", json!({"minLength": 1, "maxLength": KEY_BYTES_MAX})),
+        "session" => ("string", json!({"pattern": format!("^{CAS}$")})),
         "cas" | "if_none_match" => ("string", json!({"pattern": format!("^{CAS}$")})),
         "If-Match" => ("string", json!({"pattern": tags("")})),
         "If-None-Match" => ("string", json!({"pattern": tags("(W/)?")})),

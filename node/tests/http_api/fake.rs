@@ -1,5 +1,7 @@
 //! A node without a cluster: remembers what it was asked, and fails on demand.
 
+mod coordination;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -55,6 +57,7 @@ struct State {
     /// What the next command that is not a write of one entry comes to.
     outcome: Option<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
+    told: coordination::Told,
 }
 
 impl Fake {

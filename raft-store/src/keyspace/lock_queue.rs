@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use super::{family, named, strip_family};
 use crate::codec::CodecError;
-use crate::types::{ClusterMillis, LockMode, LockName, Name, Revision, SessionId, Value, WallMillis};
+use crate::types::{ClusterMillis, LockMode, LockName, LockSpace, Name, Revision, SessionId, Value, WallMillis};
 
 /// What is known of a lock beside its parties.
 ///
@@ -74,6 +74,12 @@ pub struct WaiterRow {
 /// The row key of a lock. Also good as a bound.
 pub fn head_key(lock: &LockName) -> Vec<u8> {
     [&[family::LOCK_HEAD][..], &lock.to_bytes()].concat()
+}
+
+/// The bounds `[start, end)` of the locks of a space, in order of names.
+pub fn heads_of(space: LockSpace) -> (Vec<u8>, Vec<u8>) {
+    let number = space.number();
+    (vec![family::LOCK_HEAD, number], vec![family::LOCK_HEAD, number + 1])
 }
 
 /// Reverses [`head_key`].

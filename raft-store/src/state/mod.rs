@@ -13,6 +13,7 @@ mod home;
 mod recent;
 mod shared;
 
+mod coordination;
 mod declared;
 mod find;
 mod finder;
@@ -33,6 +34,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
+pub use coordination::{
+    BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,
+};
 pub use declared::CollectionsPage;
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use reader::StateReader;

@@ -86,6 +86,16 @@ pub enum LockSpace {
     Election,
 }
 
+impl LockSpace {
+    /// The first byte of [`LockName::to_bytes`]. On disk, and never changes its meaning.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Lock => 1,
+            Self::Election => 2,
+        }
+    }
+}
+
 /// A lock or an election.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub struct LockName {
@@ -98,11 +108,7 @@ pub struct LockName {
 impl LockName {
     /// Space and name as bytes, for row keys.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let space = match self.space {
-            LockSpace::Lock => 1,
-            LockSpace::Election => 2,
-        };
-        let mut bytes = vec![space];
+        let mut bytes = vec![self.space.number()];
         bytes.extend_from_slice(self.name.as_str().as_bytes());
         bytes
     }

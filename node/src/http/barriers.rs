@@ -1,0 +1,220 @@
+//! `/v1/barriers`: so many sessions go on together, and are done together.
+//!
+//! Owns the reading of their bodies and their answers, and how a request waits for a barrier. When it opens and closes is decided
+//! where commands are applied.
+
+use std::time::{Duration, Instant};
+
+use hyper::body::Incoming;
+use quorate_client::api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest, Problem};
+use quorate_store::limits::BARRIER_PARTIES_MAX;
+use quorate_store::state::{BarrierRead, Observed};
+use quorate_store::types::{
+    Action, BarrierOp, BarrierRow, Name, Outcome as Decided, Reply, Revision, SessionId, Waker,
+};
+
+use super::ask::Ask;
+use super::error::Failure;
+use super::extract::{Faults, Query};
+use super::openapi::{Changing, Common};
+use super::{Backend, Outcome, command, coordinate, extract, read, sessions, wait, write};
+use crate::app::Consistency;
+use crate::limits;
+
+/// Enters a barrier, which opens for all once `parties` sessions are in it.
+///
+/// To enter again is harmless and goes on waiting. The session stays in it until it leaves or ends. Once it has opened nobody can
+/// enter until all have left: then the barrier can be used anew.
+#[utoipa::path(post, path = "/v1/barriers/{name}/enter", tag = "coordination", operation_id = "enter_barrier",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
+    ),
+    request_body(content = EnterRequest, content_type = "application/json", example = json!({"session": "42", "parties": 3, "wait_ms": 30000})),
+    responses(
+        (status = 200, description = "It is open.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 3, "opened_revision": 50, "revision": 50, "index": 71})),
+        (status = 202, description = "The session is in it, and others are missing.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
+        (status = 409, description = "`session_expired`; `different_settings`: the others name another number of parties; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        (status = 423, description = "`locked`: it is open, and not all who are in it have left.", body = Problem, content_type = "application/problem+json"),
+        Changing, Common,
+    ))]
+pub async fn enter<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let name = coordinate::name_of(rest)?;
+    let text = command::text(ask, body, "who enters").await?;
+    let Entry { session, parties, wait, request_id } = Entry::read(&text)?;
+    ask.take_request_id(request_id)?;
+    let end = Instant::now() + wait;
+    let op = BarrierOp::Enter { name: name.clone(), session, parties };
+    let reply = command::decide(ask, Action::Barrier(op), false).await?;
+    let entered = after(&name, &reply)?;
+    if entered.row.is_some_and(|row| row.opened.is_some())
+        || !wait::for_applied(&ask.api.backend, reply.index, end).await
+    {
+        return entered.answer(&name, BarrierState::Open);
+    }
+    let has_moved = |read: &BarrierRead| !read.is_in || read.row.is_some_and(|row| row.opened.is_some());
+    let seen = watch(ask, &name, session, end, has_moved).await?;
+    if !seen.found.is_in && !seen.found.lives {
+        return Err(sessions::expired(session).evaluated_at(seen.at.revision, seen.at.index));
+    }
+    Told::seen(&seen, reply.replayed).answer(&name, BarrierState::Open)
+}
+
+/// Leaves a barrier. The barrier can be used anew once all have left. Works on a full disk.
+#[utoipa::path(post, path = "/v1/barriers/{name}/leave", tag = "coordination", operation_id = "leave_barrier",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
+    ),
+    request_body(content = LeaveRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
+    responses(
+        (status = 200, description = "All have left.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": 55, "index": 76})),
+        (status = 202, description = "The session has left, others have not.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 1, "opened_revision": 50, "revision": 54, "index": 75})),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn leave<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let name = coordinate::name_of(rest)?;
+    let text = command::text(ask, body, "who leaves").await?;
+    let (session, wait, request_id) = read_leave(&text)?;
+    ask.take_request_id(request_id)?;
+    let end = Instant::now() + wait;
+    let op = BarrierOp::Leave { name: name.clone(), session };
+    let reply = command::decide(ask, Action::Barrier(op), false).await?;
+    let left = after(&name, &reply)?;
+    let Some(BarrierRow { opened, .. }) = left.row else { return left.answer(&name, BarrierState::Empty) };
+    if !wait::for_applied(&ask.api.backend, reply.index, end).await {
+        return left.answer(&name, BarrierState::Empty);
+    }
+    // Another opening, or none yet, means that all had left in between.
+    let is_over = |row: Option<BarrierRow>| row.is_none_or(|row| opened.is_some() && row.opened != opened);
+    let seen = watch(ask, &name, session, end, |read| is_over(read.row)).await?;
+    let mut told = Told::seen(&seen, reply.replayed);
+    told.row = told.row.filter(|row| !is_over(Some(*row)));
+    told.answer(&name, BarrierState::Empty)
+}
+
+/// Shows a barrier. One that nobody is in is empty.
+#[utoipa::path(get, path = "/v1/barriers/{name}", tag = "coordination", operation_id = "barrier",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let name = coordinate::name_of(rest)?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let seen = ask.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
+    let told = Told::seen(&seen, false);
+    command::answer(&told.body(&name), told.revision, None)
+}
+
+/// Reads until it is as wanted or the time is over.
+async fn watch<B: Backend>(
+    ask: &Ask<'_, B>,
+    name: &Name,
+    session: SessionId,
+    end: Instant,
+    is_wanted: impl Fn(&BarrierRead) -> bool + Send + Sync,
+) -> Result<Observed<BarrierRead>, Failure> {
+    let backend = &ask.api.backend;
+    let read = |backend: &B| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
+    match wait::until(backend, &Waker::Barrier.of(name.as_str()), end, read).await? {
+        Some(seen) => Ok(seen),
+        None => backend.barrier(name, Some(session)).map_err(|fault| Failure::from_fault(&fault)),
+    }
+}
+
+/// What a command left.
+fn after(name: &Name, reply: &Reply) -> Result<Told, Failure> {
+    let Reply { revision, index, replayed, .. } = *reply;
+    match &reply.outcome {
+        Decided::Barrier(row) => Ok(Told { row: *row, revision, index, replayed }),
+        Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), reply, why)),
+        _ => Err(write::confused(reply)),
+    }
+}
+
+/// A barrier as it is told of.
+struct Told {
+    row: Option<BarrierRow>,
+    revision: Revision,
+    index: u64,
+    replayed: bool,
+}
+
+impl Told {
+    fn seen(seen: &Observed<BarrierRead>, replayed: bool) -> Self {
+        Self { row: seen.found.row, revision: seen.at.revision, index: seen.at.index, replayed }
+    }
+
+    fn body(&self, name: &Name) -> BarrierAnswer {
+        let state = match self.row {
+            None => BarrierState::Empty,
+            Some(row) if row.opened.is_some() => BarrierState::Open,
+            Some(_) => BarrierState::Waiting,
+        };
+        BarrierAnswer {
+            barrier: name.to_string(),
+            state,
+            parties: self.row.map(|row| row.parties),
+            entered: self.row.map_or(0, |row| row.entered),
+            opened_revision: self.row.and_then(|row| row.opened),
+            revision: self.revision,
+            index: self.index,
+            replayed: self.replayed,
+        }
+    }
+
+    /// 200 where it is what was waited for.
+    fn answer(&self, name: &Name, wanted: BarrierState) -> Outcome {
+        let body = self.body(name);
+        coordinate::answer(&body, self.revision, body.state == wanted)
+    }
+}
+
+/// Who enters, with how many.
+struct Entry {
+    session: SessionId,
+    parties: u32,
+    wait: Duration,
+    request_id: Option<String>,
+}
+
+impl Entry {
+    fn read(text: &[u8]) -> Result<Self, Failure> {
+        let mut faults = Faults::default();
+        let names = ["session", "parties", "wait_ms", "request_id"];
+        let fields = extract::object(text, "who enters", names, &mut faults).unwrap_or_default();
+        let [session, parties, wait_ms, id] = fields;
+        let session = coordinate::needed_session(session, &mut faults);
+        if parties.is_none() {
+            faults.add("/parties", "missing; how many sessions open it");
+        }
+        let parties = parties.and_then(|raw| command::whole(raw, "/parties", 1..=BARRIER_PARTIES_MAX, &mut faults));
+        let wait = coordinate::wait(wait_ms, "/wait_ms", limits::WAIT_MS_MAX, &mut faults).unwrap_or_default();
+        let request_id = coordinate::request_id(id, &mut faults);
+        faults.check()?;
+        let complete = session.zip(parties).ok_or_else(|| Failure::invalid("", "not complete"))?;
+        Ok(Self { session: complete.0, parties: complete.1, wait, request_id })
+    }
+}
+
+fn read_leave(text: &[u8]) -> Result<(SessionId, Duration, Option<String>), Failure> {
+    let mut faults = Faults::default();
+    let fields = extract::object(text, "who leaves", ["session", "wait_ms", "request_id"], &mut faults);
+    let [session, wait_ms, id] = fields.unwrap_or_default();
+    let session = coordinate::needed_session(session, &mut faults);
+    let wait = coordinate::wait(wait_ms, "/wait_ms", limits::WAIT_MS_MAX, &mut faults).unwrap_or_default();
+    let request_id = coordinate::request_id(id, &mut faults);
+    faults.check()?;
+    let session = session.ok_or_else(|| Failure::invalid("/session", "missing"))?;
+    Ok((session, wait, request_id))
+}

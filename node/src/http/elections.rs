@@ -1,0 +1,255 @@
+//! `/v1/elections`: locks whose holder leads and says something of itself. Who observes one is `observe`'s.
+//!
+//! Owns the reading of their bodies and their answers. Who leads is decided where commands are applied; how a request waits is
+//! `queue`'s.
+
+use hyper::body::Incoming;
+use quorate_client::api::{
+    CampaignAnswer, CampaignRequest, CampaignState, ElectionAnswer, ElectionList, ElectionSummary, JsonText,
+    LeaderView, Problem, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest,
+};
+use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
+use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTES_MAX};
+use quorate_store::state::{LockRead, Observed, PartyShown};
+use quorate_store::types::{
+    Acquire, Action, ContentKind, LockDone, LockMode, LockName, LockOp, LockSpace, Name, Outcome as Decided, Reply,
+    Revision, Value,
+};
+use serde_json::value::RawValue;
+
+use super::ask::Ask;
+use super::error::Failure;
+use super::extract::{Faults, Query};
+use super::locks::{self, give_up, read_party};
+use super::openapi::{Changing, Common};
+use super::queue::{self, Standing, Stood, Wish};
+use super::scan::scan;
+use super::{Backend, Outcome, command, convert, coordinate, extract, read, write};
+use crate::app::Consistency;
+
+/// Stands in an election for a session, first come first served.
+///
+/// As with `POST /v1/locks/{name}/acquire`: 200 says that the session leads, 202 that it stands and may ask again. The term is
+/// greater than that of every leader before, and is what a write takes as `guard`.
+#[utoipa::path(post, path = "/v1/elections/{name}/campaign", tag = "coordination", operation_id = "campaign",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
+    ),
+    request_body(content = CampaignRequest, content_type = "application/json", example = json!({"session": "42", "value": {"addr": "10.0.0.7:80"}, "wait_ms": 30000})),
+    responses(
+        (status = 200, description = "The session leads.", body = CampaignAnswer, example = json!({"election": "primary", "state": "leader", "term": 43, "session": "42", "revision": 43, "index": 61})),
+        (status = 202, description = "The session stands.", body = CampaignAnswer, example = json!({"election": "primary", "state": "candidate", "place": 44, "ahead": 0, "session": "42", "revision": 44, "index": 62})),
+        (status = 409, description = "`session_expired`; `already_queued`: the session stands or leads with another value; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        (status = 423, description = "`locked`: another led all the time; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
+        Changing, Common,
+    ))]
+pub async fn campaign<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let name = coordinate::name_of(rest)?;
+    let text = command::text(ask, body, "a candidacy").await?;
+    let (wish, request_id) = read_wish(&text, &name)?;
+    ask.take_request_id(request_id)?;
+    let session = wish.acquire.session.to_string();
+    let Stood { standing, revision, index, replayed } = queue::stand(ask, wish).await?;
+    let (state, term, place, ahead) = match standing {
+        Standing::Holds { token } => (CampaignState::Leader, Some(token), None, None),
+        Standing::Waits { place, ahead } => (CampaignState::Candidate, None, Some(place), ahead),
+    };
+    let election = name.to_string();
+    let answer = CampaignAnswer { election, state, term, place, ahead, session, revision, index, replayed };
+    coordinate::answer(&answer, revision, state == CampaignState::Leader)
+}
+
+const CAMPAIGN_FIELDS: [&str; 6] = ["session", "value", "wait_ms", "poll_ms", "delay_ms", "request_id"];
+
+fn read_wish(text: &[u8], name: &Name) -> Result<(Wish, Option<String>), Failure> {
+    let mut faults = Faults::default();
+    let fields = extract::object(text, "a candidacy", CAMPAIGN_FIELDS, &mut faults).unwrap_or_default();
+    let [session, value, wait_ms, poll_ms, delay_ms, id] = fields;
+    let session = coordinate::needed_session(session, &mut faults);
+    let value = value.and_then(|raw| value_of(raw, &mut faults));
+    let wait = coordinate::wait(wait_ms, "/wait_ms", LOCK_WAIT_MS_MAX, &mut faults);
+    let poll = queue::poll(poll_ms, &mut faults);
+    let delay = coordinate::wait(delay_ms, "/delay_ms", LOCK_DELAY_MS_MAX, &mut faults);
+    let request_id = coordinate::request_id(id, &mut faults);
+    faults.check()?;
+    let session = session.ok_or_else(|| Failure::invalid("/session", "missing"))?;
+    let acquire = Acquire {
+        lock: election_of(name),
+        session,
+        mode: LockMode::Exclusive,
+        slots: None,
+        wait_ms: coordinate::millis(wait),
+        delay_ms: coordinate::millis(delay),
+        value,
+    };
+    Ok((Wish { acquire, poll }, request_id))
+}
+
+/// What a leader says of itself.
+fn value_of(raw: &RawValue, faults: &mut Faults) -> Option<Value> {
+    let data = raw.get().as_bytes();
+    if data.len() > PROCLAIMED_BYTES_MAX {
+        faults.add_too_large("/value", "what a leader says of itself", PROCLAIMED_BYTES_MAX, data.len());
+        return None;
+    }
+    Some(Value { kind: ContentKind::Json, data: data.to_vec() })
+}
+
+/// Exchanges what the leader says of itself. Who observes the election sees it.
+#[utoipa::path(post, path = "/v1/elections/{name}/proclaim", tag = "coordination", operation_id = "proclaim",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = ProclaimRequest, content_type = "application/json", example = json!({"term": 43, "value": {"addr": "10.0.0.8:80"}})),
+    responses(
+        (status = 200, description = "It is said.", body = ProclaimAnswer, example = json!({"election": "primary", "term": 43, "revision": 50, "index": 71})),
+        (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        Changing, Common,
+    ))]
+pub async fn proclaim<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let name = coordinate::name_of(rest)?;
+    let text = command::text(ask, body, "what to proclaim").await?;
+    let (term, value, request_id) = read_proclamation(&text)?;
+    ask.take_request_id(request_id)?;
+    let op = LockOp::Proclaim { lock: election_of(&name), token: term, value };
+    let reply = command::decide(ask, Action::Lock(op), false).await?;
+    let Reply { revision, index, replayed, .. } = reply;
+    match &reply.outcome {
+        Decided::Lock(LockDone::Proclaimed) => {
+            let answer = ProclaimAnswer { election: name.to_string(), term, revision, index, replayed };
+            command::answer(&answer, revision, None)
+        }
+        Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
+        _ => Err(write::confused(&reply)),
+    }
+}
+
+fn read_proclamation(text: &[u8]) -> Result<(Revision, Value, Option<String>), Failure> {
+    let mut faults = Faults::default();
+    let fields = extract::object(text, "what to proclaim", ["term", "value", "request_id"], &mut faults);
+    let [term, value, id] = fields.unwrap_or_default();
+    let term = match term {
+        Some(raw) => coordinate::token(raw, "/term", &mut faults),
+        None => {
+            faults.add("/term", "missing; that of the leader");
+            None
+        }
+    };
+    let value = match value {
+        Some(raw) => value_of(raw, &mut faults),
+        None => {
+            faults.add("/value", "missing; what the leader says of itself");
+            None
+        }
+    };
+    let request_id = coordinate::request_id(id, &mut faults);
+    faults.check()?;
+    let complete = term.zip(value).ok_or_else(|| Failure::invalid("", "not complete"))?;
+    Ok((complete.0, complete.1, request_id))
+}
+
+/// Resigns: the leader of a term, or whatever a session is there, be it only a candidate. Works on a full disk.
+#[utoipa::path(post, path = "/v1/elections/{name}/resign", tag = "coordination", operation_id = "resign",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = ResignRequest, content_type = "application/json", example = json!({"term": 43})),
+    responses(
+        (status = 200, description = "It is given up.", body = ResignAnswer, example = json!({"election": "primary", "resigned": true, "revision": 50, "index": 71})),
+        (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn resign<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let name = coordinate::name_of(rest)?;
+    let text = command::text(ask, body, "who resigns").await?;
+    let (party, request_id) = read_party(&text, "term")?;
+    ask.take_request_id(request_id)?;
+    let (reply, resigned) = give_up(ask, election_of(&name), party).await?;
+    let Reply { revision, index, replayed, .. } = reply;
+    let answer = ResignAnswer { election: name.to_string(), resigned, revision, index, replayed };
+    command::answer(&answer, revision, None)
+}
+
+/// Shows an election: who leads, and who stands. One that nobody stands in has no leader.
+#[utoipa::path(get, path = "/v1/elections/{name}", tag = "coordination", operation_id = "election",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": 43, "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let name = coordinate::name_of(rest)?;
+    let Observed { at, wall, found } = locks::read_lock(ask, &election_of(&name)).await?;
+    let LockRead { head, holders, waiters } = found;
+    let answer = ElectionAnswer {
+        election: name.to_string(),
+        leader: holders.first().map(|leader| leader_shown(leader, wall)),
+        candidates: waiters.iter().map(|waiter| locks::waiter_shown(waiter, at, wall)).collect(),
+        candidate_count: head.as_ref().map_or(0, |head| head.waiters.into()),
+        delay_left_ms: head.and_then(|head| head.not_before).map_or(0, |until| until.saturating_sub(at.clock)),
+        revision: at.revision,
+        index: at.index,
+    };
+    command::answer(&answer, at.revision, None)
+}
+
+/// Lists the elections in use, by name.
+#[utoipa::path(get, path = "/v1/elections", tag = "coordination", operation_id = "elections",
+    params(
+        ("limit" = Option<u64>, Query, description = "Most elections in the page, 1 to 1000; 100 without it.", example = 100),
+        ("cursor" = Option<String>, Query, description = "Of the page before."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": 50, "index": 71})),
+        Common,
+    ))]
+pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    let mut query = Query::parse(ask.head.uri.query());
+    let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let page = move |backend: B| backend.locks(LockSpace::Election, after.as_ref(), limit);
+    let Observed { at, found, .. } = scan(ask, page).await?;
+    let last = found.items.last().map(|(name, _)| name.to_string());
+    let summary = |(name, head): &(Name, LockHead)| ElectionSummary {
+        election: name.to_string(),
+        has_leader: head.holders > 0,
+        candidate_count: head.waiters.into(),
+    };
+    let elections = found.items.iter().map(summary).collect();
+    let cursor = last.filter(|_| found.more);
+    let answer = ElectionList { elections, cursor, revision: at.revision, index: at.index };
+    command::answer(&answer, at.revision, None)
+}
+
+fn election_of(name: &Name) -> LockName {
+    LockName { space: LockSpace::Election, name: name.clone() }
+}
+
+fn leader_shown(leader: &PartyShown<HolderRow>, wall: u64) -> LeaderView {
+    let PartyShown { number, row, owner } = leader;
+    LeaderView {
+        session: row.session.to_string(),
+        owner: owner.clone(),
+        term: *number,
+        value: said(row.value.as_ref()),
+        since: coordinate::moment(row.since),
+        age_ms: wall.saturating_sub(row.since),
+    }
+}
+
+/// What a leader says of itself, as answers show it.
+pub fn said(value: Option<&Value>) -> Option<JsonText> {
+    value.and_then(|value| convert::json_text(&value.data))
+}

@@ -1,0 +1,306 @@
+//! `/v1/sessions`: signs of life that entries, locks, leaderships and places in barriers hang on.
+//!
+//! Owns the reading of their bodies and their answers. When a session is over is decided where commands are applied.
+
+use std::collections::BTreeMap;
+
+use hyper::body::Incoming;
+use quorate_client::api::{
+    Applied, ErrorCode, LockState, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer, SESSIONS_RENEWED_MAX,
+    SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList, SessionRenewed,
+    SessionRequest, SessionView,
+};
+use quorate_store::keyspace::session::{PartyAt, SessionRow};
+use quorate_store::limits::{
+    SESSION_LABEL_BYTES_MAX, SESSION_LABELS_MAX, SESSION_OWNER_BYTES_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN,
+};
+use quorate_store::state::{Observed, SessionHeld};
+use quorate_store::types::{
+    Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionDone, SessionId, SessionOp,
+};
+use serde_json::value::RawValue;
+
+use super::ask::Ask;
+use super::error::{Effect, Failure};
+use super::extract::{Faults, Query};
+use super::headers::decimal;
+use super::openapi::{Changing, Common};
+use super::scan::scan;
+use super::{Backend, Outcome, command, coordinate, extract, json, key, op_body, read, write};
+use crate::app::Consistency;
+use crate::limits;
+
+/// Creates a session.
+///
+/// It ends when it was not renewed for `ttl_ms` of the cluster's own clock, which no wall clock moves and which stands still while
+/// there is no leader: so never early. With it go, at one revision, all entries written with it, and its places in locks,
+/// elections and barriers.
+#[utoipa::path(post, path = "/v1/sessions", tag = "coordination", operation_id = "create_session",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = SessionRequest, content_type = "application/json", example = json!({"ttl_ms": 10000, "owner": "worker-7", "labels": {"zone": "a"}})),
+    responses(
+        (status = 200, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": 42, "index": 60})),
+        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        Changing, Common,
+    ))]
+pub async fn create<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+    let text = coordinate::text_or_none(ask, body, "a session").await?;
+    let (SessionOp::Create { ttl_ms, owner, labels }, request_id) = read_session(&text)? else {
+        return Err(Failure::invalid("", "not a session"));
+    };
+    ask.take_request_id(request_id)?;
+    let action = Action::Session(SessionOp::Create { ttl_ms, owner: owner.clone(), labels: labels.clone() });
+    let reply = command::decide(ask, action, false).await?;
+    let Reply { revision, index, replayed, .. } = reply;
+    match &reply.outcome {
+        Decided::Session(SessionDone::Created { id, expires_at }) => {
+            let SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms } =
+                renewed(*id, ttl_ms, *expires_at, reply.clock);
+            let labels = labels.into_iter().collect();
+            let answer =
+                SessionAnswer { session, ttl_ms, expires_in_ms, renew_in_ms, owner, labels, revision, index, replayed };
+            command::answer(&answer, revision, None)
+        }
+        Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
+        _ => Err(write::confused(&reply)),
+    }
+}
+
+/// The session, and the caller's request id.
+fn read_session(text: &[u8]) -> Result<(SessionOp, Option<String>), Failure> {
+    let mut faults = Faults::default();
+    let fields = extract::object(text, "a session", ["ttl_ms", "owner", "labels", "request_id"], &mut faults);
+    let [ttl_ms, owner, labels, id] = fields.unwrap_or_default();
+    // Bounded by a day, so within 32 bits.
+    let bounds = SESSION_TTL_MS_MIN as u32..=SESSION_TTL_MS_MAX as u32;
+    let usual = limits::SESSION_TTL_MS_DEFAULT as u32;
+    let ttl_ms = coordinate::whole_or(ttl_ms, "/ttl_ms", bounds, usual, &mut faults).into();
+    let owner = owner.and_then(|raw| op_body::text(raw, "/owner", &mut faults)).unwrap_or_default().into_owned();
+    if owner.len() > SESSION_OWNER_BYTES_MAX {
+        faults.add("/owner", format!("at most {SESSION_OWNER_BYTES_MAX} bytes, this one has {}", owner.len()));
+    }
+    let labels = labels.map(|raw| labels_of(raw, &mut faults)).unwrap_or_default();
+    let request_id = coordinate::request_id(id, &mut faults);
+    faults.check()?;
+    Ok((SessionOp::Create { ttl_ms, owner, labels: labels.into_iter().collect() }, request_id))
+}
+
+fn labels_of(raw: &RawValue, faults: &mut Faults) -> BTreeMap<String, String> {
+    let Ok(list) = json::fields(raw.get().as_bytes()) else {
+        faults.add("/labels", "must be an object of strings");
+        return BTreeMap::new();
+    };
+    if list.len() > SESSION_LABELS_MAX {
+        faults.add("/labels", format!("at most {SESSION_LABELS_MAX}, these are {}", list.len()));
+    }
+    let mut labels = BTreeMap::new();
+    for (name, raw) in list {
+        let pointer = format!("/labels{}", json::pointer(&name));
+        let Some(value) = op_body::text(raw, &pointer, faults) else { continue };
+        if name.len().max(value.len()) > SESSION_LABEL_BYTES_MAX {
+            faults.add(pointer, format!("names and values have at most {SESSION_LABEL_BYTES_MAX} bytes"));
+            continue;
+        }
+        labels.insert(name.into_owned(), value.into_owned());
+    }
+    labels
+}
+
+/// Renews a session: it lives for its `ttl_ms` from now on. To do so again is harmless, so there is no request id. Needs no body.
+#[utoipa::path(post, path = "/v1/sessions/{session}/renew", tag = "coordination", operation_id = "renew_session",
+    params(
+        ("session" = String, Path, description = "Its id.", example = "42"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It lives on.", body = RenewedAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "revision": 50, "index": 71})),
+        (status = 409, description = "`session_expired`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn renew<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let id = coordinate::session_of(rest)?;
+    let text = coordinate::text_or_none(ask, body, "a renewal").await?;
+    let mut faults = Faults::default();
+    extract::object::<0>(&text, "a renewal, which says nothing", [], &mut faults);
+    faults.check()?;
+    let RenewAnswer { mut sessions, revision, index } = renew_all(ask, vec![id]).await?;
+    match sessions.pop() {
+        Some(Renewal::Renewed(SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms })) => {
+            let answer = RenewedAnswer { session, ttl_ms, expires_in_ms, renew_in_ms, revision, index };
+            command::answer(&answer, revision, None)
+        }
+        _ => Err(expired(id).evaluated_at(revision, index)),
+    }
+}
+
+/// Renews many sessions at once: each lives on or is told to have expired.
+#[utoipa::path(post, path = "/v1/sessions/renew", tag = "coordination", operation_id = "renew_sessions",
+    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
+    request_body(content = RenewRequest, content_type = "application/json", example = json!({"sessions": ["42", "43"]})),
+    responses(
+        (status = 200, description = "What became of each.", body = RenewAnswer, example = json!({"sessions": [{"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333}, {"session": "43", "expired": true}], "revision": 50, "index": 71})),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn renew_many<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+    let text = command::text(ask, body, "what to renew").await?;
+    let sessions = read_renewal(&text)?;
+    let answer = renew_all(ask, sessions).await?;
+    command::answer(&answer, answer.revision, None)
+}
+
+async fn renew_all<B: Backend>(ask: &Ask<'_, B>, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
+    let done = ask.api.backend.renew(ids.clone(), ask.deadline).await;
+    let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    let sessions = ids.iter().zip(&done.each).map(|(id, each)| match each {
+        Some((ttl_ms, expires_at)) => Renewal::Renewed(renewed(*id, *ttl_ms, *expires_at, done.clock)),
+        None => Renewal::Expired(SessionExpired { session: id.to_string(), expired: true }),
+    });
+    Ok(RenewAnswer { sessions: sessions.collect(), revision: done.revision, index: done.index })
+}
+
+fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
+    let mut faults = Faults::default();
+    let fields = extract::object(text, "what to renew", ["sessions"], &mut faults);
+    let [list] = fields.unwrap_or_default();
+    let items = list.and_then(|raw| json::items(raw, SESSIONS_RENEWED_MAX));
+    let (items, count) = items.unwrap_or_default();
+    if !(1..=SESSIONS_RENEWED_MAX).contains(&count) && faults.is_empty() {
+        faults.add("/sessions", format!("must be a list of 1 to {SESSIONS_RENEWED_MAX} ids of sessions"));
+    }
+    let read = |(at, raw): (usize, &RawValue)| coordinate::session(raw, &format!("/sessions/{at}"), &mut faults);
+    let sessions: Option<Vec<_>> = items.into_iter().enumerate().map(read).collect();
+    faults.check()?;
+    sessions.ok_or_else(|| Failure::invalid("/sessions", "not a list of sessions"))
+}
+
+/// Shows a session, and what hangs on it.
+#[utoipa::path(get, path = "/v1/sessions/{session}", tag = "coordination", operation_id = "session",
+    params(
+        ("session" = String, Path, description = "Its id.", example = "42"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It lives.", body = SessionView, example = json!({"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000, "holds": {"locks": [{"name": "reports", "state": "held", "token": 43}], "elections": [], "barriers": [], "keys": ["services/worker-7"], "count": 2}, "revision": 50, "index": 71})),
+        (status = 404, description = "`not_found`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let id = coordinate::session_of(rest)?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let seen = ask.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
+    let Observed { at, wall, found } = seen;
+    let Some(held) = found else {
+        let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_session(id));
+        return Err(missing.evaluated_at(at.revision, at.index));
+    };
+    let mut view = view_of(id, &held.row, at.clock, wall);
+    (view.holds, view.revision, view.index) = (Some(holds_of(&held)), Some(at.revision), Some(at.index));
+    command::answer(&view, at.revision, None)
+}
+
+/// Lists the sessions, the oldest first.
+#[utoipa::path(get, path = "/v1/sessions", tag = "coordination", operation_id = "sessions",
+    params(
+        ("limit" = Option<u64>, Query, description = "Most sessions in the page, 1 to 1000; 100 without it.", example = 100),
+        ("cursor" = Option<String>, Query, description = "Of the page before."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": 50, "index": 71})),
+        Common,
+    ))]
+pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    let mut query = Query::parse(ask.head.uri.query());
+    let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let Observed { at, wall, found } = scan(ask, move |backend| backend.sessions(after, limit)).await?;
+    let last = found.items.last().map(|(id, _)| id.to_string());
+    let sessions = found.items.iter().map(|(id, row)| view_of(*id, row, at.clock, wall)).collect();
+    let cursor = last.filter(|_| found.more);
+    let answer = SessionList { sessions, cursor, revision: at.revision, index: at.index };
+    command::answer(&answer, at.revision, None)
+}
+
+/// Ends a session at once, with all that hangs on it.
+#[utoipa::path(delete, path = "/v1/sessions/{session}", tag = "coordination", operation_id = "end_session",
+    params(
+        ("session" = String, Path, description = "Its id.", example = "42"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It has ended, and what hung on it is gone.", body = SessionEnded, example = json!({"session": "42", "ended": true, "count": 2, "revision": 51, "index": 72})),
+        (status = 409, description = "`session_expired`: there is no such session, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn end<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let id = coordinate::session_of(rest)?;
+    let reply = command::decide(ask, Action::Session(SessionOp::End(id)), false).await?;
+    let Reply { revision, index, replayed, .. } = reply;
+    match &reply.outcome {
+        Decided::Session(SessionDone::Ended(count)) => {
+            let (session, count) = (id.to_string(), (*count).into());
+            let answer = SessionEnded { session, ended: true, count, revision, index, replayed };
+            command::answer(&answer, revision, None)
+        }
+        Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
+        _ => Err(write::confused(&reply)),
+    }
+}
+
+/// That there is no such session, where it was not a command that found out.
+pub fn expired(id: SessionId) -> Failure {
+    Failure::new(ErrorCode::SessionExpired, Applied::No, no_session(id))
+}
+
+fn no_session(id: SessionId) -> String {
+    format!("there is no session {id}, or not any more")
+}
+
+fn renewed(id: SessionId, ttl_ms: u64, expires_at: ClusterMillis, clock: ClusterMillis) -> SessionRenewed {
+    let expires_in_ms = expires_at.saturating_sub(clock);
+    SessionRenewed { session: id.to_string(), ttl_ms, expires_in_ms, renew_in_ms: ttl_ms / 3 }
+}
+
+fn view_of(id: SessionId, row: &SessionRow, clock: ClusterMillis, wall: u64) -> SessionView {
+    SessionView {
+        session: id.to_string(),
+        owner: row.owner.clone(),
+        labels: row.labels.iter().cloned().collect(),
+        ttl_ms: row.ttl_ms,
+        expires_in_ms: row.expires_at.saturating_sub(clock),
+        created: coordinate::moment(row.created),
+        age_ms: wall.saturating_sub(row.created),
+        holds: None,
+        revision: None,
+        index: None,
+    }
+}
+
+fn holds_of(held: &SessionHeld) -> SessionHolds {
+    let of = |space| {
+        let in_space = held.locks.iter().filter(move |(lock, _)| lock.space == space);
+        in_space.map(|(lock, at)| hold_of(lock, *at)).collect()
+    };
+    SessionHolds {
+        locks: of(LockSpace::Lock),
+        elections: of(LockSpace::Election),
+        barriers: held.barriers.iter().map(ToString::to_string).collect(),
+        keys: held.keys.iter().map(|key| key::shown(key).into_owned()).collect(),
+        count: held.row.attached.into(),
+    }
+}
+
+fn hold_of(lock: &LockName, at: PartyAt) -> SessionHold {
+    let name = lock.name.to_string();
+    match at {
+        PartyAt::Holding(token) => SessionHold { name, state: LockState::Held, token: Some(token), place: None },
+        PartyAt::Waiting(place) => SessionHold { name, state: LockState::Waiting, token: None, place: Some(place) },
+    }
+}

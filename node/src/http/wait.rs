@@ -1,0 +1,38 @@
+//! Waiting of a request until something that is coordinated has changed.
+//!
+//! Owns the loop of reading and waiting, which reads this node's own state: it goes on through changes of the leader. Never
+//! proposes anything.
+
+use std::time::Instant;
+
+use quorate_store::state::StateFault;
+use quorate_store::types::Key;
+
+use super::Backend;
+use super::error::Failure;
+
+/// Reads until there is something, or the time is over: `None`.
+pub async fn until<B: Backend, T: Send>(
+    backend: &B,
+    waker: &Key,
+    end: Instant,
+    read: impl Fn(&B) -> Result<Option<T>, StateFault> + Send + Sync,
+) -> Result<Option<T>, Failure> {
+    loop {
+        let mut found = None;
+        let left = end.saturating_duration_since(Instant::now());
+        let woken = backend.wait_woken(waker, left, || {
+            found = read(backend)?;
+            Ok(found.is_some() || left.is_zero())
+        });
+        woken.await.map_err(|fault| Failure::from_fault(&fault))?;
+        if found.is_some() || left.is_zero() {
+            return Ok(found);
+        }
+    }
+}
+
+/// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.
+pub async fn for_applied<B: Backend>(backend: &B, index: u64, end: Instant) -> bool {
+    tokio::time::timeout_at(end.into(), backend.wait_applied(index)).await.is_ok()
+}

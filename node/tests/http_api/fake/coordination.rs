@@ -1,0 +1,158 @@
+//! What the fake node says of sessions, locks, elections, barriers and latches: what it was told to.
+
+use std::time::{Duration, Instant};
+
+use quorate_node::app::AppError;
+use quorate_node::app::renewals::Renewed;
+use quorate_node::http::{Backend, Coordination, Seen};
+use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
+use quorate_store::keyspace::session::SessionRow;
+use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
+use quorate_store::types::{
+    Action, Command, Key, LatchRow, LockName, LockSpace, Name, Outcome, Revision, SessionDone, SessionId, SessionOp,
+};
+
+use super::{Fake, WALL};
+
+/// What there is.
+#[derive(Default)]
+pub struct Told {
+    pub sessions: Vec<(SessionId, SessionHeld)>,
+    /// What each session is to each lock.
+    pub parties: Vec<(LockName, SessionId, Party)>,
+    pub locks: Vec<(LockName, LockRead)>,
+    /// Of every election.
+    pub elected: Vec<LeaderChange>,
+    pub barrier: Option<BarrierRead>,
+    pub latch: Option<LatchRow>,
+    /// The log index that is not applied yet.
+    pub not_applied: Option<u64>,
+}
+
+impl Fake {
+    /// Says what there is from now on, and wakes whoever waits.
+    pub fn tell(&self, tell: impl FnOnce(&mut Told)) {
+        self.with(|state| tell(&mut state.told));
+        self.changed.notify_waiters();
+    }
+
+    fn seen<T>(&self, read: impl FnOnce(&Told) -> T) -> Seen<T> {
+        Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.told) }))
+    }
+}
+
+impl Coordination for Fake {
+    async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
+        let action = Action::Session(SessionOp::Renew(sessions));
+        let command = Command { request_id: None, principal: String::new(), action };
+        let reply = self.write(command, deadline).await?;
+        match reply.outcome {
+            Outcome::Session(SessionDone::Renewed(each)) => {
+                Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })
+            }
+            other => panic!("not of a renewal: {other:?}"),
+        }
+    }
+
+    async fn wait_applied(&self, index: u64) {
+        loop {
+            let changed = self.changed.notified();
+            if self.with(|state| state.told.not_applied.is_none_or(|from| index < from)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    async fn wait_woken(
+        &self,
+        _: &Key,
+        wait: Duration,
+        is_done: impl FnOnce() -> Result<bool, StateFault> + Send,
+    ) -> Result<(), StateFault> {
+        let changed = self.changed.notified();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        if !is_done()? {
+            let _either = tokio::time::timeout(wait, changed).await;
+        }
+        Ok(())
+    }
+
+    fn session(&self, id: SessionId, _: usize) -> Seen<Option<SessionHeld>> {
+        self.seen(|told| told.sessions.iter().find(|(known, _)| *known == id).map(|(_, held)| held.clone()))
+    }
+
+    fn sessions(&self, after: Option<SessionId>, limit: usize) -> Seen<Page<(SessionId, SessionRow)>> {
+        self.seen(|told| {
+            let behind = told.sessions.iter().filter(|(id, _)| after.is_none_or(|after| *id > after));
+            let mut items: Vec<_> = behind.map(|(id, held)| (*id, held.row.clone())).collect();
+            let more = items.len() > limit;
+            items.truncate(limit);
+            Page { items, more }
+        })
+    }
+
+    fn party(&self, lock: &LockName, session: SessionId) -> Seen<Party> {
+        self.seen(|told| {
+            let known = told.parties.iter().find(|(known, id, _)| known == lock && *id == session);
+            known.map_or(Party::Nothing, |(.., party)| party.clone())
+        })
+    }
+
+    fn places_before(&self, _: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
+        Ok(self.with(|state| {
+            let waits = |party: &Party| matches!(party, Party::Waiting { place: other, .. } if *other < place);
+            state.told.parties.iter().filter(|(.., party)| waits(party)).count().min(max)
+        }))
+    }
+
+    fn lock(&self, lock: &LockName, _: usize) -> Seen<LockRead> {
+        self.seen(|told| {
+            let known = told.locks.iter().find(|(known, _)| known == lock);
+            let none = LockRead { head: None, holders: Vec::new(), waiters: Vec::new() };
+            known.map_or(none, |(_, read)| read.clone())
+        })
+    }
+
+    fn locks(&self, space: LockSpace, after: Option<&Name>, limit: usize) -> Seen<Page<(Name, LockHead)>> {
+        self.seen(|told| {
+            let of_space = told.locks.iter().filter(|(lock, _)| lock.space == space);
+            let behind = of_space.filter(|(lock, _)| after.is_none_or(|after| lock.name > *after));
+            let mut items: Vec<_> =
+                behind.filter_map(|(lock, read)| Some((lock.name.clone(), read.head.clone()?))).collect();
+            let more = items.len() > limit;
+            items.truncate(limit);
+            Page { items, more }
+        })
+    }
+
+    fn holder(&self, lock: &LockName, token: Revision) -> Seen<Option<HolderRow>> {
+        self.seen(|told| {
+            let (_, read) = told.locks.iter().find(|(known, _)| known == lock)?;
+            read.holders.iter().find(|holder| holder.number == token).map(|holder| holder.row.clone())
+        })
+    }
+
+    fn elected(&self, _: &Name) -> Seen<Option<LeaderChange>> {
+        self.seen(|told| told.elected.last().cloned())
+    }
+
+    fn elected_after(&self, _: &Name, after: Revision, limit: usize) -> Seen<Page<LeaderChange>> {
+        self.seen(|told| {
+            let mut items: Vec<_> = told.elected.iter().filter(|(revision, _)| *revision > after).cloned().collect();
+            let more = items.len() > limit;
+            items.truncate(limit);
+            Page { items, more }
+        })
+    }
+
+    fn barrier(&self, _: &Name, _: Option<SessionId>) -> Seen<BarrierRead> {
+        let nobody = BarrierRead { row: None, is_in: false, lives: true };
+        self.seen(|told| told.barrier.clone().unwrap_or(nobody))
+    }
+
+    fn latch(&self, _: &Name) -> Seen<Option<LatchRow>> {
+        self.seen(|told| told.latch)
+    }
+}

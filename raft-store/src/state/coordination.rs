@@ -1,0 +1,211 @@
+//! Reads of sessions, locks, elections, barriers and latches.
+//!
+//! Owns what is told of them: each answer is of one moment. Never decides who holds what; that is the machine's.
+
+mod locks;
+mod sessions;
+
+use super::reader::StateReader;
+use super::shared::Moment;
+use super::types::{ReadPosition, StateFault};
+use crate::codec;
+use crate::keyspace::gates;
+use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use crate::keyspace::session::{PartyAt, SessionRow};
+use crate::types::{BarrierRow, Elected, Key, LatchRow, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
+
+/// Something as it was at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed<T> {
+    /// The moment.
+    pub at: ReadPosition,
+    /// Its wall clock.
+    pub wall: WallMillis,
+    /// What was found.
+    pub found: T,
+}
+
+/// A session, and what hangs on it: of each kind so many as were asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionHeld {
+    /// The session.
+    pub row: SessionRow,
+    /// Locks and elections that it holds or waits for.
+    pub locks: Vec<(LockName, PartyAt)>,
+    /// Barriers that it is in.
+    pub barriers: Vec<Name>,
+    /// Entries that go with it.
+    pub keys: Vec<Key>,
+}
+
+/// Some things of a list, in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// They.
+    pub items: Vec<T>,
+    /// Whether there are others after them.
+    pub more: bool,
+}
+
+/// What a session is to a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Party {
+    /// It holds it.
+    Holding {
+        /// The fencing token.
+        token: Revision,
+        /// What is known of it.
+        row: HolderRow,
+    },
+    /// It has a place in the queue.
+    Waiting {
+        /// The place.
+        place: Revision,
+        /// What is known of it.
+        row: WaiterRow,
+    },
+    /// Nothing, and the session lives.
+    Nothing,
+    /// Nothing, since there is no such session, or not any more.
+    Expired,
+}
+
+/// A party of a lock as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartyShown<R> {
+    /// Its token or place.
+    pub number: Revision,
+    /// What is known of it.
+    pub row: R,
+    /// The owner of its session.
+    pub owner: String,
+}
+
+/// A lock with those who hold it and wait for it: so many as were asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockRead {
+    /// The lock; `None` where nobody uses it.
+    pub head: Option<LockHead>,
+    /// Its holders, by token.
+    pub holders: Vec<PartyShown<HolderRow>>,
+    /// Its queue.
+    pub waiters: Vec<PartyShown<WaiterRow>>,
+}
+
+/// A change of who leads: the revision, and who does since then.
+pub type LeaderChange = (Revision, Option<Elected>);
+
+/// A barrier, and what a session is to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BarrierRead {
+    /// The barrier; `None` where nobody is in it.
+    pub row: Option<BarrierRow>,
+    /// Whether the session is in it.
+    pub is_in: bool,
+    /// Whether the session lives.
+    pub lives: bool,
+}
+
+/// How much of it there is, for the metrics.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CoordinationCounts {
+    /// Sessions.
+    pub sessions: u64,
+    /// Holders of locks and elections.
+    pub holders: u64,
+    /// Places in their queues.
+    pub waiters: u64,
+}
+
+impl StateReader {
+    fn observe<T>(&self, read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>) -> Result<Observed<T>, StateFault> {
+        self.shared.with_moment(|moment| {
+            let (at, wall) = (moment.at, moment.record.vars.wall);
+            Ok(Observed { at, wall, found: read(moment)? })
+        })
+    }
+
+    /// A session that lives, with at most `shown_max` things of each kind that hang on it.
+    pub fn session(&self, id: SessionId, shown_max: usize) -> Result<Observed<Option<SessionHeld>>, StateFault> {
+        self.observe(|moment| sessions::held(moment, id, shown_max))
+    }
+
+    /// Sessions after this one, in order of their creation: at most `limit`.
+    pub fn sessions(
+        &self,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Observed<Page<(SessionId, SessionRow)>>, StateFault> {
+        self.observe(|moment| sessions::page(moment, after, limit))
+    }
+
+    /// What a session is to a lock.
+    pub fn party(&self, lock: &LockName, session: SessionId) -> Result<Observed<Party>, StateFault> {
+        self.observe(|moment| locks::party(moment, lock, session))
+    }
+
+    /// How many places of a lock are before this one: at most `max` are counted.
+    pub fn places_before(&self, lock: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
+        self.shared.with_moment(|moment| locks::places_before(moment, lock, place, max))
+    }
+
+    /// A lock, with at most `shown_max` of its holders and of its queue.
+    pub fn lock(&self, lock: &LockName, shown_max: usize) -> Result<Observed<LockRead>, StateFault> {
+        self.observe(|moment| locks::lock(moment, lock, shown_max))
+    }
+
+    /// Locks of a space that are in use, after this name, in order of names: at most `limit`.
+    pub fn locks(
+        &self,
+        space: LockSpace,
+        after: Option<&Name>,
+        limit: usize,
+    ) -> Result<Observed<Page<(Name, LockHead)>>, StateFault> {
+        self.observe(|moment| locks::page(moment, space, after, limit))
+    }
+
+    /// Who holds a lock by this token.
+    pub fn holder(&self, lock: &LockName, token: Revision) -> Result<Observed<Option<HolderRow>>, StateFault> {
+        self.observe(|moment| locks::holder(moment, lock, token))
+    }
+
+    /// The last change of who leads an election; `None` where none is known and nobody leads.
+    pub fn elected(&self, election: &Name) -> Result<Observed<Option<LeaderChange>>, StateFault> {
+        self.observe(|moment| locks::elected(moment, election))
+    }
+
+    /// Changes of who leads an election after a revision, in order: at most `limit`. Those before the oldest revision are
+    /// not known any more.
+    pub fn elected_after(
+        &self,
+        election: &Name,
+        after: Revision,
+        limit: usize,
+    ) -> Result<Observed<Page<LeaderChange>>, StateFault> {
+        self.observe(|moment| locks::elected_after(moment, election, after, limit))
+    }
+
+    /// A barrier, and what a session is to it.
+    pub fn barrier(&self, name: &Name, session: Option<SessionId>) -> Result<Observed<BarrierRead>, StateFault> {
+        self.observe(|moment| {
+            let row = moment.snapshot.get_pinned(gates::barrier_key(name))?;
+            let row = row.map(|row| codec::decode(&row)).transpose()?;
+            let is_in = session.map(|id| sessions::is_in(moment, id, name)).transpose()?.unwrap_or(false);
+            let lives = session.map(|id| sessions::lives(moment, id)).transpose()?.unwrap_or(false);
+            Ok(BarrierRead { row, is_in, lives })
+        })
+    }
+
+    /// A latch.
+    pub fn latch(&self, name: &Name) -> Result<Observed<Option<LatchRow>>, StateFault> {
+        self.observe(|moment| {
+            let row = moment.snapshot.get_pinned(gates::latch_key(name))?;
+            Ok(row.map(|row| codec::decode(&row)).transpose()?)
+        })
+    }
+
+    /// How much of it there is; looks at every lock in use, `locks_max` at most.
+    pub fn coordination_counts(&self, locks_max: usize) -> Result<CoordinationCounts, StateFault> {
+        self.shared.with_moment(|moment| locks::counts(moment, locks_max))
+    }
+}

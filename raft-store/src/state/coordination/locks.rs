@@ -1,0 +1,154 @@
+//! Reads of locks and elections.
+//!
+//! Owns the walks over holders, queues and changes of leaders.
+
+use super::super::shared::Moment;
+use super::super::types::StateFault;
+use super::{CoordinationCounts, LeaderChange, LockRead, Page, Party, PartyShown, sessions};
+use crate::codec::{self, CodecError};
+use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
+use crate::keyspace::session::{self, AttachedKind, PartyAt};
+use crate::keyspace::{family, family_range};
+use crate::machine::View;
+use crate::types::{Elected, LockName, LockSpace, Name, Revision, SessionId};
+
+/// What a session is to a lock.
+pub(super) fn party(moment: &Moment<'_>, lock: &LockName, id: SessionId) -> Result<Party, StateFault> {
+    let row_key = session::attached_key(id, AttachedKind::Lock, &lock.to_bytes());
+    let Some(at) = moment.snapshot.get_pinned(row_key)? else {
+        return Ok(if sessions::lives(moment, id)? { Party::Nothing } else { Party::Expired });
+    };
+    match codec::decode(&at)? {
+        PartyAt::Holding(token) => match holder(moment, lock, token)? {
+            Some(row) => Ok(Party::Holding { token, row }),
+            None => Err(StateFault(format!("session {id} should hold {lock:?} by {token}"))),
+        },
+        PartyAt::Waiting(place) => match moment.snapshot.get_pinned(lock_queue::waiter_key(lock, place))? {
+            Some(row) => Ok(Party::Waiting { place, row: codec::decode(&row)? }),
+            None => Err(StateFault(format!("session {id} should wait for {lock:?} at {place}"))),
+        },
+    }
+}
+
+/// Who holds a lock by this token.
+pub(super) fn holder(moment: &Moment<'_>, lock: &LockName, token: Revision) -> Result<Option<HolderRow>, StateFault> {
+    let row = moment.snapshot.get_pinned(lock_queue::holder_key(lock, token))?;
+    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+}
+
+/// How many places are before this one.
+pub(super) fn places_before(
+    moment: &Moment<'_>,
+    lock: &LockName,
+    place: Revision,
+    max: usize,
+) -> Result<usize, StateFault> {
+    let (start, _) = lock_queue::waiters_of(lock);
+    let mut rows = moment.rows(&start, &lock_queue::waiter_key(lock, place));
+    rows.seek_to_first();
+    let mut count = 0;
+    while rows.valid() && count < max {
+        count += 1;
+        rows.next();
+    }
+    rows.status()?;
+    Ok(count)
+}
+
+/// A lock with its parties.
+pub(super) fn lock(moment: &Moment<'_>, lock: &LockName, shown_max: usize) -> Result<LockRead, StateFault> {
+    let head = moment.snapshot.get_pinned(lock_queue::head_key(lock))?;
+    let head: Option<LockHead> = head.map(|row| codec::decode(&row)).transpose()?;
+    let holders: Vec<(Revision, HolderRow)> =
+        numbered(moment, lock_queue::holders_of(lock), shown_max, |key| Ok(lock_queue::decode_holder(key)?.1))?;
+    let waiters: Vec<(Revision, WaiterRow)> =
+        numbered(moment, lock_queue::waiters_of(lock), shown_max, |key| Ok(lock_queue::decode_waiter(key)?.1))?;
+    let owner = |id| sessions::row(moment, id).map(|row| row.map(|row| row.owner).unwrap_or_default());
+    let holders = holders.into_iter().map(|(number, row)| Ok(PartyShown { number, owner: owner(row.session)?, row }));
+    let waiters =
+        waiters.into_iter().map(|(number, row)| Ok(PartyShown { number, owner: owner(row.party.session)?, row }));
+    Ok(LockRead {
+        head,
+        holders: holders.collect::<Result<_, StateFault>>()?,
+        waiters: waiters.collect::<Result<_, StateFault>>()?,
+    })
+}
+
+/// Rows with a number at the end of their key.
+fn numbered<R: bincode::Decode<()>>(
+    moment: &Moment<'_>,
+    (start, end): (Vec<u8>, Vec<u8>),
+    limit: usize,
+    number: impl Fn(&[u8]) -> Result<Revision, CodecError>,
+) -> Result<Vec<(Revision, R)>, StateFault> {
+    let rows = moment.scan(&start, &end, limit)?;
+    rows.iter().map(|(row_key, row)| Ok((number(row_key)?, codec::decode(row)?))).collect()
+}
+
+/// Locks of a space after this name.
+pub(super) fn page(
+    moment: &Moment<'_>,
+    space: LockSpace,
+    after: Option<&Name>,
+    limit: usize,
+) -> Result<Page<(Name, LockHead)>, StateFault> {
+    let (start, end) = match after {
+        None => lock_queue::heads_of(space),
+        Some(name) => {
+            let last = lock_queue::head_key(&LockName { space, name: name.clone() });
+            ([&last[..], &[0]].concat(), lock_queue::heads_of(space).1)
+        }
+    };
+    let mut rows = moment.scan(&start, &end, limit.saturating_add(1))?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let read =
+        |(row_key, row): &(Vec<u8>, Vec<u8>)| Ok((lock_queue::decode_head_key(row_key)?.name, codec::decode(row)?));
+    Ok(Page { items: rows.iter().map(read).collect::<Result<_, StateFault>>()?, more })
+}
+
+/// The last change of who leads. Where it is compacted, the leader that there is stands for it.
+pub(super) fn elected(moment: &Moment<'_>, election: &Name) -> Result<Option<LeaderChange>, StateFault> {
+    let (start, end) = lock_queue::elected_of(election);
+    if let Some((row_key, row)) = moment.scan_back(&start, &end, 1)?.first() {
+        return Ok(Some((lock_queue::decode_elected(row_key)?.1, codec::decode(row)?)));
+    }
+    let lock = LockName { space: LockSpace::Election, name: election.clone() };
+    let leads = self::lock(moment, &lock, 1)?.holders.pop();
+    Ok(leads.map(|PartyShown { number: token, row: HolderRow { session, value, since, .. }, owner }| {
+        (token, Some(Elected { token, session, owner, value, since }))
+    }))
+}
+
+/// Changes of who leads after a revision.
+pub(super) fn elected_after(
+    moment: &Moment<'_>,
+    election: &Name,
+    after: Revision,
+    limit: usize,
+) -> Result<Page<LeaderChange>, StateFault> {
+    let (_, end) = lock_queue::elected_of(election);
+    let start = lock_queue::elected_key(election, after.saturating_add(1));
+    let mut items =
+        numbered(moment, (start, end), limit.saturating_add(1), |key| Ok(lock_queue::decode_elected(key)?.1))?;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    Ok(Page { items, more })
+}
+
+/// How much of it there is.
+pub(super) fn counts(moment: &Moment<'_>, locks_max: usize) -> Result<CoordinationCounts, StateFault> {
+    let mut counts = CoordinationCounts { sessions: moment.record.vars.sessions, ..CoordinationCounts::default() };
+    let (start, end) = family_range(family::LOCK_HEAD);
+    let mut rows = moment.rows(&start, &end);
+    rows.seek_to_first();
+    for _ in 0..locks_max {
+        let Some(row) = rows.value() else { break };
+        let head: LockHead = codec::decode(row)?;
+        counts.holders += u64::from(head.holders);
+        counts.waiters += u64::from(head.waiters);
+        rows.next();
+    }
+    rows.status()?;
+    Ok(counts)
+}
