@@ -10,9 +10,11 @@ mod claim;
 mod collections;
 mod counter;
 mod exactly_once;
+mod examples;
 mod find;
 mod forms;
 mod guide;
+mod handles;
 mod reads;
 mod smoke;
 mod stream;
@@ -23,6 +25,7 @@ mod where_;
 // Nodes that go and come back.
 mod catch_up;
 mod clocks;
+mod contenders;
 #[path = "../../../raft-store/tests/disk/mod.rs"]
 mod disk;
 mod durability;
