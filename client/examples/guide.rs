@@ -258,12 +258,12 @@ async fn sessions(client: &Client) -> Outcome {
 
 async fn fence(client: &Client) -> Outcome {
     let session = client.session().await?;
-    let lock = session.lock("ledger").wait(Duration::from_secs(5)).acquire().await?;
+    let lock = session.lock("books").wait(Duration::from_secs(5)).acquire().await?;
     println!("others see the token {}", lock.token()?);
-    client.put("ledger/total", Content::json(&json!({"sum": 4}))?).guarded_by(&lock).await?;
+    client.put("books/total", Content::json(&json!({"sum": 4}))?).guarded_by(&lock).await?;
     let late = lock.guard();
     lock.release().await?;
-    match client.put("ledger/total", Content::json_text("0")).guarded_by(late).await {
+    match client.put("books/total", Content::json_text("0")).guarded_by(late).await {
         Err(Error::Rejected(problem)) => assert_eq!(problem.code, ErrorCode::GuardFailed),
         other => panic!("written without the lock: {other:?}"),
     }

@@ -63,7 +63,7 @@ impl Barrier<'_> {
     /// the future, and it is left too. Fails with `locked` while those who opened it have not all left.
     pub async fn enter(&self) -> Result<BarrierAnswer, Error> {
         let give_up = self.call(Verb::Leave, Duration::ZERO, RequestId::random())?;
-        let mut leaving = Leaving::new(self.session, give_up);
+        let mut leaving = Leaving::begin(self.session, path(&self.name, "")?, give_up).await;
         let rounds = self.rounds(Verb::Enter, Some(&mut leaving));
         let entered = self.session.or_lost(rounds).await;
         match &entered {

@@ -11,6 +11,8 @@ use crate::session::Session;
 #[derive(Debug)]
 pub(crate) struct Leaving {
     session: Session,
+    /// Its path.
+    place: String,
     /// The question that is on its way, under its own request id but without a wait: to repeat it is to learn its fate.
     asked: Option<Call>,
     /// What takes it back.
@@ -18,9 +20,10 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Nothing was asked yet; `give_up` is sent on drop.
-    pub fn new(session: &Session, give_up: Call) -> Self {
-        Self { session: session.clone(), asked: None, give_up: Some(give_up) }
+    /// Nothing was asked yet; `give_up` is sent on drop. Waits until an earlier one has been.
+    pub async fn begin(session: &Session, place: String, give_up: Call) -> Self {
+        session.left(&place).await;
+        Self { session: session.clone(), place, asked: None, give_up: Some(give_up) }
     }
 
     /// A question goes out. `again` is the same, to be answered at once.
@@ -46,7 +49,7 @@ impl Drop for Leaving {
             return;
         }
         let (session, asked) = (self.session.clone(), self.asked.take());
-        self.session.afterwards(async move {
+        self.session.give_up(std::mem::take(&mut self.place), async move {
             // If neither reaches a node, the end of the session takes it back.
             let _ = take_back(&session, asked, give_up).await;
         });

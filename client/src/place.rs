@@ -101,7 +101,7 @@ struct Granted {
 pub(crate) async fn take(session: &Session, queue: Queue, wish: Wish, wait: Option<Duration>) -> Result<Held, Error> {
     session.check_alive()?;
     let give_up = queue.leave::<()>(session.client(), session.id()).into_call()?;
-    let mut leaving = Leaving::new(session, give_up);
+    let mut leaving = Leaving::begin(session, queue.path("")?, give_up).await;
     let waiting = Waiting { session, queue: &queue, wish, started: Instant::now(), wait };
     let taken = session.or_lost(waiting.rounds(&mut leaving)).await;
     // A refusal leaves nothing behind. With any other error the last question may still be on its way.
@@ -228,9 +228,10 @@ impl Drop for Held {
         if self.given_up || self.session.loss().is_some() {
             return;
         }
-        let Ok(call) = self.queue.release::<()>(self.session.client(), self.token).into_call() else { return };
+        let call = self.queue.release::<()>(self.session.client(), self.token).into_call();
+        let (Ok(place), Ok(call)) = (self.queue.path(""), call) else { return };
         let session = self.session.clone();
-        self.session.afterwards(async move {
+        self.session.give_up(place, async move {
             // If it reaches no node, the end of the session gives it up.
             let _ = session.client().send(&call).await;
         });

@@ -44,7 +44,9 @@ pub(crate) struct Shared {
     client: Client,
     id: String,
     lease: Mutex<Lease>,
-    /// Told after each change of the lease.
+    /// Places that are being given up in the background, and how often.
+    leaving: Mutex<BTreeMap<String, u32>>,
+    /// Told after each change of the lease and of `leaving`.
     changed: Notify,
     /// Where what has to be done after a drop runs.
     runtime: Handle,
@@ -135,8 +137,8 @@ impl<'a> IntoFuture for StartSession<'a> {
 impl Session {
     fn keep(client: &Client, id: String, lease: Lease) -> Self {
         let runtime = Handle::current();
-        let (lease, changed) = (Mutex::new(lease), Notify::new());
-        let shared = Arc::new(Shared { client: client.clone(), id, lease, changed, runtime });
+        let (lease, leaving, changed) = (Mutex::new(lease), Mutex::default(), Notify::new());
+        let shared = Arc::new(Shared { client: client.clone(), id, lease, leaving, changed, runtime });
         client.renewals().add(&shared, &shared.runtime);
         Self { shared }
     }
@@ -255,9 +257,44 @@ impl Session {
         self.shared.client.renewals().on_over();
     }
 
-    /// Does this after a drop; not at all when the runtime has ended.
-    pub(crate) fn afterwards(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.shared.runtime.spawn(work);
+    /// Gives up this place, named by its path, after a drop; not at all when the runtime has ended.
+    pub(crate) fn give_up(&self, place: String, work: impl Future<Output = ()> + Send + 'static) {
+        *self.shared.leaving.lock().entry(place.clone()).or_default() += 1;
+        let left = Left { session: self.clone(), place };
+        self.shared.runtime.spawn(async move {
+            work.await;
+            drop(left);
+        });
+    }
+
+    /// Waits until this place is not being given up any more: what is asked for before that would be given up too.
+    pub(crate) async fn left(&self, place: &str) {
+        loop {
+            let told = self.shared.changed.notified();
+            if !self.shared.leaving.lock().contains_key(place) {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+/// Says on drop that a place was given up, or that its end was left to the session.
+struct Left {
+    session: Session,
+    place: String,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let shared = &self.session.shared;
+        let mut leaving = shared.leaving.lock();
+        match leaving.get_mut(&self.place) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(leaving.remove(&self.place)),
+        }
+        drop(leaving);
+        shared.changed.notify_waiters();
     }
 }
 

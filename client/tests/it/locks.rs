@@ -73,6 +73,18 @@ async fn who_does_not_wait_any_more_learns_the_fate_of_the_question_before_leavi
 }
 
 #[tokio::test]
+async fn who_asks_again_waits_until_what_was_dropped_is_given_up() {
+    let (fake, client) = Fake::with_client().await;
+    let session = session(&client).await;
+    drop(session.lock("l").acquire().await.expect("granted"));
+    session.lock("other").acquire().await.expect("granted").release().await.expect("released");
+    let again = session.lock("l").acquire().await.expect("granted");
+    let seen = fake.seen().into_iter().map(|seen| seen.target).filter(|target| target.starts_with("/v1/locks/l/"));
+    assert_eq!(seen.collect::<Vec<_>>(), ["acquire", "release", "acquire"].map(|verb| format!("/v1/locks/l/{verb}")));
+    again.token().expect("it is not what was given up");
+}
+
+#[tokio::test]
 async fn a_lock_that_is_not_got_in_time_leaves_nothing_to_clear_up() {
     let (fake, client) = Fake::with_client().await;
     let session = session(&client).await;
