@@ -26,8 +26,9 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `cluster` (what can be called), `session`, `lock`, `election`, `barrier`, `latch` (what is
-//! held together; waiting for a place and giving it up are `place` and `leaving`), `operation` (what is done to one key), `request` and `op`
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `cluster` (what can be called), `session`, `lock`,
+//! `election`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`), `operation`
+//! (what is done to one key), `request` and `op`
 //! (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
@@ -61,6 +62,10 @@ mod request;
 mod retry;
 mod sequences;
 mod session;
+mod task_claim;
+mod task_run;
+mod task_worker;
+mod tasks;
 mod transport;
 mod txn;
 mod update;
@@ -87,6 +92,10 @@ pub use request::RequestId;
 pub use retry::RetryPolicy;
 pub use sequences::{Sequence, TakeNext};
 pub use session::{Loss, Session, SessionById, SessionState, StartSession};
+pub use task_claim::{ClaimTasks, ClaimedTasks, Task};
+pub use task_run::{TaskError, TaskRun};
+pub use task_worker::{TaskWorker, WorkerReport};
+pub use tasks::{ScheduleTask, TaskQueue};
 pub use transport::Protocol;
 pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};

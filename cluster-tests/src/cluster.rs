@@ -183,6 +183,11 @@ impl Cluster {
         self.settings.data_home.as_deref().unwrap_or(self.home.path()).join(id.to_string()).join("data")
     }
 
+    /// Processor time that a running node has taken since its last start, all threads, in seconds.
+    pub fn cpu_seconds(&self, id: u64) -> f64 {
+        self.process(id).cpu_seconds()
+    }
+
     /// What a running node wrote since its last start.
     pub fn log_text(&self, id: u64) -> String {
         self.process(id).log_text()

@@ -43,6 +43,19 @@ impl NodeProcess {
         self.child.id()
     }
 
+    /// Processor time taken so far, all threads, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        let path = format!("/proc/{}/stat", self.id());
+        let stat = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        // Behind the name, which may hold anything but a closing parenthesis at its end: user and system ticks are the
+        // twelfth and thirteenth field.
+        let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+        let ticks = fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("ticks"));
+        // SAFETY: sysconf takes no pointers.
+        let ticks_a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+        ticks.sum::<f64>() / ticks_a_second as f64
+    }
+
     /// Sends a signal. The child is not reaped before `wait`, so the id cannot be anyone else's.
     pub fn signal(&self, signal: libc::c_int) {
         let id = libc::pid_t::try_from(self.child.id()).expect("a process id fits into pid_t");

@@ -62,6 +62,9 @@ pub const FIND_ENTRIES_MAX: u64 = 10_000;
 /// altogether. Also bounds what an ordered find keeps in memory.
 pub const FIND_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Most tasks that one page looks at, those in another state too.
+pub const TASK_ROWS_MAX: usize = 10_000;
+
 /// Most fields that a find orders by: each is looked up and compared for each entry.
 pub const FIND_ORDER_FIELDS_MAX: usize = 8;
 
@@ -87,6 +90,38 @@ pub const STREAM_FRAME_BYTES: usize = 64 * 1024;
 /// Pieces of its request that a stream takes before it lets others have the thread.
 pub const STREAM_PIECES_MAX: usize = 16;
 
+/// Watches at a time on this node; one more is answered with 429. Each takes a connection, or a part of one, and some kilobytes.
+pub const WATCHES_MAX: usize = 20_000;
+
+/// A watch sends what it has once it is this long together, and reads as much from disk in one step. With one event of the
+/// largest size on top this is what a watch holds for a peer that does not read.
+pub const WATCH_CHUNK_BYTES: usize = 64 * 1024;
+
+/// Changes of any keys that a watch looks at in one step on disk: those of about as many transactions of the largest size.
+pub const WATCH_LOOKED_AT_MAX: usize = 4_096;
+
+/// Steps that a watch takes, in memory or on disk, before it lets others have the thread.
+pub const WATCH_STEPS_MAX: usize = 16;
+
+/// Watches that read from disk at the same time, on blocking threads: they have time, and listings have a right to the disk too.
+pub const WATCH_READS_MAX: usize = 4;
+
+/// A watch that has sent nothing for so long says how far it is, where the request does not say.
+pub const HEARTBEAT_MS_DEFAULT: u64 = 5_000;
+
+/// Most often. A heartbeat costs about as much as an event.
+pub const HEARTBEAT_MS_MIN: u64 = 500;
+
+/// Least often: proxies cut connections that are silent for a minute.
+pub const HEARTBEAT_MS_MAX: u64 = 60_000;
+
+/// How often a watch looks whether it has to end.
+pub const WATCH_LOOK_MS: u64 = 5_000;
+
+/// A watch ends once its node has heard no leader for so long: others may go on without this node. An election takes less than
+/// a second.
+pub const WATCH_SILENCE_MS_MAX: u64 = 10_000;
+
 /// Longest `wait_ms` of a long poll: proxies cut idle requests at a minute.
 pub const WAIT_MS_MAX: u64 = 60_000;
 
@@ -101,6 +136,12 @@ pub const PARTIES_SHOWN_MAX: usize = 100;
 
 /// Most places counted before one in a queue. A place so far behind tells nothing more.
 pub const PLACES_COUNTED_MAX: usize = 1_000;
+
+/// Streams on this node that observe an election: each has a place among those who wait for a change, which are bounded too.
+pub const OBSERVERS_MAX: usize = 10_000;
+
+/// Most changes of a leader that are read at a time for one observer: with the longest values some MiB.
+pub const OBSERVED_CHANGES_MAX: usize = 32;
 
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;

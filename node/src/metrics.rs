@@ -19,7 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use quorate_client::api::{Role, StatusAnswer};
+use quorate_client::api::{Role, StatusAnswer, WatchEndCode};
 
 pub use sample::{MetricsSource, Sample, Value};
 
@@ -55,6 +55,22 @@ pub enum ConnectionEnd {
 
 const ENDS: [&str; 5] = ["closed", "refused", "idle", "slow_head", "stalled"];
 
+/// Where the events of watches come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum WatchSource {
+    /// Changes of late, in memory.
+    Memory,
+    /// The state's database, for those that fell behind.
+    Disk,
+    /// Entries that were there when a watch began.
+    Initial,
+}
+
+const WATCH_SOURCES: [&str; 3] = ["memory", "disk", "initial"];
+const WATCH_ENDS: [WatchEndCode; 4] =
+    [WatchEndCode::Compacted, WatchEndCode::SlowConsumer, WatchEndCode::NoLeader, WatchEndCode::Stopping];
+
 /// What the HTTP server holds at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpLoad {
@@ -79,6 +95,8 @@ pub struct Metrics {
     read_rounds: Counter,
     reads_per_round: Histogram,
     elections: Counter,
+    watch_events: Vec<Counter>,
+    watch_ends: Vec<Counter>,
     sources: Arc<Sources>,
 }
 
@@ -95,6 +113,7 @@ impl Metrics {
         let requests = Family::<Labels, Counter>::default();
         let latencies = Family::<Labels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         let ends = Family::<Labels, Counter>::default();
+        let (watch_events, watch_ends) = (Family::<Labels, Counter>::default(), Family::<Labels, Counter>::default());
         let sources = Arc::new(Sources::default());
         let metrics = Self {
             requests: Route::ALL.into_iter().map(|route| by_class(&requests, route)).collect(),
@@ -107,6 +126,14 @@ impl Metrics {
             read_rounds: Counter::default(),
             reads_per_round: Histogram::new(COUNT_BUCKETS),
             elections: Counter::default(),
+            watch_events: WATCH_SOURCES
+                .into_iter()
+                .map(|source| watch_events.get_or_create_owned(&vec![("source", source)]))
+                .collect(),
+            watch_ends: WATCH_ENDS
+                .into_iter()
+                .map(|code| watch_ends.get_or_create_owned(&vec![("code", code.name())]))
+                .collect(),
             sources: Arc::clone(&sources),
             registry: Registry::default(),
         };
@@ -121,6 +148,8 @@ impl Metrics {
         registry.register("read_index_rounds", "Read-index rounds", metrics.read_rounds.clone());
         registry.register("read_index_reads", "Reads that shared one round", metrics.reads_per_round.clone());
         registry.register("elections_started", "Elections this node stood for", metrics.elections.clone());
+        registry.register("watch_events", "Events sent to watches, by where they were read", watch_events);
+        registry.register("watch_ends", "Watches that this node ended, by reason", watch_ends);
         sources.add(Process);
         registry.register_collector(Box::new(sources));
         Arc::new(Self { registry, ..metrics })
@@ -169,6 +198,17 @@ impl Metrics {
     /// This node stood for election.
     pub fn observe_election(&self) {
         self.elections.inc();
+    }
+
+    /// Events were read for a watch.
+    pub fn observe_watch_events(&self, source: WatchSource, count: usize) {
+        self.watch_events[source as usize].inc_by(count as u64);
+    }
+
+    /// This node ended a watch.
+    pub fn observe_watch_end(&self, code: WatchEndCode) {
+        let at = WATCH_ENDS.iter().position(|known| *known == code);
+        self.watch_ends[at.expect("all codes are in the list")].inc();
     }
 
     /// The OpenMetrics text, with the node's own view of itself. Asks all sources, so it may take some milliseconds.

@@ -213,3 +213,63 @@ pub const INDEX_RANGES_MAX: usize = 64;
 
 const _: () = assert!(COLLECTION_NAME_BYTES_MAX < KEY_BYTES_MAX);
 const _: () = assert!(RULES_BYTES_MAX < VALUE_BYTES_MAX);
+
+/// Longest name of a queue of tasks. Every row of its tasks repeats it.
+pub const QUEUE_NAME_BYTES_MAX: usize = 256;
+
+/// Longest id of a task.
+pub const TASK_ID_BYTES_MAX: usize = 256;
+
+/// Most tasks scheduled by one command: as many as a batch may have commands, and for the same reason.
+pub const TASKS_SCHEDULED_MAX: usize = 1_000;
+
+/// Most dead tasks that one command puts back into their queue.
+pub const TASKS_REQUEUED_MAX: u32 = 1_000;
+
+/// Shortest lease of a task. A failover takes nearly a second, and whoever holds the lease must be able to extend it.
+pub const TASK_LEASE_MS_MIN: u64 = 1_000;
+
+/// Longest lease of a task. Work that takes longer extends it.
+pub const TASK_LEASE_MS_MAX: u64 = 24 * 3600 * 1000;
+
+/// The lease where nothing else is asked for.
+pub const TASK_LEASE_MS_DEFAULT: u64 = 30_000;
+
+/// Most attempts at a task: more are a mistake, which would fill the history.
+pub const TASK_ATTEMPTS_MAX: u32 = 1_000;
+
+/// Attempts at a task where nothing else is asked for.
+pub const TASK_ATTEMPTS_DEFAULT: u32 = 20;
+
+/// Longest pause before another attempt: a week.
+pub const TASK_PAUSE_MS_MAX: u64 = 7 * 24 * 3600 * 1000;
+
+/// Largest factor by which the pauses between attempts grow, in thousandths.
+pub const TASK_FACTOR_MILLI_MAX: u32 = 10_000;
+
+/// Longest time for which the id of a completed task is kept: a week.
+pub const TASK_KEEP_MS_MAX: u64 = 7 * 24 * 3600 * 1000;
+
+/// How long it is kept where nothing else is asked for: as long as the outcome of a request.
+pub const TASK_KEEP_MS_DEFAULT: u64 = REQUEST_BUCKET_MS;
+
+/// Shortest time between two occurrences of a recurring task: each is several log entries.
+pub const TASK_EVERY_MS_MIN: u64 = 100;
+
+/// Longest one: a year and a day.
+pub const TASK_EVERY_MS_MAX: u64 = 366 * 24 * 3600 * 1000;
+
+/// Longest error that a worker may leave. It stands in the row of the task and is shown in lists.
+pub const TASK_ERROR_BYTES_MAX: usize = 4_096;
+
+/// Longest name of a worker.
+pub const TASK_WORKER_BYTES_MAX: usize = 256;
+
+/// Longest cron pattern, and longest name of a time zone.
+pub const TASK_CRON_BYTES_MAX: usize = 256;
+
+/// As far as a claim looks how many more tasks are due, beside those that it takes.
+pub const TASKS_DUE_LOOK: usize = 16;
+
+const _: () = assert!(QUEUE_NAME_BYTES_MAX + TASK_ID_BYTES_MAX < KEY_BYTES_MAX);
+const _: () = assert!(TASKS_SCHEDULED_MAX <= BATCH_COMMANDS_MAX);

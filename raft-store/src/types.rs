@@ -6,6 +6,8 @@
 mod coordination;
 mod many;
 mod query;
+mod task;
+mod task_name;
 mod waker;
 
 use std::fmt;
@@ -24,6 +26,11 @@ pub use coordination::{
 };
 pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
 pub use query::{ClaimDone, ClaimOp, NumbersOp, RulesChange, RulesOp, WhereChange, WhereDone, WhereItem, WhereOp};
+pub use task::{
+    AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskDone,
+    TaskGlance, TaskHead, TaskOp, TaskState, TaskVerb, TasksClaimed, Ticket,
+};
+pub use task_name::{QueueName, TaskId};
 pub use waker::Waker;
 
 /// The cluster-wide revision: starts at 1 (an empty store), plus one for each command that changes something.
@@ -381,6 +388,8 @@ pub enum Action {
     Barrier(BarrierOp),
     /// A latch.
     Latch(LatchOp),
+    /// Something about timed tasks.
+    Task(TaskOp),
 }
 
 /// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
@@ -690,6 +699,8 @@ pub enum Outcome {
     /// Not decided: the commands before it took all that a batch may, see [`limits::BATCH_EFFECT_BYTES_MAX`]. Nothing is
     /// kept of it, so it may be proposed again, as if it had never been.
     Deferred,
+    /// What came of something about timed tasks, at [`Reply::revision`].
+    Task(Box<TaskDone>),
 }
 
 impl Outcome {
@@ -707,6 +718,8 @@ impl Outcome {
                 done.entries.iter_mut().map(|(_, shown)| shown).chain(refused).for_each(visit);
             }
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => {}
+            // The payloads of tasks are no entries.
+            Self::Task(_) => {}
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
         }
     }
@@ -716,6 +729,7 @@ impl Outcome {
         match self {
             Self::Bulk(items) => items.len(),
             Self::Txn(done) => done.parts(),
+            Self::Task(done) => done.parts(),
             Self::Where(done) => done.items.len(),
             Self::Claimed(done) => done.entries.len() + done.refused.len(),
             _ => 0,
@@ -736,6 +750,7 @@ impl Outcome {
                 done.entries.iter().map(|(_, shown)| shown.value_bytes()).chain(refused).sum()
             }
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => 0,
+            Self::Task(done) => done.value_bytes(),
             Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
         }
     }
@@ -761,6 +776,9 @@ impl Reply {
     pub fn to_bare(&self) -> Self {
         let mut bare = self.clone();
         bare.outcome.each_shown(&mut |shown| *shown = shown.to_bare());
+        if let Outcome::Task(done) = &mut bare.outcome {
+            done.make_bare();
+        }
         bare
     }
 }

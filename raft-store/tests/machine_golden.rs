@@ -19,6 +19,11 @@
 //! acquire LOCK SESSION [wait=MS] [shared] [slots=N] [delay=MS] [value=JSON] [id=ID]   LOCK: lock/NAME or election/NAME
 //! release LOCK TOKEN | leave LOCK SESSION [asked=INDEX] [release] | proclaim LOCK TERM JSON   [id=ID]
 //! enter NAME SESSION PARTIES | depart NAME SESSION | latch NAME COUNT | count NAME BY | unlatch NAME   [id=ID]
+//! task QUEUE schedule ID|- PAYLOAD [at=MS|in=MS] [every=MS|cron=PATTERN] [max=N] [first=MS] [longest=MS] [factor=MILLI]
+//!                     [keep=MS] [replace] [; …] [id=ID]     a `_` in a pattern is a space
+//! task QUEUE claim [limit=N] [lease=MS] [worker=NAME] [id=ID]
+//! task QUEUE extend|complete|fail ID TOKEN [lease=MS] [error=TEXT] [retry=MS] [die] [back] [id=ID]
+//! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
 //! indexes ROWS              Indexes
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
@@ -156,6 +161,12 @@ fn command(line: &str) -> Command {
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
         | "unlatch" => coordination::command(&words),
+        "task" => {
+            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
+            let request_id = words.iter().find_map(id);
+            let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("id=")).collect();
+            Command { request_id, principal: String::new(), action: Action::Task(machine_support::tasks::op(&words)) }
+        }
         "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(&words),
         "bulk" | "txn" => {
             let parts = parts(&words[1..]);

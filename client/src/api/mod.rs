@@ -16,7 +16,9 @@ mod locks;
 mod sequences;
 mod sessions;
 mod stream;
+mod tasks;
 mod txn;
+mod watch;
 
 pub use barriers::*;
 pub use bulk::*;
@@ -32,4 +34,6 @@ pub use locks::*;
 pub use sequences::*;
 pub use sessions::*;
 pub use stream::*;
+pub use tasks::*;
 pub use txn::*;
+pub use watch::*;

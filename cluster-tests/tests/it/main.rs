@@ -18,6 +18,7 @@ mod handles;
 mod reads;
 mod smoke;
 mod stream;
+mod tasks;
 mod txn;
 #[path = "where.rs"]
 mod where_;
@@ -32,6 +33,7 @@ mod durability;
 mod failover;
 mod power;
 mod restart;
+mod task_crashes;
 
 // Disks that cannot be trusted.
 mod damage;

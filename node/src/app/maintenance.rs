@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quorate_store::codec;
-use quorate_store::state::{StateFault, StateReader};
-use quorate_store::types::{Action, Command, Maintenance, Outcome};
+use quorate_store::state::{StateFault, StateReader, Unplanned};
+use quorate_store::types::{Action, Command, Maintenance, Outcome, PlanTask, Recurrence, TaskOp, TaskVerb, WallMillis};
 use tokio_util::sync::CancellationToken;
 
+use super::clock::wall_now;
+use super::cron;
 use super::proposer::ProposerParts;
 
 /// How often the leader looks at the first deadline. Bounds how late an expiry is.
@@ -24,6 +26,9 @@ const COMPACT_EVERY: Duration = Duration::from_secs(5);
 const EXPIRE_LIMIT: u32 = 256;
 /// Audit groups dropped by one command, for the same reason.
 const COMPACT_GROUPS: u32 = 64;
+
+/// Recurring tasks planned by one batch.
+const PLANS: usize = 256;
 
 /// How often the leader looks for indexes to build or to clear.
 const INDEX_EVERY: Duration = Duration::from_millis(250);
@@ -82,6 +87,7 @@ impl Keeper {
                 _ => {}
             }
         }
+        self.plan_tasks().await?;
         if self.compacted.elapsed() >= COMPACT_EVERY {
             self.compacted = Instant::now();
             let Retention { keep_ms, keep_revisions } = self.retention;
@@ -97,6 +103,24 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+
+    /// Says when recurring tasks come again.
+    async fn plan_tasks(&mut self) -> Result<(), StateFault> {
+        loop {
+            let unplanned = self.state().unplanned_tasks(PLANS)?;
+            if unplanned.is_empty() {
+                return Ok(());
+            }
+            let wall = wall_now().max(self.state().applied().wall);
+            let commands = unplanned.iter().map(|task| plan(task, wall)).collect();
+            // Not proposed or unknown: the next tick does it again.
+            let Ok(_) = self.parts.write_batch(commands).await else { return Ok(()) };
+            self.clock_committed = Instant::now();
+            if unplanned.len() < PLANS {
+                return Ok(());
+            }
+        }
     }
 
     async fn commit_clock(&mut self) {
@@ -133,6 +157,21 @@ impl Keeper {
         let outcome = replies.first().map(|reply| &reply.outcome);
         matches!(outcome, Some(Outcome::Maintained { more: true, removed }) if *removed > 0)
     }
+}
+
+/// The next time of a task, after the last one and after now.
+fn plan(task: &Unplanned, wall: WallMillis) -> Bytes {
+    let head = &task.row.head;
+    let due = match &head.recurrence {
+        Some(Recurrence::Cron { pattern, zone }) => {
+            let next = cron::next(pattern, zone, head.due.max(wall));
+            next.map_err(|why| tracing::warn!(queue = %task.queue, %why, "a recurring task does not come again")).ok()
+        }
+        Some(Recurrence::Every(_)) | None => None,
+    };
+    let plan = PlanTask { id: task.id.clone(), seen: head.revision, due };
+    let action = Action::Task(TaskOp { queue: task.queue.clone(), verb: TaskVerb::Plan(plan) });
+    codec::encode_command(&Command { request_id: None, principal: String::new(), action })
 }
 
 fn encoded(step: Maintenance) -> Bytes {

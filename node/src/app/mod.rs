@@ -13,7 +13,7 @@ pub use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{
-    Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp,
+    Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp, TaskVerb,
     WhereChange, WriteOp,
 };
 use quorate_store::{codec, raft::TypeConfig};
@@ -25,6 +25,7 @@ use renewals::{Renewals, Renewed};
 
 pub mod bootstrap;
 mod clock;
+pub mod cron;
 pub mod maintenance;
 mod peers;
 mod proposer;
@@ -140,6 +141,8 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Lock(op) => matches!(op, LockOp::Acquire(_) | LockOp::Proclaim { .. }),
         Action::Barrier(op) => matches!(op, BarrierOp::Enter { .. }),
         Action::Latch(op) => matches!(op, LatchOp::Create { .. }),
+        // Work that is under way can be finished, and tasks that nobody needs be cancelled.
+        Action::Task(op) => matches!(op.verb, TaskVerb::Schedule(_)),
         Action::Maintain(_) => false,
     }
 }

@@ -110,7 +110,8 @@ fn state_samples(stats: &StateStats, out: &mut Vec<Sample>) {
         Sample::gauge("state_block_cache_bytes", "Bytes of blocks in memory", stats.block_cache_bytes),
         Sample::gauge("state_compaction_debt_bytes", "Bytes that compaction lags behind", stats.compaction_debt_bytes),
         Sample::gauge("state_snapshot_bytes", "Bytes of the current snapshot", stats.snapshot_bytes),
-        Sample::gauge("state_watched_keys", "Keys somebody waits on", stats.watched_keys),
+        Sample::gauge("state_watched_keys", "Waits for changes of keys, watches too", stats.watched_keys),
+        Sample::gauge("watches", "Watches of keys", stats.watches),
     ]);
 }
 

@@ -6,15 +6,18 @@
 mod coordination;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
 use quorate_store::keyspace::collection::CollectionRow;
+use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    CollectionsPage, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault,
+    ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead,
+    QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
-use quorate_store::types::{Command, Key, Reply, RequestId, Revision};
+use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
 
 pub use coordination::{Coordination, Seen};
 
@@ -54,6 +57,14 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault>;
     /// Finds entries. May take long: runs on a blocking thread.
     fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault>;
+    /// The feed of changes, as far as it is in memory.
+    fn feed(&self) -> &Arc<Feed>;
+    /// Reads the feed of changes from disk. May take long: runs on a blocking thread.
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault>;
+    /// The version that a key got at a revision, if it can still be read.
+    fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault>;
+    /// Reads the collection that all keys with this prefix belong to.
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault>;
     /// Reads a collection.
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault>;
     /// Lists collections after a name. May take long: runs on a blocking thread.
@@ -65,6 +76,23 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     ) -> Result<CollectionsPage, StateFault>;
     /// The last number that a sequence gave.
     fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault>;
+    /// Reads a task.
+    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault>;
+    /// Lists tasks. May take long: runs on a blocking thread.
+    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault>;
+    /// Reads a queue.
+    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault>;
+    /// Lists queues after a name. May take long: runs on a blocking thread.
+    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault>;
+    /// Waits until a task looks due here at or after `revision`, by a wall clock that stood at a time at an instant. False: it is
+    /// `until`.
+    fn wait_tasks(
+        &self,
+        queue: &QueueName,
+        revision: Revision,
+        wall: (WallMillis, Instant),
+        until: Instant,
+    ) -> impl Future<Output = Result<bool, StateFault>> + Send;
     /// The kept answer of a request id.
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
     /// Evaluates a command without effect.
@@ -123,6 +151,22 @@ impl Backend for App {
         self.state().find(query)
     }
 
+    fn feed(&self) -> &Arc<Feed> {
+        self.state().feed()
+    }
+
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.state().changes(query)
+    }
+
+    fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+        self.state().version(key, revision)
+    }
+
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        self.state().collection_over(prefix)
+    }
+
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
         self.state().collection(name)
     }
@@ -138,6 +182,32 @@ impl Backend for App {
 
     fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
         self.state().last_number(name)
+    }
+
+    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        self.state().task(queue, id)
+    }
+
+    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+        self.state().tasks(query)
+    }
+
+    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+        self.state().queue(name)
+    }
+
+    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+        self.state().queues(after, limit)
+    }
+
+    async fn wait_tasks(
+        &self,
+        queue: &QueueName,
+        revision: Revision,
+        wall: (WallMillis, Instant),
+        until: Instant,
+    ) -> Result<bool, StateFault> {
+        self.state().wait_tasks(queue, revision, wall, until).await
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {

@@ -1,4 +1,5 @@
-//! The opaque cursors: what is left of a listing or a find, pinned to a revision, and of a change of all that matches.
+//! The opaque cursors: what is left of a listing or a find, pinned to a revision, of a change of all that matches, and
+//! of a list of tasks.
 //!
 //! Owns their encoding, with a version and a checksum, so that a damaged or invented cursor is refused rather than
 //! understood. It is no capability: whoever may list the range may also make the cursor.
@@ -15,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const SEED: u64 = 0x7175_6f72_6375_7273;
 const FIND_SEED: u64 = 0x7175_6f72_6669_6e64;
 const WHERE_SEED: u64 = 0x7175_6f72_7768_6572;
+const TASK_SEED: u64 = 0x7175_6f72_7461_736b;
 const CHECKSUM_BYTES: usize = 8;
 /// Two keys of the largest size and the rest, in base64.
 const TEXT_BYTES_MAX: usize = 12 * 1024;
@@ -64,6 +66,25 @@ impl FindCursor {
     /// Reverses [`Self::encode`]; `None` for anything else.
     pub fn decode(text: &str) -> Option<Self> {
         open(text, FIND_SEED)
+    }
+}
+
+/// Where a list of tasks goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct TaskCursor {
+    /// The last row that was looked at.
+    pub after: Vec<u8>,
+}
+
+impl TaskCursor {
+    /// As the caller gets it.
+    pub fn encode(&self) -> String {
+        seal(self, TASK_SEED)
+    }
+
+    /// Reverses [`Self::encode`]; `None` for anything else.
+    pub fn decode(text: &str) -> Option<Self> {
+        open(text, TASK_SEED)
     }
 }
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
-use quorate_client::api::{Applied, ErrorCode, STREAM_CONTENT_TYPE};
+use quorate_client::api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
 
 use super::error::Failure;
 use crate::app::{ClusterGlance, wall_now};
@@ -42,6 +42,8 @@ pub const STALENESS_MS: HeaderName = HeaderName::from_static("quorate-staleness-
 pub const REPLAYED: HeaderName = HeaderName::from_static("quorate-replayed");
 /// The caller's request id of a write.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Where an interrupted watch goes on.
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
 
 /// `application/json`
@@ -52,6 +54,8 @@ pub const BYTES: HeaderValue = HeaderValue::from_static("application/octet-strea
 pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 /// `application/x-ndjson`
 pub const STREAM: HeaderValue = HeaderValue::from_static(STREAM_CONTENT_TYPE);
+/// `text/event-stream`
+pub const EVENTS: HeaderValue = HeaderValue::from_static(WATCH_CONTENT_TYPE);
 /// `text/plain`
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
@@ -77,6 +81,7 @@ fn pointer(name: &HeaderName) -> String {
         "idempotency-key" => "Idempotency-Key",
         "request-timeout" => "Request-Timeout",
         "content-type" => "Content-Type",
+        "last-event-id" => "Last-Event-ID",
         other => other,
     };
     format!("header:{shown}")

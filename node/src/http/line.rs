@@ -181,8 +181,9 @@ impl Answered {
         out.extend_from_slice(b",\"leader\":");
         optional(out, glance.leader_id);
         out.extend_from_slice(b",\"answer\":");
-        // No JSON of ours or of a checked value needs a line break: see `one_line`.
-        one_line(out, &self.json);
+        let start = out.len();
+        out.extend_from_slice(&self.json);
+        render::to_one_line(&mut out[start..]);
         out.extend_from_slice(b"}\n");
     }
 }
@@ -191,18 +192,6 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
     match number {
         Some(number) => render::number(out, number),
         None => out.extend_from_slice(b"null"),
-    }
-}
-
-/// Appends JSON with its line breaks as blanks. A value is kept as its writer formatted it, over several lines perhaps, and
-/// within strings JSON has no raw line breaks: so this changes nothing but the formatting.
-fn one_line(out: &mut Vec<u8>, json: &[u8]) {
-    let start = out.len();
-    out.extend_from_slice(json);
-    for byte in &mut out[start..] {
-        if matches!(*byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
     }
 }
 

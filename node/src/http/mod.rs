@@ -43,6 +43,7 @@ mod lines;
 mod list;
 mod locks;
 mod matching;
+mod observe;
 mod op_body;
 mod openapi;
 mod ops;
@@ -58,11 +59,22 @@ mod scan;
 mod schema;
 mod sequences;
 mod sessions;
+mod sse;
 mod stream;
+mod task_answer;
+mod task_body;
+mod task_claim;
+mod task_line;
+mod tasks;
 mod txn;
 mod txn_answer;
 mod txn_body;
 mod wait;
+mod watch;
+mod watch_body;
+mod watch_event;
+mod watch_read;
+mod watch_wish;
 mod write;
 
 use std::convert::Infallible;
@@ -90,6 +102,7 @@ use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
 use pulse::Busy;
+use task_line::TaskLines;
 
 /// What a handler returns when it succeeds.
 type Answer = Response<Body>;
@@ -123,11 +136,17 @@ pub struct Api<B> {
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
+    /// Streams that observe an election.
+    observers: AtomicUsize,
     glances: GlanceCache,
     /// Where bodies have their place while their request is handled.
     bodies: BodyRoom,
     /// Held by listings, counts and finds while they scan.
     scans: Arc<Semaphore>,
+    /// Held by watches while they read from disk.
+    watch_reads: Arc<Semaphore>,
+    /// Where claims stand that wait for tasks.
+    task_lines: TaskLines,
 }
 
 impl<B: Backend> Api<B> {
@@ -135,8 +154,21 @@ impl<B: Backend> Api<B> {
     pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
-        let (in_flight, glances) = (AtomicUsize::new(0), GlanceCache::default());
-        Arc::new(Self { backend, settings, metrics, in_flight, glances, bodies, scans })
+        let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
+        let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
+        let task_lines = TaskLines::default();
+        Arc::new(Self {
+            backend,
+            settings,
+            metrics,
+            in_flight,
+            observers,
+            glances,
+            bodies,
+            scans,
+            watch_reads,
+            task_lines,
+        })
     }
 
     /// The deadline that a caller gets who asks for this one.
@@ -249,6 +281,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::UpdateWhere, _) => Box::pin(matching::update(ask, body)).await,
         (Route::DeleteWhere, _) => Box::pin(matching::delete(ask, body)).await,
         (Route::Claim, _) => Box::pin(claim::post(ask, body)).await,
+        (Route::Watch, _) => Box::pin(watch::get(ask)).await,
         (Route::Collection, &Method::PUT) => Box::pin(collections::put(ask, rest, body)).await,
         (Route::Collection, &Method::DELETE) => Box::pin(collections::delete(ask, rest)).await,
         (Route::Collection, _) => Box::pin(collections::get(ask, rest)).await,
@@ -271,6 +304,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::ElectionCampaign, _) => Box::pin(elections::campaign(ask, rest, body)).await,
         (Route::ElectionProclaim, _) => Box::pin(elections::proclaim(ask, rest, body)).await,
         (Route::ElectionResign, _) => Box::pin(elections::resign(ask, rest, body)).await,
+        (Route::ElectionObserve, _) => Box::pin(observe::get(ask, rest)).await,
         (Route::Barrier, _) => Box::pin(barriers::get(ask, rest)).await,
         (Route::BarrierEnter, _) => Box::pin(barriers::enter(ask, rest, body)).await,
         (Route::BarrierLeave, _) => Box::pin(barriers::leave(ask, rest, body)).await,
@@ -278,6 +312,17 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Latch, &Method::DELETE) => Box::pin(latches::delete(ask, rest)).await,
         (Route::Latch, _) => Box::pin(latches::get(ask, rest)).await,
         (Route::LatchCountDown, _) => Box::pin(latches::count_down(ask, rest, body)).await,
+        (Route::TaskQueues, _) => Box::pin(tasks::queues(ask)).await,
+        (Route::TaskQueue, &Method::POST) => Box::pin(tasks::schedule(ask, rest, body)).await,
+        (Route::TaskQueue, _) => Box::pin(tasks::list(ask, rest)).await,
+        (Route::TaskClaim, _) => Box::pin(task_claim::post(ask, rest, body)).await,
+        (Route::TaskExtend, _) => Box::pin(tasks::extend(ask, rest, body)).await,
+        (Route::TaskComplete, _) => Box::pin(tasks::complete(ask, rest, body)).await,
+        (Route::TaskFail, _) => Box::pin(tasks::fail(ask, rest, body)).await,
+        (Route::TaskCancel, _) => Box::pin(tasks::cancel(ask, rest, body)).await,
+        (Route::TaskRequeue, _) => Box::pin(tasks::requeue(ask, rest, body)).await,
+        (Route::TaskStats, _) => Box::pin(tasks::stats(ask, rest)).await,
+        (Route::Task, _) => Box::pin(tasks::get(ask, rest)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use quorate_client::api::{EntryView, Problem, WriteAnswer};
+use quorate_client::api::{EntryView, Problem, WatchEnd, WatchProgress, WriteAnswer};
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
     Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
-    locks, matching, ok, ops, requests, schema, sequences, sessions, txn,
+    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -28,21 +28,25 @@ use super::{
     ),
     paths(
         kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
-        requests::get, matching::update, matching::delete, claim::post,
+        requests::get, matching::update, matching::delete, claim::post, watch::get,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
         sessions::create, sessions::renew_many, sessions::renew, sessions::get, sessions::list, sessions::end,
         locks::acquire, locks::release, locks::get, locks::list, locks::check,
         elections::campaign, elections::proclaim, elections::resign, elections::get, elections::list,
+        observe::get,
         barriers::enter, barriers::leave, barriers::get,
         latches::put, latches::count_down, latches::get, latches::delete,
+        tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
+        tasks::requeue, tasks::stats, tasks::get,
         cluster::status, cluster::digest, cluster::transfer_leader,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, WatchProgress, WatchEnd)),
     tags(
         (name = "entries", description = "Entries, read and written."),
         (name = "collections", description = "Rules, indexes and sequences."),
         (name = "coordination", description = "Sessions, locks, elections, barriers and latches."),
+        (name = "tasks", description = "Queues of tasks that are given out when they are due."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )

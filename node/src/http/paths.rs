@@ -28,6 +28,8 @@ pub enum Route {
     DeleteWhere,
     /// `/v1/claim`
     Claim,
+    /// `/v1/watch`
+    Watch,
     /// `/v1/collections`
     Collections,
     /// `/v1/collections/{name}`
@@ -62,6 +64,8 @@ pub enum Route {
     ElectionProclaim,
     /// `/v1/elections/{name}/resign`
     ElectionResign,
+    /// `/v1/elections/{name}/observe`
+    ElectionObserve,
     /// `/v1/barriers/{name}`
     Barrier,
     /// `/v1/barriers/{name}/enter`
@@ -72,6 +76,26 @@ pub enum Route {
     Latch,
     /// `/v1/latches/{name}/count_down`
     LatchCountDown,
+    /// `/v1/tasks`
+    TaskQueues,
+    /// `/v1/tasks/{queue}`
+    TaskQueue,
+    /// `/v1/tasks/{queue}/claim`
+    TaskClaim,
+    /// `/v1/tasks/{queue}/extend`
+    TaskExtend,
+    /// `/v1/tasks/{queue}/complete`
+    TaskComplete,
+    /// `/v1/tasks/{queue}/fail`
+    TaskFail,
+    /// `/v1/tasks/{queue}/cancel`
+    TaskCancel,
+    /// `/v1/tasks/{queue}/requeue`
+    TaskRequeue,
+    /// `/v1/tasks/{queue}/stats`
+    TaskStats,
+    /// `/v1/tasks/{queue}/task/{id}`
+    Task,
     /// `/v1/requests/{id}`
     Request,
     /// `/v1/cluster/status`
@@ -109,7 +133,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 54] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -120,6 +144,7 @@ impl Route {
         Self::UpdateWhere,
         Self::DeleteWhere,
         Self::Claim,
+        Self::Watch,
         Self::Collections,
         Self::Collection,
         Self::Sequence,
@@ -137,11 +162,22 @@ impl Route {
         Self::ElectionCampaign,
         Self::ElectionProclaim,
         Self::ElectionResign,
+        Self::ElectionObserve,
         Self::Barrier,
         Self::BarrierEnter,
         Self::BarrierLeave,
         Self::Latch,
         Self::LatchCountDown,
+        Self::TaskQueues,
+        Self::TaskQueue,
+        Self::TaskClaim,
+        Self::TaskExtend,
+        Self::TaskComplete,
+        Self::TaskFail,
+        Self::TaskCancel,
+        Self::TaskRequeue,
+        Self::TaskStats,
+        Self::Task,
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
@@ -167,6 +203,7 @@ impl Route {
             Self::UpdateWhere => "/v1/update_where",
             Self::DeleteWhere => "/v1/delete_where",
             Self::Claim => "/v1/claim",
+            Self::Watch => "/v1/watch",
             Self::Collections => "/v1/collections",
             Self::Collection => "/v1/collections/{name}",
             Self::Sequence => "/v1/sequences/{name}",
@@ -184,11 +221,22 @@ impl Route {
             Self::ElectionCampaign => "/v1/elections/{name}/campaign",
             Self::ElectionProclaim => "/v1/elections/{name}/proclaim",
             Self::ElectionResign => "/v1/elections/{name}/resign",
+            Self::ElectionObserve => "/v1/elections/{name}/observe",
             Self::Barrier => "/v1/barriers/{name}",
             Self::BarrierEnter => "/v1/barriers/{name}/enter",
             Self::BarrierLeave => "/v1/barriers/{name}/leave",
             Self::Latch => "/v1/latches/{name}",
             Self::LatchCountDown => "/v1/latches/{name}/count_down",
+            Self::TaskQueues => "/v1/tasks",
+            Self::TaskQueue => "/v1/tasks/{queue}",
+            Self::TaskClaim => "/v1/tasks/{queue}/claim",
+            Self::TaskExtend => "/v1/tasks/{queue}/extend",
+            Self::TaskComplete => "/v1/tasks/{queue}/complete",
+            Self::TaskFail => "/v1/tasks/{queue}/fail",
+            Self::TaskCancel => "/v1/tasks/{queue}/cancel",
+            Self::TaskRequeue => "/v1/tasks/{queue}/requeue",
+            Self::TaskStats => "/v1/tasks/{queue}/stats",
+            Self::Task => "/v1/tasks/{queue}/task/{id}",
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
@@ -209,7 +257,7 @@ impl Route {
             Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
-            Self::Sequence | Self::Sessions => "GET, HEAD, POST",
+            Self::Sequence | Self::Sessions | Self::TaskQueue => "GET, HEAD, POST",
             Self::Session => "GET, HEAD, DELETE",
             Self::Latch => "GET, HEAD, PUT, DELETE",
             _ if self.is_posted() => "POST",
@@ -230,6 +278,7 @@ impl Route {
             | (Self::Collection, &Method::PUT) => Some(WRITE),
             (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
+            (Self::TaskQueue, &Method::POST) => Some(WRITE),
             (Self::SessionsRenew | Self::SessionRenew, &Method::POST) => Some(ASK),
             (Self::Sessions, &Method::POST) | (Self::Latch, &Method::PUT) => Some(WRITE),
             (Self::Session | Self::Latch, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
@@ -249,6 +298,8 @@ impl Route {
             Self::LockAcquire | Self::LockRelease => true,
             Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
             Self::BarrierEnter | Self::BarrierLeave | Self::LatchCountDown => true,
+            Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
+            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue => true,
             _ => false,
         }
     }
@@ -260,12 +311,14 @@ impl Route {
                 true
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
-            Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Watch | Self::Collections | Self::Collection | Self::Sequence => true,
             Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => true,
             Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => true,
-            Self::Elections | Self::Election => true,
+            Self::Elections | Self::Election | Self::ElectionObserve => true,
             Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
             Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
+            Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
+            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
             Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
@@ -289,6 +342,9 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(found) = find_named(path) {
         return found;
     }
+    if let Some(rest) = path.strip_prefix("/v1/tasks/") {
+        return find_task(rest);
+    }
     let route = match path {
         "/v1/sessions" => Route::Sessions,
         "/v1/sessions/renew" => Route::SessionsRenew,
@@ -297,6 +353,8 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/update_where" => Route::UpdateWhere,
         "/v1/delete_where" => Route::DeleteWhere,
         "/v1/claim" => Route::Claim,
+        "/v1/watch" => Route::Watch,
+        "/v1/tasks" => Route::TaskQueues,
         "/v1/collections" => Route::Collections,
         "/v1/kv" => Route::Keys,
         "/v1/ops" => Route::Ops,
@@ -334,6 +392,7 @@ fn find_named(path: &str) -> Option<(Route, &str)> {
         ("elections", "campaign") => Route::ElectionCampaign,
         ("elections", "proclaim") => Route::ElectionProclaim,
         ("elections", "resign") => Route::ElectionResign,
+        ("elections", "observe") => Route::ElectionObserve,
         ("barriers", "") => Route::Barrier,
         ("barriers", "enter") => Route::BarrierEnter,
         ("barriers", "leave") => Route::BarrierLeave,
@@ -342,6 +401,23 @@ fn find_named(path: &str) -> Option<(Route, &str)> {
         _ => return None,
     };
     (!has_end).then_some((route, name))
+}
+
+/// What is asked of a queue, and the queue; of a task all of it. A queue is one segment.
+fn find_task(rest: &str) -> (Route, &str) {
+    let Some((queue, what)) = rest.split_once('/') else { return (Route::TaskQueue, rest) };
+    let route = match what {
+        "claim" => Route::TaskClaim,
+        "extend" => Route::TaskExtend,
+        "complete" => Route::TaskComplete,
+        "fail" => Route::TaskFail,
+        "cancel" => Route::TaskCancel,
+        "requeue" => Route::TaskRequeue,
+        "stats" => Route::TaskStats,
+        _ if what.starts_with("task/") => return (Route::Task, rest),
+        _ => return (Route::Unknown, ""),
+    };
+    (route, queue)
 }
 
 #[cfg(test)]

@@ -46,6 +46,16 @@ pub fn json(out: &mut Vec<u8>, value: &impl serde::Serialize) {
     serde_json::to_writer(out, value).expect("wire types are JSON, and memory takes it");
 }
 
+/// Makes the line breaks of JSON blanks. A value is kept as its writer formatted it, over several lines perhaps, and within
+/// strings JSON has no raw line breaks: so this changes nothing but the formatting.
+pub fn to_one_line(json: &mut [u8]) {
+    for byte in json {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
 /// Appends what a refusal points at, as a field that is left out where there is nothing.
 pub fn failed(out: &mut Vec<u8>, failed: &[Failed]) {
     if !failed.is_empty() {
@@ -84,6 +94,42 @@ fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, meta: &EntryMeta, clo
 }
 
 fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, meta: &EntryMeta, clock: ClusterMillis) {
+    key_and_value(out, key, data, kind);
+    token_and_numbers(out, meta, meta.cas_shown_at(clock), clock);
+    if let Some(left) = convert::lock_ms(meta, clock) {
+        out.extend_from_slice(b",\"locked\":true");
+        field(out, "lock_ms", left);
+    }
+    session(out, meta);
+}
+
+/// An entry as a change left it, without its closing brace. A change that locked it does not show the token; for how long
+/// it locked is not known any more.
+pub fn open_changed(
+    out: &mut Vec<u8>,
+    key: &str,
+    entry: &Entry,
+    clock: ClusterMillis,
+    with_value: bool,
+    is_locked: bool,
+) {
+    key_and_value(out, key, with_value.then_some(&entry.value.data[..]), entry.value.kind);
+    token_and_numbers(out, &entry.meta, (!is_locked).then_some(entry.meta.cas), clock);
+    if is_locked {
+        out.extend_from_slice(b",\"locked\":true");
+    }
+    session(out, &entry.meta);
+}
+
+fn session(out: &mut Vec<u8>, meta: &EntryMeta) {
+    if let Some(id) = meta.session {
+        out.extend_from_slice(b",\"session\":\"");
+        number(out, id.0);
+        out.push(b'"');
+    }
+}
+
+fn key_and_value(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind) {
     out.extend_from_slice(b"{\"key\":");
     string(out, key);
     match (kind, data) {
@@ -103,7 +149,10 @@ fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, me
         ContentKind::Bytes => b",\"content_type\":\"bytes\"",
     };
     out.extend_from_slice(kind);
-    match meta.cas_shown_at(clock) {
+}
+
+fn token_and_numbers(out: &mut Vec<u8>, meta: &EntryMeta, shown: Option<u64>, clock: ClusterMillis) {
+    match shown {
         Some(token) => cas(out, token),
         None => out.extend_from_slice(b",\"cas\":null"),
     }
@@ -112,15 +161,6 @@ fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, me
     field(out, "version", meta.version);
     if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
-    }
-    if let Some(left) = convert::lock_ms(meta, clock) {
-        out.extend_from_slice(b",\"locked\":true");
-        field(out, "lock_ms", left);
-    }
-    if let Some(id) = meta.session {
-        out.extend_from_slice(b",\"session\":\"");
-        number(out, id.0);
-        out.push(b'"');
     }
 }
 

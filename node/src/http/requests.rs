@@ -58,6 +58,7 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         | Decided::Lock(_)
         | Decided::Barrier(_)
         | Decided::Latch(_)
+        | Decided::Task(_)
         | Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
         Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),

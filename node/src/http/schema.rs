@@ -151,6 +151,10 @@ fn bounds(name: &str) -> Option<(&'static str, Value)> {
         "Request-Timeout" => ("integer", json!({"minimum": 1})),
         "ttl_ms" => ("integer", json!({"maximum": TTL_MS_MAX})),
         "wait_ms" => ("integer", json!({"maximum": limits::WAIT_MS_MAX})),
+        "heartbeat_ms" => {
+            ("integer", json!({"minimum": limits::HEARTBEAT_MS_MIN, "maximum": limits::HEARTBEAT_MS_MAX}))
+        }
+        "Last-Event-ID" => ("string", json!({"pattern": "^[0-9]{1,19}(\\.[0-9]{1,9})?$"})),
         "limit" => ("integer", json!({"minimum": 1, "maximum": limits::LIST_ENTRIES_MAX})),
         "consistency" => ("string", json!({"enum": ["linearizable", "local"]})),
         _ => return None,

@@ -2,7 +2,7 @@
 
 mod coordination;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,16 +11,19 @@ use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::document::Criteria;
+use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
+use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    CollectionsPage, FindMoment, FindPin, FindQuery, FindRead, Finder, KeyRead, ListPage, ListQuery, ListRead,
-    PastRead, ReadPosition, StateFault,
+    ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition, FindMoment, FindPin, FindQuery,
+    FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead, QueueView, QueuesPage,
+    ReadPosition, StateFault, TasksPage, TasksQuery, Told,
 };
 use quorate_store::types::{
-    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, Rejection, Reply,
-    RequestId, Shown, Value, WriteOp, Written,
+    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
+    Rejection, Reply, RequestId, Shown, TaskDone, TaskId, Value, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -31,6 +34,7 @@ pub const WALL: u64 = 1_700_000_000_000;
 pub struct Fake {
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
+    feed: Arc<Feed>,
 }
 
 #[derive(Default)]
@@ -57,13 +61,32 @@ struct State {
     /// What the next command that is not a write of one entry comes to.
     outcome: Option<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
-    told: coordination::Told,
+    coordinated: coordination::Told,
+    /// Each change of a value.
+    log: Vec<KeyChange>,
+    /// How many of them were told.
+    told: usize,
+    silence_ms: u64,
+    tasks: Vec<(QueueName, (TaskId, TaskRow))>,
+    task_queries: Vec<TasksQuery>,
 }
 
 impl Fake {
     pub fn new() -> Self {
-        let state = State { revision: 1, oldest_revision: 1, ..State::default() };
-        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()) }
+        let state = State { revision: 1, oldest_revision: 1, silence_ms: 15, ..State::default() };
+        Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()), feed: Feed::new(1, 1 << 20) }
+    }
+
+    /// A task that is there from now on.
+    pub fn add_task(&self, queue: &str, id: &str, row: TaskRow) {
+        let queue = QueueName::new(queue).expect("a name");
+        let id = TaskId::new(id).expect("an id");
+        self.with(|state| state.tasks.push((queue, (id, row))));
+    }
+
+    /// What was listed of queues.
+    pub fn task_queries(&self) -> Vec<TasksQuery> {
+        self.with(|state| state.task_queries.clone())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
@@ -145,6 +168,42 @@ impl Fake {
     /// What the next command that is not a write of one entry comes to, or would come to.
     pub fn come_to(&self, outcome: Outcome) {
         self.with(|state| state.outcome = Some(outcome));
+        self.changed.notify_waiters();
+    }
+
+    /// Several writes that share one revision.
+    pub fn together(&self, ops: &[WriteOp]) -> u64 {
+        let revision = self.with(|state| {
+            let before = state.revision;
+            let of = ops.len() as u32;
+            for (op, index) in ops.iter().zip(0..) {
+                state.revision = before;
+                state.apply(op);
+                let value = state.log.last_mut().and_then(|change| change.value.as_mut()).expect("it was applied");
+                (value.index, value.of) = (index, of);
+            }
+            state.revision
+        });
+        self.tell();
+        revision
+    }
+
+    /// Tells those who watch what they were not told yet.
+    fn tell(&self) {
+        let (changes, at) = self.with(|state| {
+            let changes = state.log[state.told..].to_vec();
+            state.told = state.log.len();
+            (changes, state.at())
+        });
+        let before = changes.first().map_or(at.revision, |change| change.revision - 1);
+        let names = Default::default();
+        self.feed.tell(Told { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
+        self.changed.notify_waiters();
+    }
+
+    /// Milliseconds since the leader was heard.
+    pub fn hear_nothing_for(&self, ms: u64) {
+        self.with(|state| state.silence_ms = ms);
     }
 
     /// In order of their names.
@@ -175,7 +234,7 @@ impl Fake {
                 guard: None,
             })
         });
-        self.changed.notify_waiters();
+        self.tell();
         self.with(|state| state.revision)
     }
 }
@@ -281,6 +340,11 @@ impl State {
         };
         let entry = value.map(|value| Entry { meta, value });
         let meta = entry.as_ref().map(|entry| entry.meta);
+        let cause = if meta.is_some() { Cause::Written } else { Cause::Removed };
+        let (previous_revision, clock) = (before.map(|meta| meta.mod_revision), self.at().clock);
+        let value =
+            ValueChange { index: 0, of: 1, cause, locks: false, previous: previous_revision, clock, wall: WALL };
+        self.log.push(KeyChange { key: op.key.clone(), revision: self.revision, value: Some(value) });
         self.versions.entry(op.key.as_bytes().to_vec()).or_default().push((self.revision, entry));
         let previous = previous.filter(|_| op.return_previous).map(Shown::Whole);
         self.reply(Outcome::Written(Written { meta, previous }))
@@ -306,10 +370,16 @@ impl Backend for Fake {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
             let reply = state.execute(&command.action);
-            state.replies.insert(id, reply.clone());
+            let is_kept = match &reply.outcome {
+                Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
+                _ => true,
+            };
+            if is_kept {
+                state.replies.insert(id, reply.clone());
+            }
             Ok(reply)
         });
-        self.changed.notify_waiters();
+        self.tell();
         reply
     }
 
@@ -416,6 +486,57 @@ impl Backend for Fake {
         })
     }
 
+    fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.with(|state| {
+            let at = state.at();
+            if !query.after.is_covered_from(at.oldest_revision) {
+                return Ok(ChangesRead::Compacted(at));
+            }
+            let mut page = ChangesPage { at, changes: Vec::new(), to: FeedPosition::after(at.revision), more: false };
+            for change in &state.log {
+                let value = change.value.expect("only values change here");
+                let position = FeedPosition { revision: change.revision, index: value.index };
+                let wanted = if value.cause.is_removal() { query.removals } else { query.writes };
+                if position <= query.after || !wanted || !query.range.contains(change.key.as_bytes()) {
+                    continue;
+                }
+                if page.changes.len() == 2 {
+                    page.more = true;
+                    break;
+                }
+                let version = |revision| state.entry_at(change.key.as_bytes(), revision);
+                page.to = position;
+                page.changes.push(FullChange {
+                    key: change.key.clone(),
+                    revision: change.revision,
+                    change: value,
+                    entry: version(change.revision),
+                    before: value.previous.and_then(version),
+                });
+            }
+            if !page.more {
+                page.to = FeedPosition::after(at.revision);
+            }
+            Ok(ChangesRead::Page(page))
+        })
+    }
+
+    fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
+        let entry = self.with(|state| state.entry_at(key.as_bytes(), revision));
+        Ok(entry.filter(|entry| entry.meta.mod_revision == revision))
+    }
+
+    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        Ok(self.with(|state| {
+            let over = |name: &CollectionName| prefix.starts_with(format!("{}/", name.as_str()).as_bytes());
+            state.collections.iter().find(|(name, _)| over(name)).map(|(_, row)| row.clone())
+        }))
+    }
+
     fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
         Ok(self.with(|state| {
             let found = state.collections.iter().find(|(known, _)| known == name);
@@ -442,6 +563,50 @@ impl Backend for Fake {
         Ok(self.with(|state| (state.at(), 42)))
     }
 
+    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        let found = |state: &mut State| state.tasks.iter().find(|(of, (known, _))| of == queue && known == id).cloned();
+        Ok(self.with(|state| (state.at(), found(state).map(|(_, (_, row))| row))))
+    }
+
+    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+        Ok(self.with(|state| {
+            state.task_queries.push(query.clone());
+            let of_queue = state.tasks.iter().filter(|(queue, _)| *queue == query.queue);
+            let all: Vec<_> = of_queue.map(|(_, task)| task.clone()).collect();
+            let after = (all.len() > query.limit).then(|| b"behind the first".to_vec());
+            TasksPage { at: state.at(), tasks: all.into_iter().take(query.limit).collect(), after }
+        }))
+    }
+
+    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+        let view = |state: &State| {
+            let scheduled = state.tasks.iter().filter(|(queue, _)| queue == name).count() as u64;
+            let row = QueueRow { scheduled, ..QueueRow::default() };
+            QueueView { name: name.clone(), row, first_due: (scheduled > 0).then_some(WALL) }
+        };
+        Ok(self.with(|state| (state.at(), view(state))))
+    }
+
+    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+        let names: BTreeSet<_> = self.with(|state| state.tasks.iter().map(|(queue, _)| queue.clone()).collect());
+        let names: Vec<_> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
+        let queues =
+            names.iter().take(limit).map(|name| self.queue(name).map(|(_, view)| view)).collect::<Result<_, _>>()?;
+        Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
+    }
+
+    async fn wait_tasks(&self, _: &QueueName, _: u64, _: (u64, Instant), until: Instant) -> Result<bool, StateFault> {
+        loop {
+            let changed = self.changed.notified();
+            if self.with(|state| state.outcome.is_some()) {
+                return Ok(true);
+            }
+            if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                return Ok(false);
+            }
+        }
+    }
+
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
         Ok(self.with(|state| (state.at(), state.replies.get(&id.0).cloned())))
     }
@@ -449,22 +614,22 @@ impl Backend for Fake {
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
         assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
         Ok(self.with(|state| {
-            let kept = (state.versions.clone(), state.revision);
+            let kept = (state.versions.clone(), state.revision, state.log.clone());
             let reply = state.execute(&command.action);
-            (state.versions, state.revision) = kept;
+            (state.versions, state.revision, state.log) = kept;
             reply
         }))
     }
 
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
         self.with(|state| {
-            let kept = (state.versions.clone(), state.revision);
+            let kept = (state.versions.clone(), state.revision, state.log.clone());
             let mut reply = None;
             while let Some(command) = next(reply.take()) {
                 assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
                 reply = Some(state.execute(&command.action));
             }
-            (state.versions, state.revision) = kept;
+            (state.versions, state.revision, state.log) = kept;
         });
         Ok(())
     }
@@ -482,7 +647,7 @@ impl Backend for Fake {
     }
 
     fn staleness_ms(&self) -> Option<u64> {
-        Some(15)
+        Some(self.with(|state| state.silence_ms))
     }
 
     fn status(&self) -> StatusAnswer {

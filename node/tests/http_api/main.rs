@@ -15,4 +15,5 @@ mod find;
 mod listing;
 mod preferences;
 mod stream;
+mod tasks;
 mod txn;

@@ -19,8 +19,8 @@ const LINE_BYTES: usize = 2 * 9 + 17 + 3 * 9 + 5;
 /// What one batch did.
 ///
 /// Invariant: `first_revision <= last_revision` where the batch changed something, and the changed lines carry each
-/// revision from first to last in order: once, or for each key that a transaction changed. Where it changed nothing,
-/// `first_revision == last_revision + 1`.
+/// revision from first to last in order: once, or for each key that a transaction changed and each task that a command
+/// did. Where it changed nothing, `first_revision == last_revision + 1`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct AuditGroup {
     /// Log index of the batch.
@@ -109,6 +109,33 @@ pub enum AuditOp {
     Latch,
     /// A [`crate::types::WhereOp`] that was refused as such. Each entry that one changes has a line of its own kind.
     Where,
+    /// Something was done to a task. The key of the line is the queue, a slash and the id.
+    Task(TaskAct),
+}
+
+/// What was done to a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum TaskAct {
+    /// See [`crate::types::TaskVerb::Schedule`].
+    Schedule,
+    /// See [`crate::types::TaskVerb::Claim`].
+    Claim,
+    /// See [`crate::types::TaskVerb::Extend`].
+    Extend,
+    /// See [`crate::types::TaskVerb::Complete`].
+    Complete,
+    /// See [`crate::types::TaskVerb::Fail`].
+    Fail,
+    /// See [`crate::types::TaskVerb::Cancel`].
+    Cancel,
+    /// See [`crate::types::TaskVerb::Requeue`].
+    Requeue,
+    /// See [`crate::types::TaskVerb::Plan`].
+    Plan,
+    /// Its claim was over before it was completed.
+    RunOut,
+    /// It was done, and its id was given free.
+    Forget,
 }
 
 /// What came of an operation.

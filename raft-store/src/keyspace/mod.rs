@@ -26,6 +26,11 @@
 //! | `0x76` | [`lock_queue`] | escaped name, revision BE | [`crate::types::Elected`], if any | for each change of an election, until compacted |
 //! | `0x77` | [`gates`] | name | [`crate::types::BarrierRow`] | while somebody is in the barrier |
 //! | `0x78` | [`gates`] | name | [`crate::types::LatchRow`] | until the latch is removed |
+//! | `0x80` | [`task`] | escaped queue, id | [`task::TaskRow`] | from when a task is scheduled until it is done with, or its id is given free |
+//! | `0x81` | [`task`] | escaped queue, due BE, number BE | the id | exactly while the task is scheduled |
+//! | `0x82` | [`task`] | escaped queue, time of death BE, number BE | the id | exactly while the task is dead |
+//! | `0x83` | [`task`] | escaped queue | [`task::QueueRow`] | once a task was scheduled into it |
+//! | `0x84` | [`task`] | escaped queue, id | nothing | exactly while the task is to be planned |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -35,6 +40,7 @@
 
 pub mod audit;
 pub mod bucket;
+pub mod changes;
 pub mod collection;
 pub mod deadline;
 pub mod entry;
@@ -49,6 +55,7 @@ pub mod refusals;
 pub mod request;
 pub mod sequence;
 pub mod session;
+pub mod task;
 pub mod timer;
 
 use crate::codec::CodecError;
@@ -98,6 +105,16 @@ pub mod family {
     pub const BARRIER: u8 = 0x77;
     /// Latches.
     pub const LATCH: u8 = 0x78;
+    /// Timed tasks.
+    pub const TASK: u8 = 0x80;
+    /// Scheduled tasks by the time they are due.
+    pub const TASK_DUE: u8 = 0x81;
+    /// Dead tasks by the time they died.
+    pub const TASK_DEAD: u8 = 0x82;
+    /// Queues of tasks.
+    pub const QUEUE: u8 = 0x83;
+    /// Tasks that are to be planned.
+    pub const TASK_UNPLANNED: u8 = 0x84;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

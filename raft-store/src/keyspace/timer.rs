@@ -3,7 +3,7 @@
 //! Owns their bytes and kinds. A timer is a moment of cluster clock at which the machine does something by itself, as the
 //! first thing of the next batch; what that is belongs to its kind.
 
-use super::{family, split_u64, strip_family, timed_range};
+use super::{family, split_u64, strip_family, timed_key, timed_range};
 use crate::codec::CodecError;
 use crate::types::ClusterMillis;
 
@@ -17,11 +17,17 @@ pub enum TimerKind {
     LockDelay = 2,
     /// A place in the queue of a lock is given up. Its subject is the name and the place.
     Place = 3,
+    /// The claim of a task is over. Its subject is the queue and the task.
+    TaskLease = 4,
+    /// The id of a completed task is given free. Its subject is the queue and the task.
+    TaskKept = 5,
 }
 
 impl TimerKind {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Session, Self::LockDelay, Self::Place].into_iter().find(|kind| *kind as u8 == byte)
+        [Self::Session, Self::LockDelay, Self::Place, Self::TaskLease, Self::TaskKept]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -33,6 +39,11 @@ pub fn row_key(at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Vec<u8> {
     row_key.push(kind as u8);
     row_key.extend_from_slice(subject);
     row_key
+}
+
+/// A lower bound of the timers from a moment on.
+pub fn bound(at: ClusterMillis) -> Vec<u8> {
+    timed_key(family::TIMER, at, b"")
 }
 
 /// Reverses [`row_key`].

@@ -20,6 +20,9 @@ mod overlay;
 mod requests;
 mod rules;
 mod sessions;
+mod task_check;
+mod task_rows;
+mod tasks;
 mod timers;
 mod txn;
 mod vars;
@@ -34,6 +37,7 @@ use std::sync::Arc;
 
 use crate::codec::{self, CodecError};
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
+use crate::keyspace::changes::{self, KeyChange};
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
@@ -60,7 +64,7 @@ pub struct Applier<'v, V: View> {
     known_collections: BTreeMap<Vec<u8>, Option<Arc<CollectionRow>>>,
     /// Audit lines of the batch being applied.
     lines: Vec<AuditLine>,
-    changed: Vec<(Key, Revision)>,
+    changed: Vec<KeyChange>,
     woken: BTreeSet<Key>,
     /// Timers that fired at the head of the batch being applied.
     fired: usize,
@@ -74,8 +78,8 @@ pub struct Applied {
     pub writes: Vec<Write>,
     /// The scalars after it.
     pub vars: Vars,
-    /// Each change of a key with the revision it took, in order of revision. A key may be there more than once.
-    pub changed: Vec<(Key, Revision)>,
+    /// Each change of a key, in order of revision. A key may be there more than once.
+    pub changed: Vec<KeyChange>,
     /// What else somebody may wait for and that has changed, by the names that [`crate::types::Waker`] gives it.
     pub woken: BTreeSet<Key>,
 }
@@ -179,7 +183,9 @@ impl<'v, V: View> Applier<'v, V> {
             }
             None => {
                 let reply = self.execute(command)?;
-                self.keep_reply(&id.0, fingerprint, &reply)?;
+                if !matches!(&reply.outcome, Outcome::Task(done) if !done.is_kept()) {
+                    self.keep_reply(&id.0, fingerprint, &reply)?;
+                }
                 Ok(reply)
             }
         }
@@ -202,6 +208,7 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Lock(op) => self.lock(op, asker)?,
             Action::Barrier(op) => self.barrier(&op, asker)?,
             Action::Latch(op) => self.latch(&op, asker)?,
+            Action::Task(op) => self.task(op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))
@@ -267,11 +274,7 @@ impl<'v, V: View> Applier<'v, V> {
             refusals::row_key(bucket::at(self.vars.clock), self.index)
         };
         self.overlay.insert_new(row_key, audit::encode(&group))?;
-        for line in group.lines {
-            if let (AuditEffect::Changed { .. } | AuditEffect::Relocked, Some(key)) = (line.effect, line.key) {
-                self.changed.push((key, line.revision));
-            }
-        }
+        changes::append(group, &mut self.changed);
         Ok(())
     }
 }

@@ -49,6 +49,9 @@ impl<V: View> Applier<'_, V> {
         if let Action::Rules(_) = action {
             return Ok(reply);
         }
+        if let Action::Task(op) = action {
+            return self.replay_claim(&op.queue, reply);
+        }
         let keys = shown_keys(action, &reply.outcome);
         let mut metas = Vec::with_capacity(keys.len());
         reply.outcome.each_shown(&mut |shown| metas.push(*shown.meta()));

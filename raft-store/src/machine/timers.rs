@@ -37,11 +37,11 @@ impl<V: View> Applier<'_, V> {
 
     /// Does what is due, in order of time, up to a bound. Gives how many timers fired.
     pub(super) fn fire_due(&mut self) -> Result<usize, Fault> {
-        if !self.has_due_timers() {
-            return Ok(0);
-        }
+        let Some(next) = self.vars.next_timer.filter(|next| *next <= self.vars.clock) else { return Ok(0) };
         let mut fired = 0;
-        let (start, end) = timer::due_range(self.vars.clock);
+        // From the head of the family a scan would walk the tombstones of all that fired or was removed before.
+        let start = timer::bound(next);
+        let (_, end) = timer::due_range(self.vars.clock);
         for (row_key, _) in self.overlay.scan(&start, &end, limits::TIMERS_FIRED_MAX)? {
             // The other half is for the commands.
             if self.taken >= limits::BATCH_EFFECT_BYTES_MAX / 2 {
@@ -56,7 +56,7 @@ impl<V: View> Applier<'_, V> {
             let (at, kind, subject) = timer::decode_key(&row_key).map_err(|error| Fault::row(&row_key, error))?;
             self.fire(at, kind, subject)?;
         }
-        let (start, end) = family_range(family::TIMER);
+        let (_, end) = family_range(family::TIMER);
         let first = self.overlay.scan(&start, &end, 1)?;
         let first =
             first.first().map(|(row_key, _)| timer::decode_key(row_key).map_err(|error| Fault::row(row_key, error)));
@@ -70,6 +70,8 @@ impl<V: View> Applier<'_, V> {
             TimerKind::Session => self.fire_session(at, subject),
             TimerKind::LockDelay => self.fire_lock_delay(at, subject),
             TimerKind::Place => self.fire_place(at, subject),
+            TimerKind::TaskLease => self.task_lease_over(subject),
+            TimerKind::TaskKept => self.task_kept_over(subject),
         }
     }
 }

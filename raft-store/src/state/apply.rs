@@ -7,7 +7,8 @@ use std::sync::Arc;
 use openraft::EntryPayload;
 
 use super::db::LatestView;
-use super::shared::Shared;
+use super::feed::Told;
+use super::shared::{Shared, position_of};
 use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::meta::AppliedRecord;
@@ -69,12 +70,16 @@ impl Committer {
             }
         }
         let mut applied = applier.finish();
+        let before = self.record.vars.revision;
         self.record.vars = std::mem::take(&mut applied.vars);
         fail::fail_point!("state-before-write");
         self.shared.publish(&self.record, || db.write(&applied, &self.record))?;
         fail::fail_point!("state-after-write-before-reply");
         self.is_unsound = false;
-        self.shared.wake_keys(applied.changed.iter().map(|(key, _)| key).chain(&applied.woken));
+        let at = position_of(&self.record);
+        let (changes, names) = (applied.changed, &applied.woken);
+        let (after, oldest) = (at.revision, at.oldest_revision);
+        self.shared.feed.tell(Told { changes, names, before, after, oldest });
         Ok(answers)
     }
 }

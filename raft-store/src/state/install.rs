@@ -55,7 +55,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     fail::fail_point!("install-after-pointer");
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
-    shared.keys.wake_all();
+    shared.feed.tell_replaced(applied.vars.revision);
     shared.note_durable()?;
     close_when_unused(old)
 }

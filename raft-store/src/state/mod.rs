@@ -13,6 +13,7 @@ mod home;
 mod recent;
 mod shared;
 
+mod changes;
 mod coordination;
 mod declared;
 mod find;
@@ -21,7 +22,13 @@ mod indexed;
 mod listing;
 mod reader;
 mod retention;
-mod watchers;
+mod tasks;
+
+mod feed;
+mod range;
+mod register;
+mod ring;
+mod watermark;
 
 mod checkpoint;
 mod files;
@@ -34,12 +41,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
+pub use changes::{ChangesPage, ChangesQuery, ChangesRead, FullChange};
 pub use coordination::{
     BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,
 };
 pub use declared::CollectionsPage;
+pub use feed::{Feed, Pulled, RING_BYTES_MAX, Told, Watch};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
+pub use range::WatchRange;
 pub use reader::StateReader;
+pub use ring::{FORMS, FeedPosition, RecentChange};
+pub use tasks::{QueueView, QueuesPage, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,
     StateOptions, StateStats,

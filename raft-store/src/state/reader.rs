@@ -7,10 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::changes::{self, ChangesQuery, ChangesRead};
 use super::declared::{self, CollectionsPage};
+use super::feed::Feed;
 use super::find;
 use super::finder::{FindQuery, FindRead};
+use super::indexed;
 use super::listing;
+use super::range::WatchRange;
 use super::retention;
 use super::shared::{Shared, position_of};
 use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
@@ -20,7 +24,7 @@ use crate::keyspace::request::KeptReply;
 use crate::keyspace::{bucket, entry, family, family_range, history, request};
 use crate::machine;
 use crate::rules::{CollectionName, SequenceName};
-use crate::types::{ClusterMillis, Command, Key, Reply, RequestId, Revision};
+use crate::types::{ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision};
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.
@@ -71,6 +75,34 @@ impl StateReader {
     /// Finds entries by what holds of them. Takes time in proportion to the query's bounds.
     pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
         self.shared.with_moment(|moment| find::find(moment, query))
+    }
+
+    /// The feed of changes, as far as it is in memory.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.shared.feed
+    }
+
+    /// Reads the feed of changes from disk. Takes time in proportion to the query's bounds.
+    pub fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.shared.with_moment(|moment| changes::changes(moment, query))
+    }
+
+    /// The version that a key got at a revision, as it was then; `None` where it is compacted, or there never was one.
+    pub fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+        let current = self.shared.read_entry(&entry::row_key(key.as_bytes()), |_, row| {
+            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
+            let row = row.filter(|row| row.meta.mod_revision == revision);
+            Ok(row.map(|row| changes::as_it_was(row.to_entry())))
+        })?;
+        match current {
+            Some(entry) => Ok(Some(entry)),
+            None => self.shared.with_moment(|moment| changes::version(moment, key, revision)),
+        }
+    }
+
+    /// The collection that all keys with this prefix belong to, if it is declared.
+    pub fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        self.shared.with_moment(|moment| Ok(indexed::collection_of(moment, prefix)?.map(|(_, row)| row)))
     }
 
     /// A collection, if it is declared.
@@ -155,11 +187,11 @@ impl StateReader {
     ///
     /// An entry that expires is a change once the leader's expiry has buried it.
     pub async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
-        let ticket = self.shared.keys.register(key);
-        let notified = ticket.notified();
+        let ticket = self.shared.feed.register.join(WatchRange::Key(key.clone()));
+        ticket.arm();
         match self.has_changed_since(key, seen) {
             // At the end of the time the caller reads again, as after a change.
-            Ok(false) => drop(tokio::time::timeout(wait, notified).await),
+            Ok(false) => drop(tokio::time::timeout(wait, ticket.changed()).await),
             Ok(true) => {}
             // The caller's own read will report it.
             Err(fault) => tracing::warn!(%fault, "a key could not be checked for changes"),
@@ -174,11 +206,11 @@ impl StateReader {
         wait: Duration,
         is_done: impl FnOnce() -> Result<bool, StateFault>,
     ) -> Result<(), StateFault> {
-        let ticket = self.shared.keys.register(waker);
-        let notified = ticket.notified();
+        let ticket = self.shared.feed.register.join(WatchRange::Key(waker.clone()));
+        ticket.arm();
         if !is_done()? {
             // At the end of the time the caller reads again, as after a change.
-            drop(tokio::time::timeout(wait, notified).await);
+            drop(tokio::time::timeout(wait, ticket.changed()).await);
         }
         Ok(())
     }
@@ -230,7 +262,8 @@ impl StateReader {
             compaction_debt_bytes: db.number("rocksdb.estimate-pending-compaction-bytes")?,
             snapshot_index: snapshot.as_ref().map(|snapshot| snapshot.manifest().index()),
             snapshot_bytes: snapshot.map_or(0, |snapshot| snapshot.manifest().total_bytes()),
-            watched_keys: self.shared.keys.len() as u64,
+            watched_keys: self.shared.feed.register.len() as u64,
+            watches: self.shared.feed.watches() as u64,
         })
     }
 

@@ -16,13 +16,13 @@ use parking_lot::Mutex;
 use rocksdb::{DBPinnableSlice, ReadOptions, Snapshot};
 
 use super::db::{self, Db};
+use super::feed::{Feed, RING_BYTES_MAX};
 use super::home::Home;
 use super::snapshot::SnapshotHandle;
 use super::types::{ReadPosition, StateFault};
-use super::watchers::{KeyWatch, Watermark};
+use super::watermark::Watermark;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, View};
-use crate::types::Key;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     applied: Mutex<AppliedRecord>,
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
-    pub(crate) keys: KeyWatch,
+    pub(crate) feed: Arc<Feed>,
     /// Index after the last durable entry, so that 0 is none.
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
@@ -104,7 +104,7 @@ impl Shared {
             position,
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
-            keys: KeyWatch::new(),
+            feed: Feed::new(at.revision, RING_BYTES_MAX),
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),
@@ -160,11 +160,6 @@ impl Shared {
     /// Puts another database in place of the live one; gives the old one. Only within [`Self::publish`].
     pub(crate) fn swap_db(&self, fresh: Db) -> Arc<Db> {
         self.db.swap(Arc::new(fresh))
-    }
-
-    /// Wakes who waits for these keys.
-    pub(crate) fn wake_keys<'k>(&self, changed: impl Iterator<Item = &'k Key>) {
-        self.keys.wake(changed);
     }
 
     /// Reads the row of a current entry together with the exact position of the state it belongs to.

@@ -211,6 +211,8 @@ pub struct StateStats {
     pub snapshot_index: Option<u64>,
     /// Bytes of the current snapshot; most of them are shared with the live files.
     pub snapshot_bytes: u64,
-    /// Keys somebody waits on.
+    /// Waits for changes of keys, watches too.
     pub watched_keys: u64,
+    /// Watches.
+    pub watches: u64,
 }

@@ -6,6 +6,7 @@
 pub mod coordination;
 pub mod model;
 pub mod show;
+pub mod tasks;
 
 use std::collections::BTreeSet;
 
@@ -44,7 +45,7 @@ impl Store {
         assert_ordered(&writes);
         self.view.write(writes);
         self.vars = vars;
-        Ok((replies, changed))
+        Ok((replies, changed.into_iter().map(|change| (change.key, change.revision)).collect()))
     }
 
     pub fn rows(&self, family: u8) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -73,6 +74,7 @@ impl Store {
         self.check_buckets();
         self.check_indexes();
         coordination::check(self);
+        tasks::check(self);
     }
 
     /// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.
@@ -152,12 +154,7 @@ impl Store {
                 let (previous, removed) = match line.effect {
                     AuditEffect::Changed { previous, removed } => (previous, removed),
                     AuditEffect::Relocked => (None, false),
-                    AuditEffect::Beside => {
-                        assert_eq!(line.revision, revision, "{group:?}");
-                        revision += 1;
-                        keys.clear();
-                        continue;
-                    }
+                    AuditEffect::Beside => (None, false),
                     AuditEffect::Elected { .. } => {
                         let name = Waker::Election.name(line.key.as_ref().unwrap()).unwrap();
                         elected.insert(lock_queue::elected_key(&name, line.revision));
@@ -165,13 +162,16 @@ impl Store {
                     }
                     AuditEffect::Refused(_) => continue,
                 };
-                // A revision belongs to one change, or to one of each key that a transaction changed.
+                // A revision belongs to one change, or to one of each key that a transaction changed, or of each task.
                 if line.revision == revision {
                     revision += 1;
                     keys.clear();
                 }
                 assert_eq!(line.revision + 1, revision, "{group:?}");
-                let key = line.key.as_ref().unwrap().as_bytes();
+                let Some(key) = line.key.as_ref().map(Key::as_bytes) else {
+                    assert_eq!(line.effect, AuditEffect::Beside, "{group:?}");
+                    continue;
+                };
                 assert!(keys.insert(key), "a key changed twice in one revision: {group:?}");
                 history_rows.extend(previous.map(|previous| history::row_key(key, previous.revision)));
                 history_rows.extend(removed.then(|| history::row_key(key, line.revision)));

@@ -17,6 +17,8 @@ use quorate_store::types::{
     WhereDone, Written,
 };
 
+use super::tasks;
+
 pub fn reply(reply: &Reply) -> String {
     let replayed = if reply.replayed { " replayed" } else { "" };
     format!("#{} r{} c{}{replayed} {}", reply.index, reply.revision, reply.clock, outcome(&reply.outcome))
@@ -65,6 +67,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Lock(done) => format!("{done:?}"),
         Outcome::Barrier(row) => format!("{row:?}"),
         Outcome::Latch(row) => format!("{row:?}"),
+        Outcome::Task(done) => tasks::done(done),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
@@ -229,6 +232,7 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             format!("index {} {}", u64::from_be_bytes(row_key[1..9].try_into().unwrap()), row_key[9..].escape_ascii())
         }
         family::SEQUENCE => format!("sequence {} = {}", row_key[1..].escape_ascii(), sequence::decode(value).unwrap()),
+        family::TASK..=family::TASK_UNPLANNED => tasks::row(row_key, value),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
         _ => coordination::row(row_key, value),
     }

@@ -26,6 +26,8 @@ mod locks;
 mod output;
 mod parse;
 mod session;
+mod task_work;
+mod tasks;
 mod txn;
 
 use std::process::ExitCode;
@@ -130,6 +132,9 @@ enum Command {
     /// Count down latches, wait for them
     #[command(subcommand)]
     Latch(latch::Command),
+    /// Schedule tasks, work them off, look at queues
+    #[command(subcommand)]
+    Task(tasks::Command),
     #[command(flatten)]
     Cluster(cluster::Command),
     /// Measure the cluster with closed-loop clients
@@ -206,6 +211,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Session(command) => session::run(&context, command).await,
             Command::Barrier(command) => barrier::run(&context, command).await,
             Command::Latch(command) => latch::run(&context, command).await,
+            Command::Task(command) => tasks::run(&context, command).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Bench(args) => bench::run(&context, *args).await,
             Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),

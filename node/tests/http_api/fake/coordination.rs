@@ -31,13 +31,13 @@ pub struct Told {
 
 impl Fake {
     /// Says what there is from now on, and wakes whoever waits.
-    pub fn tell(&self, tell: impl FnOnce(&mut Told)) {
-        self.with(|state| tell(&mut state.told));
+    pub fn coordinate(&self, tell: impl FnOnce(&mut Told)) {
+        self.with(|state| tell(&mut state.coordinated));
         self.changed.notify_waiters();
     }
 
     fn seen<T>(&self, read: impl FnOnce(&Told) -> T) -> Seen<T> {
-        Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.told) }))
+        Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.coordinated) }))
     }
 }
 
@@ -57,7 +57,7 @@ impl Coordination for Fake {
     async fn wait_applied(&self, index: u64) {
         loop {
             let changed = self.changed.notified();
-            if self.with(|state| state.told.not_applied.is_none_or(|from| index < from)) {
+            if self.with(|state| state.coordinated.not_applied.is_none_or(|from| index < from)) {
                 return;
             }
             changed.await;
@@ -103,7 +103,7 @@ impl Coordination for Fake {
     fn places_before(&self, _: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
         Ok(self.with(|state| {
             let waits = |party: &Party| matches!(party, Party::Waiting { place: other, .. } if *other < place);
-            state.told.parties.iter().filter(|(.., party)| waits(party)).count().min(max)
+            state.coordinated.parties.iter().filter(|(.., party)| waits(party)).count().min(max)
         }))
     }
 

@@ -1,0 +1,117 @@
+//! Watches: the messages of `GET /v1/watch`.
+//!
+//! Each is one server-sent event: `event:` names it, `data:` is one line of JSON. `id:` is where to go on after it, and stands
+//! only where nothing of a revision is missing: on the last event of each revision, on `synced` and on `progress`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::EntryView;
+
+/// The content type of a watch.
+pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
+
+/// What happened to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WatchEventKind {
+    /// It was created or changed: its value, or when it expires.
+    Put,
+    /// It is gone.
+    Delete,
+}
+
+/// Why an entry is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeleteCause {
+    /// Somebody removed it.
+    Removed,
+    /// Its time to live was over.
+    Expired,
+    /// The session that it went with has ended.
+    SessionEnded,
+}
+
+/// A change of an entry: `event: put` and `event: delete`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WatchEvent {
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: WatchEventKind,
+    /// The revision of the change; of an initial entry the one that all of them show.
+    pub revision: u64,
+    /// Its place among the changes of that revision, those included that were not asked for. Absent for an initial entry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// The key.
+    pub key: String,
+    /// The entry as the change left it, its `cas` included; absent once it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryView>,
+    /// Why it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<DeleteCause>,
+    /// With `prev`: the entry before the change, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prev: Option<EntryView>,
+    /// Whether nothing happened, and this is an entry that was there when the watch began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub initial: bool,
+}
+
+/// How far a watch is: `event: synced` behind the last initial entry, `event: progress` where nothing was sent for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WatchProgress {
+    /// Everything up to this revision was sent.
+    pub revision: u64,
+}
+
+/// Why a node ends a watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WatchEndCode {
+    /// What follows is compacted: read the entries anew, with `initial`.
+    Compacted,
+    /// The client read so slowly that what follows was compacted meanwhile.
+    SlowConsumer,
+    /// The node has heard no leader for a while: go on at another one.
+    NoLeader,
+    /// The node is stopping: go on at another one.
+    Stopping,
+}
+
+impl WatchEndCode {
+    /// As it stands in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compacted => "compacted",
+            Self::SlowConsumer => "slow_consumer",
+            Self::NoLeader => "no_leader",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
+/// The last message of a watch that its node ends: `event: end`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WatchEnd {
+    /// Why.
+    pub code: WatchEndCode,
+    /// What happened this time.
+    pub detail: String,
+    /// With `compacted` and `slow_consumer`: the oldest revision that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_revision: Option<u64>,
+    /// Everything up to this revision was sent; absent where not even all initial entries were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
+impl fmt::Display for WatchEnd {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.code.name(), self.detail)
+    }
+}

@@ -1,0 +1,223 @@
+//! One task in a worker, from its claim to its end.
+//!
+//! Owns how long the claim is certain to hold, by this machine's clock: from before a request was sent on, so never longer than the
+//! cluster lets it hold. What is not certain any more is neither completed nor failed.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use tokio::sync::watch;
+
+use crate::api::{ErrorCode, TaskFail};
+use crate::error::Error;
+use crate::operation::milliseconds;
+use crate::request::RequestId;
+use crate::task_claim::Task;
+
+/// Before the end of a claim nothing is begun any more.
+const MARGIN_MAX: Duration = Duration::from_millis(500);
+/// How long after a failed extension or completion it is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// What a task failed with whose handler panicked.
+const PANICKED: &str = "the handler panicked";
+
+/// How a task ended here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Completed,
+    Failed,
+    Lost,
+    Released,
+}
+
+/// Why a handler did not do its task. Anything that can be shown is a reason to try again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskError {
+    reason: String,
+    then: Then,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Retry,
+    RetryIn(Duration),
+    Die,
+}
+
+impl TaskError {
+    /// Try again after the pause that the task has.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), then: Then::Retry }
+    }
+
+    /// Try again after this pause.
+    pub fn retry_in(reason: impl Into<String>, pause: Duration) -> Self {
+        Self { reason: reason.into(), then: Then::RetryIn(pause) }
+    }
+
+    /// Do not try again: it would fail again.
+    pub fn dead(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), then: Then::Die }
+    }
+}
+
+impl<E: std::error::Error> From<E> for TaskError {
+    fn from(error: E) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// A task as its handler sees it.
+#[derive(Debug, Clone)]
+pub struct TaskRun {
+    task: Task,
+    lost: watch::Receiver<bool>,
+}
+
+impl TaskRun {
+    /// The task.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Whether the claim may be over. Somebody else may do the task then, so nothing more should be done for it here.
+    pub fn is_lost(&self) -> bool {
+        *self.lost.borrow()
+    }
+
+    /// Ready once the claim may be over.
+    pub async fn lost(&self) {
+        let mut lost = self.lost.clone();
+        // An error means that the worker is gone, and nobody extends the claim any more.
+        drop(lost.wait_for(|lost| *lost).await);
+    }
+}
+
+/// Runs the handler and settles what came of it.
+pub(crate) async fn run<H, F>(
+    task: Task,
+    lease: Duration,
+    handler: &H,
+    mut given_back: watch::Receiver<bool>,
+    on_trouble: &(dyn Fn(&Error) + Send + Sync),
+) -> Ended
+where
+    H: Fn(TaskRun) -> F,
+    F: Future<Output = Result<(), TaskError>>,
+{
+    // Answered again when the claim was over already: there is not even a payload.
+    if task.task.lease_ms == 0 {
+        return Ended::Lost;
+    }
+    let (lost, is_lost) = watch::channel(false);
+    let claim = Claim { task: &task, lease, on_trouble };
+    let run = TaskRun { task: task.clone(), lost: is_lost.clone() };
+    let work = async {
+        let outcome = AssertUnwindSafe(async { handler(run).await }).catch_unwind().await;
+        let outcome = outcome.unwrap_or_else(|_| Err(TaskError::new(PANICKED)));
+        let is_over = *is_lost.borrow();
+        if is_over { Ended::Lost } else { claim.settle(outcome, &is_lost).await }
+    };
+    let keep = async {
+        claim.keep(held_until(task.held_until(), lease)).await;
+        lost.send_replace(true);
+        std::future::pending::<()>().await;
+    };
+    // An error means that the worker is gone without a stop; then this task is, too.
+    let stopped = async { drop(given_back.wait_for(|given_back| *given_back).await) };
+    tokio::select! {
+        biased;
+        ended = work => ended,
+        () = keep => unreachable!("it only tells that the claim is lost"),
+        () = stopped => claim.give_back(&lost).await,
+    }
+}
+
+/// Until when something is begun under a claim that holds until then.
+fn held_until(until: Instant, lease: Duration) -> Instant {
+    until.checked_sub((lease / 10).min(MARGIN_MAX)).unwrap_or(until)
+}
+
+struct Claim<'t> {
+    task: &'t Task,
+    lease: Duration,
+    on_trouble: &'t (dyn Fn(&Error) + Send + Sync),
+}
+
+impl Claim<'_> {
+    /// Extends the claim at a third of its time, again and again; returns when it may be over.
+    async fn keep(&self, mut held: Instant) {
+        let mut next = Instant::now() + self.lease / 3;
+        loop {
+            tokio::time::sleep_until(next.min(held).into()).await;
+            let sent = Instant::now();
+            if sent >= held {
+                return;
+            }
+            match tokio::time::timeout_at(held.into(), self.task.extend(self.lease)).await {
+                Ok(Ok(_)) => {
+                    held = held_until(sent + self.lease, self.lease);
+                    next = sent + self.lease / 3;
+                }
+                Ok(Err(error)) if is_over(&error) => return,
+                Ok(Err(error)) => {
+                    (self.on_trouble)(&error);
+                    next = Instant::now() + AGAIN_AFTER;
+                }
+                Err(_late) => return,
+            }
+        }
+    }
+
+    /// Completes or fails the task, under one request id until that is decided or the claim may be over.
+    async fn settle(&self, outcome: Result<(), TaskError>, is_lost: &watch::Receiver<bool>) -> Ended {
+        let id = RequestId::random();
+        loop {
+            let (settled, ended) = match &outcome {
+                Ok(()) => {
+                    let queue = self.task.queue();
+                    (queue.complete(self.task.id(), self.task.task.token, id.clone()).await, Ended::Completed)
+                }
+                Err(error) => (self.task.queue().fail(&self.failure(error), id.clone()).await, Ended::Failed),
+            };
+            match settled {
+                Ok(_) => return ended,
+                Err(error) if is_over(&error) => return Ended::Lost,
+                Err(error) => {
+                    (self.on_trouble)(&error);
+                    if *is_lost.borrow() || !error.is_retryable() {
+                        return Ended::Lost;
+                    }
+                }
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    fn failure(&self, error: &TaskError) -> TaskFail {
+        let failure = self.task.failure(error.reason.clone());
+        match error.then {
+            Then::Retry => failure,
+            Then::RetryIn(pause) => TaskFail { retry_in_ms: Some(milliseconds(pause)), ..failure },
+            Then::Die => TaskFail { dead: true, ..failure },
+        }
+    }
+
+    /// The handler was dropped.
+    async fn give_back(&self, lost: &watch::Sender<bool>) -> Ended {
+        lost.send_replace(true);
+        match self.task.release().await {
+            Ok(_) => Ended::Released,
+            Err(error) => {
+                (self.on_trouble)(&error);
+                Ended::Lost
+            }
+        }
+    }
+}
+
+fn is_over(error: &Error) -> bool {
+    error.code() == Some(ErrorCode::NotLockHolder)
+}

@@ -1,0 +1,288 @@
+//! Timed tasks: every verb through every node, also after the leader died; how late tasks are; the worker of the Rust client.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use cluster_tests::{Answer, Cluster, Request, eventually};
+use quorate_client::api::{
+    ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskClaimAnswer, TaskList, TaskScheduled, TaskState,
+    TaskView, TasksRequeued, TasksScheduled,
+};
+use quorate_client::{RequestId, TaskError, Value as Content};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    u64::try_from(since.as_millis()).expect("a time")
+}
+
+fn write(route: &str, body: &Value) -> Request {
+    Request::post(route, body.to_string())
+}
+
+async fn ask(cluster: &Cluster, id: u64, request: &Request) -> Answer {
+    request.send_within(cluster.client_address(id), Duration::from_secs(20)).await.expect("the node answers")
+}
+
+async fn done<T: DeserializeOwned>(cluster: &Cluster, id: u64, route: &str, body: Value) -> T {
+    ask(cluster, id, &write(route, &body)).await.expect_success().json()
+}
+
+async fn refused(cluster: &Cluster, id: u64, route: &str, body: Value) -> Problem {
+    ask(cluster, id, &write(route, &body)).await.problem()
+}
+
+async fn get<T: DeserializeOwned>(cluster: &Cluster, id: u64, route: &str) -> T {
+    ask(cluster, id, &Request::get(route)).await.expect_success().json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_verb_works_through_every_node() {
+    let mut cluster = Cluster::start().await;
+    let one: TaskScheduled =
+        done(&cluster, 1, "/v1/tasks/mail%2Fout", json!({"id": "a/1", "payload": {"n": 1}, "max_attempts": 2})).await;
+    assert!(one.created && one.state == TaskState::Scheduled && one.id == "a/1", "{one:?}");
+    let again: TaskScheduled = done(&cluster, 2, "/v1/tasks/mail%2Fout", json!({"id": "a/1", "payload": 7})).await;
+    assert!(!again.created && again.max_attempts == 2, "the task that is there: {again:?}");
+    let tasks =
+        json!([{"payload_base64": "/wA=", "delay_ms": 5}, {"id": "late", "execute_at": "2100-01-01T00:00:00Z"}]);
+    let several: TasksScheduled = done(&cluster, 3, "/v1/tasks/mail%2Fout", json!({"tasks": tasks})).await;
+    assert_eq!(several.created, 2, "{several:?}");
+    assert!(several.tasks[0].id.starts_with('~'), "{several:?}");
+    let listed: TaskList = get(&cluster, 2, "/v1/tasks/mail%2Fout?limit=2").await;
+    assert_eq!(listed.tasks[0].id, "a/1", "in the order in which they are due");
+    let cursor = listed.cursor.expect("there is one more");
+    let rest: TaskList = get(&cluster, 3, &format!("/v1/tasks/mail%2Fout?limit=2&cursor={cursor}")).await;
+    assert_eq!(rest.tasks.iter().map(|task| &*task.id).collect::<Vec<_>>(), ["late"]);
+
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let claimed: TaskClaimAnswer =
+        done(&cluster, 2, "/v1/tasks/mail%2Fout/claim", json!({"limit": 10, "worker": "w", "lease_ms": 60_000})).await;
+    let [first, second] = &claimed.tasks[..] else { panic!("two are due: {claimed:?}") };
+    assert_eq!((first.id.as_str(), first.attempt, second.payload_base64.as_deref()), ("a/1", 1, Some("/wA=")));
+    let shown: TaskView = get(&cluster, 3, "/v1/tasks/mail%2Fout/task/a/1").await;
+    assert_eq!((shown.state, shown.worker.as_deref()), (TaskState::Claimed, Some("w")));
+    let none: TaskClaimAnswer = done(&cluster, 1, "/v1/tasks/mail%2Fout/claim", json!({})).await;
+    assert_eq!((none.count, none.next_at.as_deref()), (0, Some("2100-01-01T00:00:00.000Z")));
+
+    let (id, token) = (&first.id, first.token);
+    let longer = json!({"id": id, "token": token, "lease_ms": 90_000});
+    let extended: TaskAnswer = done(&cluster, 3, "/v1/tasks/mail%2Fout/extend", longer).await;
+    assert_eq!(extended.lease_ms, Some(90_000));
+    let stale = refused(&cluster, 1, "/v1/tasks/mail%2Fout/complete", json!({"id": id, "token": token - 1})).await;
+    assert_eq!(stale.code, ErrorCode::NotLockHolder);
+    let failure = json!({"id": id, "token": token.to_string(), "error": "no", "retry_in_ms": 0});
+    let failed: TaskAnswer = done(&cluster, 1, "/v1/tasks/mail%2Fout/fail", failure).await;
+    assert_eq!((failed.state, failed.attempts), (TaskState::Scheduled, 1));
+    let again: TaskClaimAnswer = done(&cluster, 1, "/v1/tasks/mail%2Fout/claim", json!({"wait_ms": 1_000})).await;
+    let again = &again.tasks[0];
+    assert_eq!((again.attempt, again.last_error.as_deref()), (2, Some("no")));
+    let dead: TaskAnswer =
+        done(&cluster, 2, "/v1/tasks/mail%2Fout/fail", json!({"id": id, "token": again.token, "error": "no!"})).await;
+    assert_eq!(dead.state, TaskState::Dead, "two attempts were all it had");
+    let listed: TaskList = get(&cluster, 1, "/v1/tasks/mail%2Fout?state=dead").await;
+    assert_eq!((listed.tasks.len(), listed.tasks[0].last_error.as_deref()), (1, Some("no!")));
+    let back: TasksRequeued = done(&cluster, 3, "/v1/tasks/mail%2Fout/requeue", json!({})).await;
+    assert_eq!((back.count, back.more), (1, false));
+    let missing = refused(&cluster, 3, "/v1/tasks/mail%2Fout/requeue", json!({"id": id})).await;
+    assert_eq!(missing.code, ErrorCode::NotFound);
+    let claimed: TaskClaimAnswer = done(&cluster, 2, "/v1/tasks/mail%2Fout/claim", json!({})).await;
+    let token = claimed.tasks[0].token;
+    let completed: TaskAnswer =
+        done(&cluster, 1, "/v1/tasks/mail%2Fout/complete", json!({"id": id, "token": token})).await;
+    assert_eq!(completed.state, TaskState::Done);
+    let gone: TaskAnswer = done(&cluster, 2, "/v1/tasks/mail%2Fout/cancel", json!({"id": "late"})).await;
+    assert_eq!(gone.state, TaskState::Gone);
+    let stats: QueueStats = get(&cluster, 3, "/v1/tasks/mail%2Fout/stats").await;
+    let counts = (stats.scheduled, stats.claimed, stats.dead, stats.done, stats.completed_total, stats.failed_total);
+    assert_eq!(counts, (0, 1, 0, 1, 1, 2), "{stats:?}");
+    let queues: QueueList = get(&cluster, 1, "/v1/tasks").await;
+    assert_eq!(queues.queues.len(), 1);
+    assert_eq!(queues.queues[0].queue, "mail/out");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sent_again_after_the_leader_died_is_answered_again() {
+    let mut cluster = Cluster::start().await;
+    let schedule = json!({"tasks": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}], "request_id": "s"});
+    let claim = json!({"limit": 4, "lease_ms": 60_000, "request_id": "c"});
+    let _: TasksScheduled = done(&cluster, 1, "/v1/tasks/q", schedule.clone()).await;
+    let claimed: TaskClaimAnswer = done(&cluster, 2, "/v1/tasks/q/claim", claim.clone()).await;
+    assert_eq!(claimed.count, 4);
+    let token = claimed.tasks[0].token;
+    let verbs = [
+        ("extend", json!({"id": "a", "token": token, "lease_ms": 50_000, "request_id": "e"})),
+        ("complete", json!({"id": "b", "token": token, "request_id": "d"})),
+        ("fail", json!({"id": "c", "token": token, "dead": true, "request_id": "f"})),
+        ("cancel", json!({"id": "d", "request_id": "x"})),
+        ("requeue", json!({"id": "c", "request_id": "r"})),
+    ];
+    let mut first: Vec<Value> = Vec::new();
+    for (verb, body) in &verbs {
+        first.push(done(&cluster, 3, &format!("/v1/tasks/q/{verb}"), body.clone()).await);
+    }
+    let leader = cluster.leader().await;
+    cluster.kill(leader).await;
+    cluster.leader().await;
+    for id in cluster.live() {
+        let again: TasksScheduled = done(&cluster, id, "/v1/tasks/q", schedule.clone()).await;
+        assert!(again.replayed && again.created == 4, "{again:?}");
+        let again: TaskClaimAnswer = done(&cluster, id, "/v1/tasks/q/claim", claim.clone()).await;
+        assert!(again.replayed && again.count == 4 && again.revision == claimed.revision, "{again:?}");
+        assert!(again.tasks[0].payload.is_some() && again.tasks[0].lease_ms <= 50_000, "what is left: {again:?}");
+        assert!(again.tasks[1].payload.is_none() && again.tasks[1].lease_ms == 0, "that claim is over: {again:?}");
+        for ((verb, body), first) in verbs.iter().zip(&first) {
+            let mut expected = first.clone();
+            expected["replayed"] = json!(true);
+            let again: Value = done(&cluster, id, &format!("/v1/tasks/q/{verb}"), body.clone()).await;
+            assert_eq!(again, expected, "{verb} through node {id}");
+        }
+    }
+    cluster.bring_up(leader).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_worker_gets_a_task_when_it_is_due_and_never_before() {
+    const TASKS: u64 = 40;
+    let mut cluster = Cluster::start().await;
+    let follower = cluster.follower().await;
+    let (to, leader) = (cluster.client_address(follower), cluster.leader().await);
+    let waiting = tokio::spawn(async move {
+        let mut late = Vec::new();
+        while late.len() < TASKS as usize {
+            let body = json!({"limit": 1, "wait_ms": 10_000});
+            let answer = write("/v1/tasks/clock/claim", &body).send_within(to, Duration::from_secs(20)).await;
+            let answer: TaskClaimAnswer = answer.expect("the node answers").expect_success().json();
+            let now = wall_ms();
+            for task in answer.tasks {
+                let due: Value = serde_json::from_str(task.payload.expect("a payload").0.get()).expect("JSON");
+                let due = due["due"].as_u64().expect("a time");
+                assert!(now >= due, "{} ms early", due - now);
+                late.push(now - due);
+            }
+        }
+        late
+    });
+    // Neither in order nor all known when the wait begins.
+    for n in 0..TASKS {
+        let due = wall_ms() + 300 + (n * 7 % 10) * 60;
+        let execute_at = quorate_client_time(due);
+        let body = json!({"payload": {"due": due}, "execute_at": execute_at});
+        let _: TaskScheduled = done(&cluster, leader, "/v1/tasks/clock", body).await;
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    let mut late = waiting.await.expect("the worker ends");
+    late.sort_unstable();
+    let median = late[late.len() / 2];
+    println!("{TASKS} tasks through a follower: {median} ms late at the median, {} ms at most", late[late.len() - 1]);
+    assert!(median < 50, "late by {late:?} ms");
+    cluster.assert_agreement().await;
+}
+
+/// RFC 3339 of a Unix time, without a library: by `date`.
+fn quorate_client_time(ms: u64) -> String {
+    let seconds = format!("@{}.{:03}", ms / 1_000, ms % 1_000);
+    let told = std::process::Command::new("date").args(["-u", "-d", &seconds, "+%Y-%m-%dT%H:%M:%S.%3NZ"]).output();
+    String::from_utf8(told.expect("there is a date").stdout).expect("text").trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_refused() {
+    let mut cluster = Cluster::start().await;
+    let never = refused(&cluster, 1, "/v1/tasks/beat", json!({"id": "never", "cron": "0 0 30 2 *"})).await;
+    assert_eq!((never.code, &*never.errors[0].pointer), (ErrorCode::InvalidArgument, "/cron"), "{never:?}");
+    let zone = refused(&cluster, 1, "/v1/tasks/beat", json!({"cron": "* * * * *", "zone": "Nowhere"})).await;
+    assert_eq!(&*zone.errors[0].pointer, "/zone");
+    let stats: QueueStats = get(&cluster, 2, "/v1/tasks/beat/stats").await;
+    assert_eq!((stats.scheduled, stats.unplanned), (0, 0), "nothing was changed");
+    let beat: TaskScheduled = done(&cluster, 2, "/v1/tasks/beat", json!({"id": "beat", "cron": "* * * * * *"})).await;
+    assert_eq!((beat.state, beat.execute_at), (TaskState::Unplanned, None));
+    let mut times = Vec::new();
+    for turn in 0..3 {
+        let claim = json!({"wait_ms": 5_000});
+        let claimed: TaskClaimAnswer = done(&cluster, 1 + turn, "/v1/tasks/beat/claim", claim).await;
+        let task = &claimed.tasks[0];
+        assert!(task.execute_at.ends_with(".000Z"), "{task:?}");
+        times.push(task.execute_at.clone());
+        let body = json!({"id": "beat", "token": task.token});
+        let _: TaskAnswer = done(&cluster, 1, "/v1/tasks/beat/complete", body).await;
+    }
+    assert!(times.is_sorted_by(|a, b| a < b), "each time once: {times:?}");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish() {
+    let mut cluster = Cluster::start().await;
+    let queue = cluster.client_without(None).tasks("long");
+    for (id, ms) in [("short", 10), ("long", 3_000), ("endless", 600_000), ("bad", 0)] {
+        let payload = Content::json(&json!({"ms": ms})).expect("JSON");
+        queue.schedule(payload).id(id).max_attempts(1).await.expect("scheduled");
+    }
+    let runs = Arc::new(AtomicU64::new(0));
+    let counted = runs.clone();
+    let handler = move |run: quorate_client::TaskRun| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let ms = run.task().json::<Value>()?["ms"].as_u64().unwrap_or(0);
+            if ms == 0 {
+                return Err(TaskError::dead("bad"));
+            }
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            assert!(!run.is_lost(), "the claim was extended meanwhile");
+            Ok(())
+        }
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = queue.worker().concurrency(4).lease(Duration::from_secs(1)).stop_within(Duration::from_millis(200));
+    let stopping = async move { drop(stopped.await) };
+    let working = tokio::spawn(worker.run_until(stopping, handler));
+    let finished = async || {
+        let stats = queue.stats().await.map_err(|error| error.to_string())?;
+        if stats.completed_total == 2 { Ok(()) } else { Err(format!("{stats:?}")) }
+    };
+    eventually("the short and the long task to be done", Duration::from_secs(20), finished).await;
+    stop.send(()).expect("the worker listens");
+    let report = working.await.expect("the worker ends").expect("without an error");
+    assert_eq!((report.completed, report.failed, report.lost, report.released), (2, 1, 0, 1), "{report:?}");
+    assert_eq!(runs.load(Ordering::Relaxed), 4, "each was begun once");
+    let endless = queue.get("endless").await.expect("an answer").expect("the task");
+    assert_eq!((endless.state, endless.attempts), (TaskState::Scheduled, 0), "given back: {endless:?}");
+    let bad = queue.get("bad").await.expect("an answer").expect("the task");
+    assert_eq!((bad.state, bad.last_error.as_deref()), (TaskState::Dead, Some("bad")));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_whose_task_was_cancelled_is_told_and_does_not_complete_it() {
+    let mut cluster = Cluster::start().await;
+    let queue = cluster.client_without(None).tasks("lost");
+    queue.schedule(Content::json(&json!({})).expect("JSON")).id("t").await.expect("scheduled");
+    let (told, was_told) = tokio::sync::mpsc::unbounded_channel::<&'static str>();
+    let handler = move |run: quorate_client::TaskRun| {
+        let told = told.clone();
+        async move {
+            told.send("begun")?;
+            run.lost().await;
+            told.send("lost")?;
+            Ok(())
+        }
+    };
+    let mut was_told = was_told;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = queue.worker().lease(Duration::from_secs(1));
+    let working = tokio::spawn(worker.run_until(async move { drop(stopped.await) }, handler));
+    assert_eq!(was_told.recv().await, Some("begun"));
+    queue.cancel("t", RequestId::random()).await.expect("cancelled");
+    let cancelled = Instant::now();
+    assert_eq!(was_told.recv().await, Some("lost"));
+    assert!(cancelled.elapsed() < Duration::from_secs(1), "told after {:?}", cancelled.elapsed());
+    stop.send(()).expect("the worker listens");
+    let report = working.await.expect("the worker ends").expect("without an error");
+    assert_eq!((report.completed, report.lost), (0, 1), "{report:?}");
+    cluster.assert_agreement().await;
+}

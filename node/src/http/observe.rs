@@ -1,0 +1,227 @@
+//! `GET /v1/elections/{name}/observe`: each change of who leads, as it happens.
+//!
+//! Owns where an observation begins and what it sends. Holds no queue: what its peer has not taken is not read yet.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use quorate_client::api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
+use quorate_store::state::{LeaderChange, Observed, Page, StateFault};
+use quorate_store::types::{LockName, LockSpace, Name, Revision};
+
+use super::ask::Ask;
+use super::error::Failure;
+use super::extract::Query;
+use super::openapi::Common;
+use super::sse::{self, Chunk, Source};
+use super::{Api, Backend, Outcome, coordinate, elections, headers, read, watch_event, watch_wish};
+use crate::app::Consistency;
+use crate::limits;
+
+/// Observes an election: a stream of server-sent events.
+///
+/// First the present state, `leader` or `vacant`, then each change in order: who leads and what they say of themselves. None is
+/// left out. `id` is a revision; with it as `Last-Event-ID` the stream goes on after that, at any node, without the present state.
+/// Where nothing was sent for a while, `progress` says how far it is. A stream that its node ends says why with `end`.
+#[utoipa::path(get, path = "/v1/elections/{name}/observe", tag = "coordination", operation_id = "observe_election",
+    params(
+        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        ("heartbeat_ms" = Option<u64>, Query, description = "After how long of silence to say how far the stream is: 500 to 60000; 5000 without it.", example = 5000),
+        ("Last-Event-ID" = Option<String>, Header, description = "Go on after this: the last `id` seen.", example = "42"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline for the begin of the stream, in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The stream; `data` of `leader` is shown.", body = LeaderEvent, content_type = "text/event-stream"),
+        (status = 410, description = "`compacted`: what follows `Last-Event-ID` can no longer be read; begin anew without it.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+    let mut query = Query::parse(ask.head.uri.query());
+    let heartbeat = watch_wish::heartbeat(&mut query);
+    query.finish("heartbeat_ms")?;
+    let election = coordinate::name_of(rest)?;
+    let resume = watch_wish::last_event_id(ask.head)?.map(|position| position.revision);
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let Some(place) = Place::take(ask.api) else {
+        return Err(Failure::too_many("this node has as many observers as it may"));
+    };
+    let Observed { at, found, .. } = ask.api.backend.elected(&election).map_err(|fault| Failure::from_fault(&fault))?;
+    let mut first = Vec::new();
+    let after = match resume {
+        Some(revision) if revision > at.revision => {
+            return Err(watch_wish::future(revision, "header:Last-Event-ID", at));
+        }
+        Some(revision) if revision < at.oldest_revision => return Err(Failure::compacted(revision, at)),
+        Some(revision) => revision,
+        None => {
+            let change = found.unwrap_or((at.revision, None));
+            event(&mut first, &election, &change, at.revision);
+            at.revision
+        }
+    };
+    let (sent_up_to, began) = (Arc::new(AtomicU64::new(after)), Instant::now());
+    let body = ObserveBody { place, election, first: Some(first), sent_up_to, work: None, began };
+    let mut response = sse::open(ask, body, heartbeat)?;
+    response.headers_mut().insert(headers::REVISION, at.revision.into());
+    Ok(response)
+}
+
+/// Appends a change. Once it is seen everything up to `id` is.
+fn event(out: &mut Vec<u8>, election: &Name, (revision, leader): &LeaderChange, id: Revision) {
+    let (election, revision) = (election.to_string(), *revision);
+    match leader {
+        None => sse::event(out, "vacant", Some(id), &VacantEvent { election, revision }),
+        Some(leader) => {
+            let data = LeaderEvent {
+                election,
+                revision,
+                term: leader.token,
+                session: leader.session.to_string(),
+                owner: leader.owner.clone(),
+                value: elections::said(leader.value.as_ref()),
+                since: coordinate::moment(leader.since),
+            };
+            sse::event(out, "leader", Some(id), &data);
+        }
+    }
+}
+
+/// One of the observers that the node has room for.
+struct Place<B>(Arc<Api<B>>);
+
+impl<B> Place<B> {
+    fn take(api: &Arc<Api<B>>) -> Option<Self> {
+        let before = api.observers.fetch_add(1, Ordering::Relaxed);
+        let place = Self(Arc::clone(api));
+        (before < limits::OBSERVERS_MAX).then_some(place)
+    }
+}
+
+impl<B> Drop for Place<B> {
+    fn drop(&mut self) {
+        self.0.observers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An observation and where it is.
+struct ObserveBody<B> {
+    place: Place<B>,
+    election: Name,
+    /// The present state, until it is sent.
+    first: Option<Vec<u8>>,
+    /// Everything up to this revision was sent. Shared with what is under way, which goes on from there.
+    sent_up_to: Arc<AtomicU64>,
+    /// The next changes, once there are some. There only while it is waited for.
+    work: Option<BoxFuture<'static, Result<Found, StateFault>>>,
+    began: Instant,
+}
+
+type Found = Observed<Page<LeaderChange>>;
+
+/// Whether changes may be missing between what was sent and what is found.
+fn has_gap(found: &Found, sent_up_to: Revision) -> bool {
+    sent_up_to < found.at.oldest_revision
+}
+
+impl<B: Backend> ObserveBody<B> {
+    fn read(backend: &B, election: &Name, after: Revision) -> Result<Found, StateFault> {
+        backend.elected_after(election, after, limits::OBSERVED_CHANGES_MAX)
+    }
+
+    /// Waits for changes.
+    fn next(&self) -> BoxFuture<'static, Result<Found, StateFault>> {
+        let (api, election) = (Arc::clone(&self.place.0), self.election.clone());
+        let sent_up_to = Arc::clone(&self.sent_up_to);
+        Box::pin(async move {
+            let waker = LockName { space: LockSpace::Election, name: election.clone() }.waker();
+            loop {
+                let mut news = None;
+                let wait = Duration::from_millis(limits::WAIT_MS_MAX);
+                let read = || {
+                    let after = sent_up_to.load(Ordering::Relaxed);
+                    let found = Self::read(&api.backend, &election, after)?;
+                    let is_news = !found.found.items.is_empty() || has_gap(&found, after);
+                    news = Some(found).filter(|_| is_news);
+                    Ok(is_news)
+                };
+                api.backend.wait_woken(&waker, wait, read).await?;
+                if let Some(found) = news {
+                    return Ok(found);
+                }
+            }
+        })
+    }
+
+    /// What is sent of what was found.
+    fn show(&mut self, found: &Found) -> Chunk {
+        if has_gap(found, self.sent_up_to.load(Ordering::Relaxed)) {
+            let oldest = found.at.oldest_revision;
+            let detail = format!("what follows has been compacted; the oldest revision that can be read is {oldest}");
+            return Chunk::Last(self.end(WatchEndCode::Compacted, detail, Some(oldest)));
+        }
+        let mut out = Vec::new();
+        for change in &found.found.items {
+            event(&mut out, &self.election, change, change.0);
+            self.sent_up_to.store(change.0, Ordering::Relaxed);
+        }
+        Chunk::Some(out.into())
+    }
+
+    fn end(&self, code: WatchEndCode, detail: String, oldest: Option<Revision>) -> Bytes {
+        watch_event::end(code, detail, oldest, Some(self.sent_up_to.load(Ordering::Relaxed))).into()
+    }
+}
+
+impl<B: Backend> Source for ObserveBody<B> {
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
+        if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
+            return Poll::Ready(Ok(Chunk::Some(first.into())));
+        }
+        if self.work.is_none() {
+            self.work = Some(self.next());
+        }
+        let work = self.work.as_mut().expect("made a line above");
+        let found = std::task::ready!(work.as_mut().poll(cx));
+        self.work = None;
+        match found {
+            Ok(found) => Poll::Ready(Ok(self.show(&found))),
+            Err(fault) => {
+                tracing::error!(%fault, "an observer met a fault of this node");
+                Poll::Ready(Err(io::Error::other(fault)))
+            }
+        }
+    }
+
+    /// Says how far it is, so that a silent election is not overtaken by compaction.
+    fn heartbeat(&mut self) -> Bytes {
+        let after = self.sent_up_to.load(Ordering::Relaxed);
+        let Ok(found) = Self::read(&self.place.0.backend, &self.election, after) else { return sse::COMMENT };
+        if !found.found.items.is_empty() || has_gap(&found, after) {
+            // It is about to be sent.
+            return sse::COMMENT;
+        }
+        self.sent_up_to.store(found.at.revision, Ordering::Relaxed);
+        let mut out = Vec::new();
+        watch_event::progress(&mut out, "progress", found.at.revision);
+        out.into()
+    }
+
+    fn end_reason(&mut self) -> Option<Bytes> {
+        let never = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let silence = self.place.0.backend.staleness_ms().unwrap_or_else(never);
+        if silence <= limits::WATCH_SILENCE_MS_MAX {
+            return None;
+        }
+        let detail = format!("this node has heard no leader for {silence} ms; another one may");
+        Some(self.end(WatchEndCode::NoLeader, detail, None))
+    }
+
+    fn stopping(&mut self) -> Bytes {
+        self.end(WatchEndCode::Stopping, "this node is stopping; go on at another one".into(), None)
+    }
+}

@@ -1,0 +1,433 @@
+//! Timed tasks: what each verb does.
+//!
+//! Owns when a task is given out and what becomes of it. Which rows a state has is `task_rows`'. What is due is judged by the
+//! wall clock of the batch, how long a claim holds by the cluster clock.
+
+use super::task_rows::Queue;
+use super::view::{Fault, View};
+use super::{Applier, Asker};
+use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
+use crate::keyspace::task::{self, TaskRow};
+use crate::limits;
+use crate::types::{
+    AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, PlanTask, QueueName, Recurrence, Rejection, Reply,
+    Requeue, ScheduledTask, Start, TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, TasksClaimed,
+    Ticket, Value, WallMillis,
+};
+
+/// What is told of a claim that was over before the task was completed.
+const RUN_OUT: &str = "lease expired";
+
+/// What is told of a pattern that gives no time any more.
+const NEVER_AGAIN: &str = "the cron pattern has no next time";
+
+type Decided<T> = Result<Result<T, Rejection>, Fault>;
+
+impl<V: View> Applier<'_, V> {
+    /// Carries out what is asked about tasks, or says why not.
+    pub(super) fn task(&mut self, op: TaskOp, asker: Asker) -> Result<Outcome, Fault> {
+        let act = act_of(&op.verb);
+        let decided = match super::task_check::fault(&op) {
+            Some(why) => Err(Rejection::Unsupported(why)),
+            None => self.sharing_revision(|applier| applier.task_verb(op, &asker))?,
+        };
+        match decided {
+            Ok(done) => Ok(Outcome::Task(Box::new(done))),
+            Err(rejection) => {
+                self.record(AuditOp::Task(act), None, asker, AuditEffect::Refused((&rejection).into()));
+                Ok(Outcome::Rejected(rejection))
+            }
+        }
+    }
+
+    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, asker: &Asker) -> Decided<TaskDone> {
+        let mut queue = self.open_queue(queue)?;
+        let done = match verb {
+            TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, asker).map(Ok)?,
+            TaskVerb::Claim { limit, lease_ms, worker } => {
+                self.claim_tasks(&mut queue, limit as usize, lease_ms, &worker, asker).map(Ok)?
+            }
+            TaskVerb::Extend { ticket, lease_ms } => self.extend_task(&mut queue, &ticket, lease_ms, asker)?,
+            TaskVerb::Complete(ticket) => self.complete_task(&mut queue, &ticket, asker)?,
+            TaskVerb::Fail { ticket, error, then } => self.fail_task(&mut queue, &ticket, error, then, asker)?,
+            TaskVerb::Cancel(id) => self.cancel_task(&mut queue, &id, asker)?,
+            TaskVerb::Requeue(Requeue::One(id)) => self.requeue_one(&mut queue, &id, asker)?,
+            TaskVerb::Requeue(Requeue::Oldest(limit)) => {
+                self.requeue_oldest(&mut queue, limit as usize, asker).map(Ok)?
+            }
+            TaskVerb::Plan(plan) => self.plan_task(&mut queue, plan, asker).map(Ok)?,
+        };
+        if done.is_ok() {
+            self.close_queue(queue)?;
+        }
+        Ok(done)
+    }
+
+    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, asker: &Asker) -> Result<TaskDone, Fault> {
+        let mut done = Vec::with_capacity(tasks.len());
+        for (nth, new) in tasks.into_iter().enumerate() {
+            done.push(self.schedule_one(queue, new, nth, asker)?);
+        }
+        Ok(TaskDone::Scheduled(done))
+    }
+
+    fn schedule_one(
+        &mut self,
+        queue: &mut Queue,
+        new: NewTask,
+        nth: usize,
+        asker: &Asker,
+    ) -> Result<ScheduledTask, Fault> {
+        let NewTask { id, payload, start, recurrence, retry, keep_ms, replace } = new;
+        let keep_ms = if id.is_some() { keep_ms } else { 0 };
+        let id = match id {
+            Some(id) => id,
+            None => TaskId::made(self.next_revision()?, nth),
+        };
+        let before = self.task_row(&queue.name, &id)?;
+        if let Some(row) = &before
+            && !(replace && matches!(row.head.state, TaskState::Scheduled | TaskState::Unplanned))
+        {
+            return Ok(ScheduledTask { task: glance(&id, &row.head), created: false, replaced: false });
+        }
+        let wall = self.vars.wall;
+        let (state, due) = match start {
+            Start::At(due) => (TaskState::Scheduled, due),
+            Start::In(ms) => (TaskState::Scheduled, wall.saturating_add(ms)),
+            Start::Planned => (TaskState::Unplanned, wall),
+        };
+        let head = TaskHead {
+            state,
+            due,
+            number: 0,
+            planned: due,
+            attempts: 0,
+            retry,
+            recurrence,
+            last_error: None,
+            keep_ms,
+            created: wall,
+            revision: 0,
+            runs: 0,
+        };
+        let task = glance(&id, &head);
+        let replaced = before.is_some();
+        self.put_task(queue, &id, before.map(|row| row.head), Some(TaskRow { head, payload }))?;
+        self.record_task(TaskAct::Schedule, queue, &id, asker);
+        Ok(ScheduledTask { task, created: true, replaced })
+    }
+
+    fn claim_tasks(
+        &mut self,
+        queue: &mut Queue,
+        limit: usize,
+        lease_ms: u64,
+        worker: &str,
+        asker: &Asker,
+    ) -> Result<TaskDone, Fault> {
+        let wall = self.vars.wall;
+        let mut done = TasksClaimed { wall, ..TasksClaimed::default() };
+        if queue.row.scheduled == 0 {
+            return Ok(TaskDone::Claimed(done));
+        }
+        let (start, end) = task::due_range(&queue.name, queue.row.due_from, Some(wall));
+        let due = self.overlay.scan(&start, &end, limit + limits::TASKS_DUE_LOOK)?;
+        for (row_key, id) in due.iter().take(limit) {
+            if !done.tasks.is_empty() && self.has_taken_all() {
+                break;
+            }
+            let damaged = |error| Fault::row(row_key, error);
+            let (due, number) = task::decode_due(row_key).map_err(damaged)?;
+            let id = task::decode_id(id).map_err(damaged)?;
+            let row = self.indexed_task(&queue.name, &id, row_key)?;
+            if (&row.head.state, row.head.due, row.head.number) != (&TaskState::Scheduled, due, number) {
+                let row_key = row_key.escape_ascii();
+                return Err(Fault::Invariant(format!("row {row_key} for the task {id}, which is {:?}", row.head)));
+            }
+            // All that is due and before it is claimed.
+            queue.row.due_from = (due, number);
+            done.tasks.push(self.claim_task(queue, id, row, lease_ms, worker, asker)?);
+        }
+        let left = due.len() - done.tasks.len();
+        done.due_left = u32::try_from(left.min(limits::TASKS_DUE_LOOK)).expect("limits::TASKS_DUE_LOOK is small");
+        if done.tasks.is_empty() {
+            let (start, end) = task::due_range(&queue.name, queue.row.due_from, None);
+            if let Some((row_key, _)) = self.overlay.scan(&start, &end, 1)?.first() {
+                let (due, _) = task::decode_due(row_key).map_err(|error| Fault::row(row_key, error))?;
+                done.next_due = Some(due);
+            }
+        }
+        Ok(TaskDone::Claimed(done))
+    }
+
+    fn claim_task(
+        &mut self,
+        queue: &mut Queue,
+        id: TaskId,
+        mut row: TaskRow,
+        lease_ms: u64,
+        worker: &str,
+        asker: &Asker,
+    ) -> Result<ClaimedTask, Fault> {
+        let before = row.head.clone();
+        let until = self.vars.clock.saturating_add(lease_ms);
+        row.head.state = TaskState::Claimed { token: self.next_revision()?, until, worker: worker.to_owned() };
+        row.head.attempts += 1;
+        let task = ClaimedTask {
+            id: id.clone(),
+            attempt: row.head.attempts,
+            max_attempts: row.head.retry.max_attempts,
+            due: row.head.due,
+            planned: row.head.planned,
+            lease_left_ms: lease_ms,
+            last_error: row.head.last_error.clone(),
+            payload: Some(row.payload.clone()),
+        };
+        self.take_bytes(row.payload.data.len());
+        self.put_task(queue, &id, Some(before), Some(row))?;
+        self.record_task(TaskAct::Claim, queue, &id, asker);
+        Ok(task)
+    }
+
+    fn extend_task(&mut self, queue: &mut Queue, ticket: &Ticket, lease_ms: u64, asker: &Asker) -> Decided<TaskDone> {
+        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
+        let before = row.head.clone();
+        if let TaskState::Claimed { until, .. } = &mut row.head.state {
+            *until = self.vars.clock.saturating_add(lease_ms);
+        }
+        self.change_task(TaskAct::Extend, queue, &ticket.id, before, row, asker)
+    }
+
+    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, asker: &Asker) -> Decided<TaskDone> {
+        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
+        let before = row.head.clone();
+        queue.row.completed += 1;
+        row.head.runs += 1;
+        row.head.last_error = None;
+        if row.head.recurrence.is_some() {
+            recur(&mut row.head, self.vars.wall);
+        } else if row.head.keep_ms > 0 {
+            row.head.state = TaskState::Done { until: self.vars.clock.saturating_add(row.head.keep_ms) };
+            row.payload = Value { kind: ContentKind::Bytes, data: Vec::new() };
+        } else {
+            return self.remove_task(TaskAct::Complete, queue, &ticket.id, before, asker);
+        }
+        self.change_task(TaskAct::Complete, queue, &ticket.id, before, row, asker)
+    }
+
+    fn fail_task(
+        &mut self,
+        queue: &mut Queue,
+        ticket: &Ticket,
+        error: String,
+        then: AfterFailure,
+        asker: &Asker,
+    ) -> Decided<TaskDone> {
+        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
+        let before = row.head.clone();
+        after_failure(queue, &mut row.head, error, then, self.vars.wall);
+        self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, asker)
+    }
+
+    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskDone> {
+        let Some(row) = self.task_row(&queue.name, id)? else { return Ok(Err(Rejection::NotFound)) };
+        if !matches!(row.head.state, TaskState::Done { .. }) {
+            queue.row.cancelled += 1;
+        }
+        self.remove_task(TaskAct::Cancel, queue, id, row.head, asker)
+    }
+
+    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskDone> {
+        match self.task_row(&queue.name, id)? {
+            Some(row) if matches!(row.head.state, TaskState::Dead { .. }) => self.requeue(queue, id, row, asker),
+            _ => Ok(Err(Rejection::NotFound)),
+        }
+    }
+
+    fn requeue_oldest(&mut self, queue: &mut Queue, limit: usize, asker: &Asker) -> Result<TaskDone, Fault> {
+        let (start, end) = task::dead_range(&queue.name);
+        let mut count = 0;
+        for (row_key, id) in self.overlay.scan(&start, &end, limit)? {
+            if count > 0 && self.has_taken_all() {
+                break;
+            }
+            let id = task::decode_id(&id).map_err(|error| Fault::row(&row_key, error))?;
+            let row = self.indexed_task(&queue.name, &id, &row_key)?;
+            self.requeue(queue, &id, row, asker)?.map_err(|why| Fault::Invariant(format!("{why:?} of {id}")))?;
+            count += 1;
+        }
+        Ok(TaskDone::Requeued { count, more: queue.row.dead > 0 })
+    }
+
+    fn requeue(&mut self, queue: &mut Queue, id: &TaskId, mut row: TaskRow, asker: &Asker) -> Decided<TaskDone> {
+        let before = row.head.clone();
+        let wall = self.vars.wall;
+        row.head = TaskHead { state: TaskState::Scheduled, due: wall, planned: wall, attempts: 0, ..row.head };
+        self.change_task(TaskAct::Requeue, queue, id, before, row, asker)
+    }
+
+    fn plan_task(&mut self, queue: &mut Queue, plan: PlanTask, asker: &Asker) -> Result<TaskDone, Fault> {
+        let PlanTask { id, seen, due } = plan;
+        let row = self.task_row(&queue.name, &id)?;
+        let row = row.filter(|row| row.head.state == TaskState::Unplanned && row.head.revision == seen);
+        let Some(mut row) = row else { return Ok(TaskDone::Planned) };
+        let before = row.head.clone();
+        match due {
+            Some(due) => {
+                row.head.state = TaskState::Scheduled;
+                (row.head.due, row.head.planned) = (due, due);
+            }
+            None => {
+                queue.row.died += 1;
+                row.head.state = TaskState::Dead { at: self.vars.wall };
+                row.head.last_error = Some(NEVER_AGAIN.into());
+            }
+        }
+        self.put_task(queue, &id, Some(before), Some(row))?;
+        self.record_task(TaskAct::Plan, queue, &id, asker);
+        Ok(TaskDone::Planned)
+    }
+
+    /// A claim is over.
+    pub(super) fn task_lease_over(&mut self, subject: &[u8]) -> Result<(), Fault> {
+        self.task_time_over(subject, TaskAct::RunOut, |queue, mut row, wall| {
+            after_failure(queue, &mut row.head, RUN_OUT.into(), AfterFailure::Retry, wall);
+            Some(row)
+        })
+    }
+
+    /// The id of a completed task is free again.
+    pub(super) fn task_kept_over(&mut self, subject: &[u8]) -> Result<(), Fault> {
+        self.task_time_over(subject, TaskAct::Forget, |_, _, _| None)
+    }
+
+    fn task_time_over(
+        &mut self,
+        subject: &[u8],
+        act: TaskAct,
+        next: impl FnOnce(&mut Queue, TaskRow, WallMillis) -> Option<TaskRow>,
+    ) -> Result<(), Fault> {
+        let (name, id) = task::of_subject(subject)?;
+        let mut queue = self.open_queue(name)?;
+        let row = self.indexed_task(&queue.name, &id, subject)?;
+        let before = row.head.clone();
+        let after = next(&mut queue, row, self.vars.wall);
+        self.put_task_after_timer(&mut queue, &id, before, after)?;
+        self.record_task(act, &queue, &id, &Asker::default());
+        self.close_queue(queue)
+    }
+
+    /// A task that is claimed under this ticket.
+    fn held_task(&mut self, queue: &Queue, ticket: &Ticket) -> Result<Option<TaskRow>, Fault> {
+        let row = self.task_row(&queue.name, &ticket.id)?;
+        Ok(row.filter(|row| matches!(row.head.state, TaskState::Claimed { token, .. } if token == ticket.token)))
+    }
+
+    fn change_task(
+        &mut self,
+        act: TaskAct,
+        queue: &mut Queue,
+        id: &TaskId,
+        before: TaskHead,
+        row: TaskRow,
+        asker: &Asker,
+    ) -> Decided<TaskDone> {
+        let changed = glance(id, &row.head);
+        self.put_task(queue, id, Some(before), Some(row))?;
+        self.record_task(act, queue, id, asker);
+        Ok(Ok(TaskDone::Changed(changed)))
+    }
+
+    fn remove_task(
+        &mut self,
+        act: TaskAct,
+        queue: &mut Queue,
+        id: &TaskId,
+        before: TaskHead,
+        asker: &Asker,
+    ) -> Decided<TaskDone> {
+        let removed = TaskGlance { state: None, ..glance(id, &before) };
+        self.put_task(queue, id, Some(before), None)?;
+        self.record_task(act, queue, id, asker);
+        Ok(Ok(TaskDone::Changed(removed)))
+    }
+
+    /// A kept claim as it is answered again: with the payloads as long as the claim holds, and what is left of that.
+    pub(super) fn replay_claim(&self, queue: &QueueName, mut reply: Reply) -> Result<Reply, Fault> {
+        let (revision, clock) = (reply.revision, self.vars.clock);
+        let Outcome::Task(done) = &mut reply.outcome else { return Ok(reply) };
+        let TaskDone::Claimed(claimed) = &mut **done else { return Ok(reply) };
+        for task in &mut claimed.tasks {
+            let row = self.peek_task(queue, &task.id)?;
+            let held = row.and_then(|row| match row.head.state {
+                TaskState::Claimed { token, until, .. } if token == revision => Some((row.payload, until)),
+                _ => None,
+            });
+            task.lease_left_ms = held.as_ref().map_or(0, |(_, until)| until.saturating_sub(clock));
+            task.payload = held.map(|(payload, _)| payload);
+        }
+        Ok(reply)
+    }
+}
+
+/// What an attempt that failed makes of a task.
+fn after_failure(queue: &mut Queue, head: &mut TaskHead, error: String, then: AfterFailure, wall: WallMillis) {
+    head.state = TaskState::Scheduled;
+    if then == AfterFailure::GiveBack {
+        head.attempts -= 1;
+        return;
+    }
+    queue.row.failed += 1;
+    head.last_error = Some(error);
+    if then == AfterFailure::Die || head.attempts >= head.retry.max_attempts {
+        queue.row.died += 1;
+        match head.recurrence {
+            // Whatever happened to this occurrence, the next one comes.
+            Some(_) => recur(head, wall),
+            None => head.state = TaskState::Dead { at: wall },
+        }
+        return;
+    }
+    let pause = match then {
+        AfterFailure::RetryIn(ms) => ms,
+        _ => head.retry.pause_after(head.attempts),
+    };
+    head.due = wall.saturating_add(pause);
+}
+
+/// Goes on to the next occurrence.
+fn recur(head: &mut TaskHead, wall: WallMillis) {
+    head.attempts = 0;
+    match &head.recurrence {
+        Some(Recurrence::Every(ms)) => {
+            let missed = wall.saturating_sub(head.planned) / ms;
+            head.planned = head.planned.saturating_add((missed + 1).saturating_mul(*ms));
+            head.due = head.planned;
+            head.state = TaskState::Scheduled;
+        }
+        Some(Recurrence::Cron { .. }) | None => head.state = TaskState::Unplanned,
+    }
+}
+
+fn glance(id: &TaskId, head: &TaskHead) -> TaskGlance {
+    TaskGlance {
+        id: id.clone(),
+        state: Some(head.state.clone()),
+        due: head.due,
+        attempts: head.attempts,
+        max_attempts: head.retry.max_attempts,
+    }
+}
+
+fn act_of(verb: &TaskVerb) -> TaskAct {
+    match verb {
+        TaskVerb::Schedule(_) => TaskAct::Schedule,
+        TaskVerb::Claim { .. } => TaskAct::Claim,
+        TaskVerb::Extend { .. } => TaskAct::Extend,
+        TaskVerb::Complete(_) => TaskAct::Complete,
+        TaskVerb::Fail { .. } => TaskAct::Fail,
+        TaskVerb::Cancel(_) => TaskAct::Cancel,
+        TaskVerb::Requeue(_) => TaskAct::Requeue,
+        TaskVerb::Plan(_) => TaskAct::Plan,
+    }
+}

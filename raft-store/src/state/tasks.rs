@@ -1,0 +1,269 @@
+//! Reads of timed tasks: one, lists of them, queues; and waiting until one may be due.
+//!
+//! Owns the pages and their bounds. Never changes anything, and never decides that a task is due: only a claim does.
+
+use std::time::{Duration, Instant};
+
+use super::reader::StateReader;
+use super::shared::Moment;
+use super::types::{ReadPosition, StateFault};
+use crate::codec;
+use crate::keyspace::task::{self, QueueRow, TaskRow};
+use crate::keyspace::{family, family_range};
+use crate::types::{QueueName, Revision, TaskId, TaskState, Waker, WallMillis};
+
+/// Which tasks of a queue are listed, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskFilter {
+    /// Those that wait, in the order in which they are due.
+    Scheduled,
+    /// Those that somebody works on, by id.
+    Claimed,
+    /// Those that are not tried any more, the newest last.
+    Dead,
+    /// Those that wait for a plan, by id.
+    Unplanned,
+    /// Those that were completed and whose ids are still in use, by id.
+    Done,
+    /// All, by id.
+    All,
+}
+
+impl TaskFilter {
+    fn fits(self, state: &TaskState) -> bool {
+        match self {
+            Self::Scheduled => matches!(state, TaskState::Scheduled),
+            Self::Claimed => matches!(state, TaskState::Claimed { .. }),
+            Self::Dead => matches!(state, TaskState::Dead { .. }),
+            Self::Unplanned => matches!(state, TaskState::Unplanned),
+            Self::Done => matches!(state, TaskState::Done { .. }),
+            Self::All => true,
+        }
+    }
+}
+
+/// What is to be listed of a queue.
+#[derive(Debug, Clone)]
+pub struct TasksQuery {
+    /// The queue.
+    pub queue: QueueName,
+    /// Which tasks.
+    pub filter: TaskFilter,
+    /// [`TasksPage::after`] of the page before.
+    pub after: Option<Vec<u8>>,
+    /// Most tasks.
+    pub limit: usize,
+    /// The page ends once its tasks take so many bytes.
+    pub bytes_max: usize,
+    /// Most rows looked at.
+    pub rows_max: usize,
+}
+
+/// Some tasks of a queue.
+#[derive(Debug, Clone)]
+pub struct TasksPage {
+    /// Where it was evaluated.
+    pub at: ReadPosition,
+    /// They, in order.
+    pub tasks: Vec<(TaskId, TaskRow)>,
+    /// Where to go on, while there may be more.
+    pub after: Option<Vec<u8>>,
+}
+
+/// A queue as it is.
+#[derive(Debug, Clone)]
+pub struct QueueView {
+    /// Its name.
+    pub name: QueueName,
+    /// What it counts.
+    pub row: QueueRow,
+    /// When the first of those that wait is due.
+    pub first_due: Option<WallMillis>,
+}
+
+/// Some queues, in order of their names.
+#[derive(Debug, Clone)]
+pub struct QueuesPage {
+    /// Where it was evaluated.
+    pub at: ReadPosition,
+    /// They.
+    pub queues: Vec<QueueView>,
+    /// Whether there are others after them.
+    pub more: bool,
+}
+
+/// A task that waits for a plan.
+#[derive(Debug, Clone)]
+pub struct Unplanned {
+    /// Its queue.
+    pub queue: QueueName,
+    /// It.
+    pub id: TaskId,
+    /// It as a whole.
+    pub row: TaskRow,
+}
+
+impl StateReader {
+    /// A task, if it is there.
+    pub fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        self.shared.with_moment(|moment| Ok((moment.at, task_row(moment, queue, id)?)))
+    }
+
+    /// Tasks of a queue. Takes time in proportion to the query's bounds.
+    pub fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+        self.shared.with_moment(|moment| tasks(moment, query))
+    }
+
+    /// A queue; empty where nothing was scheduled into it yet.
+    pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+        self.shared.with_moment(|moment| {
+            let row = moment.snapshot.get_pinned(task::queue_key(name))?;
+            let row = row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default();
+            Ok((moment.at, queue_view(moment, name.clone(), row)?))
+        })
+    }
+
+    /// Queues after this name, at most `limit`.
+    pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+        self.shared.with_moment(|moment| queues(moment, after, limit))
+    }
+
+    /// Tasks that wait for a plan, at most `limit`.
+    pub fn unplanned_tasks(&self, limit: usize) -> Result<Vec<Unplanned>, StateFault> {
+        self.shared.with_moment(|moment| {
+            let (start, end) = family_range(family::TASK_UNPLANNED);
+            let mut rows = moment.rows(&start, &end);
+            rows.seek_to_first();
+            let mut found = Vec::new();
+            while let Some(row_key) = rows.key().filter(|_| found.len() < limit) {
+                let (queue, id) = task::decode_unplanned(row_key)?;
+                let row = task_row(moment, &queue, &id)?.ok_or_else(|| lost(&queue, &id))?;
+                found.push(Unplanned { queue, id, row });
+                rows.next();
+            }
+            rows.status()?;
+            Ok(found)
+        })
+    }
+
+    /// Waits until a task of the queue looks due here, at or after `revision`, by a wall clock that stood at `wall` when it was
+    /// `since`. False: it is `until`. Both may be wrong by now, so the caller claims and sees.
+    #[expect(clippy::disallowed_methods, reason = "how long somebody waits is no replicated state")]
+    pub async fn wait_tasks(
+        &self,
+        queue: &QueueName,
+        revision: Revision,
+        (wall, since): (WallMillis, Instant),
+        until: Instant,
+    ) -> Result<bool, StateFault> {
+        let reached = self.wait_revision(revision);
+        if tokio::time::timeout_at(until.into(), reached).await.is_err() {
+            return Ok(false);
+        }
+        let waker = Waker::Tasks.of(queue.as_str());
+        let mut is_due = false;
+        loop {
+            let now = Instant::now();
+            let mut wait = until.saturating_duration_since(now);
+            if wait.is_zero() {
+                return Ok(false);
+            }
+            // The time of the first is known only once the wait would notice an earlier one, so it is looked for twice.
+            if let Some(due) = self.queue(queue)?.1.first_due {
+                let due_at = since + Duration::from_millis(due.saturating_sub(wall));
+                wait = wait.min(due_at.saturating_duration_since(now));
+            }
+            let until_due = now + wait;
+            self.wait_woken(&waker, wait, || {
+                let first = self.queue(queue)?.1.first_due;
+                let due_at = first.map(|due| since + Duration::from_millis(due.saturating_sub(wall)));
+                is_due = due_at.is_some_and(|at| at <= Instant::now());
+                Ok(is_due || due_at.is_some_and(|at| at < until_due))
+            })
+            .await?;
+            if is_due {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+fn task_row(moment: &Moment<'_>, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, StateFault> {
+    let row = moment.snapshot.get_pinned(task::row_key(queue, id))?;
+    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+}
+
+fn tasks(moment: &Moment<'_>, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+    let TasksQuery { queue, filter, after, limit, bytes_max, rows_max } = query;
+    let (first, end) = match filter {
+        TaskFilter::Scheduled => task::due_range(queue, (0, 0), None),
+        TaskFilter::Dead => task::dead_range(queue),
+        _ => task::of_queue(queue),
+    };
+    // A place of another queue or list leads nowhere.
+    let start =
+        after.as_ref().map_or(first.clone(), |after| [after.as_slice(), &[0]].concat()).clamp(first, end.clone());
+    let mut rows = moment.rows(&start, &end);
+    rows.seek_to_first();
+    let mut page = TasksPage { at: moment.at, tasks: Vec::new(), after: None };
+    let (mut looked, mut bytes) = (0, 0);
+    let mut last = Vec::new();
+    while let Some((row_key, value)) = rows.item() {
+        if page.tasks.len() >= *limit || bytes >= *bytes_max || looked >= *rows_max {
+            page.after = Some(last);
+            break;
+        }
+        looked += 1;
+        last = row_key.to_vec();
+        let (id, row) = match filter {
+            TaskFilter::Scheduled | TaskFilter::Dead => {
+                let id = task::decode_id(value)?;
+                let row = task_row(moment, queue, &id)?.ok_or_else(|| lost(queue, &id))?;
+                (id, row)
+            }
+            _ => (task::decode_key(row_key)?.1, codec::decode::<TaskRow>(value)?),
+        };
+        if filter.fits(&row.head.state) {
+            bytes += row.payload.data.len() + row.head.last_error.as_ref().map_or(0, String::len) + value.len();
+            page.tasks.push((id, row));
+        }
+        rows.next();
+    }
+    rows.status()?;
+    Ok(page)
+}
+
+fn queues(moment: &Moment<'_>, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+    let (first, end) = family_range(family::QUEUE);
+    let start = after.map_or(first, |name| [task::queue_key(name).as_slice(), &[0]].concat());
+    let mut rows = moment.rows(&start, &end);
+    rows.seek_to_first();
+    let mut page = QueuesPage { at: moment.at, queues: Vec::new(), more: false };
+    while let Some((row_key, row)) = rows.item() {
+        if page.queues.len() >= limit {
+            page.more = true;
+            break;
+        }
+        let (name, row) = (task::decode_queue(row_key)?, codec::decode(row)?);
+        page.queues.push(queue_view(moment, name, row)?);
+        rows.next();
+    }
+    rows.status()?;
+    Ok(page)
+}
+
+fn queue_view(moment: &Moment<'_>, name: QueueName, row: QueueRow) -> Result<QueueView, StateFault> {
+    let mut view = QueueView { name, row, first_due: None };
+    if view.row.scheduled > 0 {
+        let (start, end) = task::due_range(&view.name, view.row.due_from, None);
+        let mut rows = moment.rows(&start, &end);
+        rows.seek_to_first();
+        rows.status()?;
+        view.first_due = rows.key().map(task::decode_due).transpose()?.map(|(due, _)| due);
+    }
+    Ok(view)
+}
+
+fn lost(queue: &QueueName, id: &TaskId) -> StateFault {
+    StateFault(format!("the task {id} of the queue {queue} stands among those of its state and is not there"))
+}

@@ -1,0 +1,210 @@
+//! Timed tasks in the machine's tests: the invariants of their rows, their text form, and how scripts ask for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_store::codec;
+use quorate_store::keyspace::family;
+use quorate_store::keyspace::task::{self, QueueRow, TaskRow};
+use quorate_store::keyspace::timer::{self, TimerKind};
+use quorate_store::types::{
+    AfterFailure, ContentKind, NewTask, PlanTask, QueueName, Recurrence, Requeue, RetryPlan, Start, TaskDone,
+    TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
+};
+
+use super::Store;
+
+/// Checks that the rows of tasks are exactly those that their states ask for, and that queues count them.
+pub fn check(store: &Store) {
+    let mut counts: BTreeMap<QueueName, [u64; 5]> = BTreeMap::new();
+    let mut expected = BTreeSet::new();
+    let mut timers = BTreeSet::new();
+    for (row_key, row) in store.rows(family::TASK) {
+        let (queue, id) = task::decode_key(&row_key).unwrap();
+        let TaskRow { head, payload } = codec::decode(&row).unwrap();
+        assert!(head.revision <= store.vars.revision, "{head:?}");
+        let subject = task::subject(&queue, &id);
+        let (at, row_key) = match &head.state {
+            TaskState::Scheduled => (0, task::due_key(&queue, head.due, head.number)),
+            TaskState::Claimed { token, until, .. } => {
+                assert!(*token <= head.revision && head.attempts >= 1, "{head:?}");
+                timers.insert(timer::row_key(*until, TimerKind::TaskLease, &subject));
+                (1, Vec::new())
+            }
+            TaskState::Dead { at } => (2, task::dead_key(&queue, *at, head.number)),
+            TaskState::Unplanned => (3, task::unplanned_key(&queue, &id)),
+            TaskState::Done { until } => {
+                assert!(payload.data.is_empty() && head.keep_ms > 0, "{head:?}");
+                timers.insert(timer::row_key(*until, TimerKind::TaskKept, &subject));
+                (4, Vec::new())
+            }
+        };
+        assert!(head.attempts <= head.retry.max_attempts, "{head:?}");
+        counts.entry(queue).or_default()[at] += 1;
+        if !row_key.is_empty() {
+            let id = if at == 3 { Vec::new() } else { id.as_str().as_bytes().to_vec() };
+            expected.insert((row_key, id));
+        }
+    }
+    let families = [family::TASK_DUE, family::TASK_DEAD, family::TASK_UNPLANNED];
+    let found: BTreeSet<_> = families.into_iter().flat_map(|family| store.rows(family)).collect();
+    assert_eq!(found, expected, "rows of tasks by state on the left, what their states ask for on the right");
+    let is_of_task = |kind| matches!(kind, TimerKind::TaskLease | TimerKind::TaskKept);
+    let set = store.rows(family::TIMER).into_iter().map(|(row_key, _)| row_key);
+    let found: BTreeSet<_> = set.filter(|row_key| is_of_task(timer::decode_key(row_key).unwrap().1)).collect();
+    assert_eq!(found, timers, "timers of tasks on the left, claims and kept ids on the right");
+    check_queues(store, counts);
+}
+
+fn check_queues(store: &Store, mut counts: BTreeMap<QueueName, [u64; 5]>) {
+    for (row_key, row) in store.rows(family::QUEUE) {
+        let queue = task::decode_queue(&row_key).unwrap();
+        let row: QueueRow = codec::decode(&row).unwrap();
+        let found = counts.remove(&queue).unwrap_or_default();
+        assert_eq!([row.scheduled, row.claimed, row.dead, row.unplanned, row.kept], found, "{queue}: {row:?}");
+        let (start, end) = task::due_range(&queue, (0, 0), None);
+        let first = store.view.0.range(start..end).next().map(|(row_key, _)| task::decode_due(row_key).unwrap());
+        assert!(first.is_none_or(|first| row.due_from <= first), "{queue}: {row:?}, the first is at {first:?}");
+    }
+    assert!(counts.is_empty(), "tasks in queues without a row: {counts:?}");
+}
+
+pub fn done(done: &TaskDone) -> String {
+    match done {
+        TaskDone::Scheduled(tasks) => {
+            let lines = tasks.iter().map(|task| {
+                let what = match (task.created, task.replaced) {
+                    (true, false) => "created",
+                    (true, true) => "replaced",
+                    _ => "there",
+                };
+                format!("\n  {what} {}", glance(&task.task))
+            });
+            format!("scheduled{}", lines.collect::<String>())
+        }
+        TaskDone::Claimed(claimed) => {
+            let next = claimed.next_due.map_or(String::new(), |due| format!(" next={due}"));
+            let lines = claimed.tasks.iter().map(|task| {
+                let payload = task.payload.as_ref().map_or("without payload".into(), |value| format!("{value:?}"));
+                let error = task.last_error.as_ref().map_or(String::new(), |error| format!(" error={error:?}"));
+                let (attempt, max) = (task.attempt, task.max_attempts);
+                let (due, planned, left) = (task.due, task.planned, task.lease_left_ms);
+                format!("\n  {} {attempt}/{max} due={due} planned={planned} left={left}{error} {payload}", task.id)
+            });
+            let lines: String = lines.collect();
+            format!("tasks at {}, due left {}{next}{lines}", claimed.wall, claimed.due_left)
+        }
+        TaskDone::Changed(task) => format!("task {}", glance(task)),
+        TaskDone::Requeued { count, more } => format!("requeued {count} more={more}"),
+        TaskDone::Planned => "planned".into(),
+    }
+}
+
+fn glance(task: &TaskGlance) -> String {
+    let TaskGlance { id, state, due, attempts, max_attempts } = task;
+    let state = state.as_ref().map_or("gone".into(), self::state);
+    format!("{id} {state} due={due} {attempts}/{max_attempts}")
+}
+
+fn state(state: &TaskState) -> String {
+    match state {
+        TaskState::Scheduled => "scheduled".into(),
+        TaskState::Claimed { token, until, worker } => format!("claimed({token} until {until} by {worker:?})"),
+        TaskState::Dead { at } => format!("dead({at})"),
+        TaskState::Unplanned => "unplanned".into(),
+        TaskState::Done { until } => format!("done({until})"),
+    }
+}
+
+pub fn row(row_key: &[u8], value: &[u8]) -> String {
+    let id = || String::from_utf8_lossy(value).into_owned();
+    match row_key[0] {
+        family::TASK => {
+            let (queue, of) = task::decode_key(row_key).unwrap();
+            let TaskRow { head, payload } = codec::decode(value).unwrap();
+            let TaskHead { due, number, planned, attempts, last_error, keep_ms, created, revision, runs, .. } = &head;
+            let error = last_error.as_ref().map_or(String::new(), |error| format!(" error={error:?}"));
+            let state = state(&head.state);
+            let recurrence = head.recurrence.as_ref().map_or(String::new(), |recurrence| format!(" {recurrence:?}"));
+            format!(
+                "task {queue}/{of} = r{revision} {state} due={due} n={number} planned={planned} attempts={attempts} \
+                 keep={keep_ms} created={created} runs={runs}{error}{recurrence} {payload:?}"
+            )
+        }
+        family::TASK_DUE => format!("due {:?} = {}", task::decode_due(row_key).unwrap(), id()),
+        family::TASK_DEAD => format!("dead {:?} = {}", task::decode_dead(row_key).unwrap(), id()),
+        family::QUEUE => {
+            format!("queue {} = {:?}", task::decode_queue(row_key).unwrap(), codec::decode::<QueueRow>(value).unwrap())
+        }
+        _ => format!("unplanned {:?}", task::decode_unplanned(row_key).unwrap()),
+    }
+}
+
+/// `task QUEUE VERB …` in a script.
+pub fn op(words: &[&str]) -> TaskOp {
+    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |name: &str| option(name).map(|text| text.parse::<u64>().unwrap());
+    let id = |at: usize| TaskId::new(words[at]).unwrap();
+    let ticket = || Ticket { id: id(3), token: words[4].parse().unwrap() };
+    let queue = QueueName::new(words[1]).unwrap();
+    let limit = || u32::try_from(number("limit").unwrap_or(1)).unwrap();
+    let lease_ms = number("lease").unwrap_or(30_000);
+    let verb = match words[2] {
+        "schedule" => {
+            let parts = words[3..].split(|word| *word == ";");
+            TaskVerb::Schedule(parts.filter(|part| !part.is_empty()).map(new_task).collect())
+        }
+        "claim" => TaskVerb::Claim { limit: limit(), lease_ms, worker: option("worker").unwrap_or_default().into() },
+        "extend" => TaskVerb::Extend { ticket: ticket(), lease_ms },
+        "complete" => TaskVerb::Complete(ticket()),
+        "fail" => {
+            let then = match (words.contains(&"die"), words.contains(&"back"), number("retry")) {
+                (true, ..) => AfterFailure::Die,
+                (_, true, _) => AfterFailure::GiveBack,
+                (.., Some(ms)) => AfterFailure::RetryIn(ms),
+                _ => AfterFailure::Retry,
+            };
+            TaskVerb::Fail { ticket: ticket(), error: option("error").unwrap_or("failed").into(), then }
+        }
+        "cancel" => TaskVerb::Cancel(id(3)),
+        "requeue" if option("limit").is_some() => TaskVerb::Requeue(Requeue::Oldest(limit())),
+        "requeue" => TaskVerb::Requeue(Requeue::One(id(3))),
+        "plan" => TaskVerb::Plan(PlanTask { id: id(3), seen: words[4].parse().unwrap(), due: number("due") }),
+        other => panic!("{other}"),
+    };
+    TaskOp { queue, verb }
+}
+
+/// `ID|- PAYLOAD [at=MS|in=MS] [every=MS|cron=PATTERN] [max=N] [first=MS] [longest=MS] [factor=MILLI] [keep=MS] [replace]`
+fn new_task(words: &[&str]) -> NewTask {
+    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |name: &str| option(name).map(|text| text.parse::<u64>().unwrap());
+    let recurrence = match (number("every"), option("cron")) {
+        (Some(ms), _) => Some(Recurrence::Every(ms)),
+        (_, Some(pattern)) => Some(Recurrence::Cron { pattern: pattern.replace('_', " "), zone: "UTC".into() }),
+        _ => None,
+    };
+    let start = match (number("at"), number("in")) {
+        _ if option("cron").is_some() => Start::Planned,
+        (Some(at), _) => Start::At(at),
+        (_, ms) => Start::In(ms.unwrap_or(0)),
+    };
+    let usual = RetryPlan::default();
+    let small = |name: &str, usual: u32| number(name).map_or(usual, |number| u32::try_from(number).unwrap());
+    NewTask {
+        id: (words[0] != "-").then(|| TaskId::new(words[0]).unwrap()),
+        payload: match words[1].strip_prefix("size:") {
+            Some(size) => Value { kind: ContentKind::Bytes, data: vec![b'x'; size.parse().unwrap()] },
+            None => Value { kind: ContentKind::Json, data: words[1].into() },
+        },
+        start,
+        recurrence,
+        retry: RetryPlan {
+            max_attempts: small("max", usual.max_attempts),
+            initial_ms: number("first").unwrap_or(usual.initial_ms),
+            max_ms: number("longest").unwrap_or(usual.max_ms),
+            factor_milli: small("factor", usual.factor_milli),
+        },
+        keep_ms: number("keep").unwrap_or(10_000),
+        replace: words.contains(&"replace"),
+    }
+}
