@@ -17,7 +17,7 @@ use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::Renewals;
-use crate::transport::{Answer, Protocol, Transport};
+use crate::transport::{Answer, EventStream, Opened, Protocol, Transport};
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
 pub const DEFAULT_ENDPOINTS: &str = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
@@ -217,6 +217,64 @@ impl Client {
         }
     }
 
+    /// Deadline of a call that sets none.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.inner.settings.timeout
+    }
+
+    /// A node that was well is not any more.
+    pub(crate) fn node_failed(&self, node: usize) {
+        self.inner.endpoints.lock().on_failure(node, Instant::now());
+    }
+
+    /// An error about what a node sent in a stream.
+    pub(crate) fn strange_stream(&self, node: usize, detail: String) -> Error {
+        let address = self.inner.transport.address(node).to_owned();
+        Error::Protocol { address, detail, applied: Applied::No, request_id: None }
+    }
+
+    /// Opens a stream of events: tries one node after the other until one has it, refuses for good, or the time is up.
+    pub(crate) async fn open_stream(&self, call: &Call, until: Option<Instant>) -> Result<(usize, EventStream), Error> {
+        let inner = &*self.inner;
+        let started = Instant::now();
+        let mut attempts = Attempts::none();
+        let mut failed = None;
+        loop {
+            let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            let budget = left.min(inner.settings.attempt_timeout);
+            let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
+            let failure = match inner.transport.open_events(node, call, budget).await {
+                Ok(Opened::Stream(stream)) => {
+                    self.learn(node, stream.glance);
+                    return Ok((node, stream));
+                }
+                Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
+                    Judged::Refused(problem) => return Err(Error::Rejected(problem)),
+                    Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status))),
+                    Judged::Nonsense { detail, .. } => return Err(self.strange_stream(node, detail)),
+                    Judged::Failed(kind) => self.failure(node, kind),
+                },
+                Err(failure) => failure,
+            };
+            self.node_failed(node);
+            failed = Some(node);
+            let roll = rand::random();
+            let next = attempts.on_failure(&failure, &call.intent, &inner.settings.retry, inner.transport.len(), roll);
+            let pause = match next {
+                Next::Again(pause) => pause,
+                // Tries are bounded for calls. A watch goes on as long as its time does.
+                Next::GiveUp if until.is_none() => inner.settings.retry.backoff_max,
+                Next::GiveUp => return Err(gave_up(call, attempts.failures(), started, false, failure)),
+            };
+            if until.is_some_and(|until| Instant::now() + pause >= until) {
+                return Err(gave_up(call, attempts.failures(), started, false, failure));
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+
     /// One attempt at one node, whatever is known of it.
     pub(crate) async fn fetch_from<T: DeserializeOwned>(
         &self,
@@ -317,6 +375,10 @@ enum Judged {
     Refused(Box<Problem>),
     Failed(FailureKind),
     Nonsense { detail: String, applied: Applied },
+}
+
+fn not_a_stream(status: StatusCode) -> String {
+    format!("status {status} without a stream of events; is this a Quorate node?")
 }
 
 fn strange(status: StatusCode) -> String {

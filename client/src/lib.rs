@@ -26,10 +26,10 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `cluster` (what can be called), `session`, `lock`,
-//! `election`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`), `operation`
-//! (what is done to one key), `request` and `op`
-//! (a call before it is sent), then the leaves: `endpoints` (which node), `retry` (whether again), `transport`
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster` (what can be called), `session`,
+//! `lock`, `election`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`),
+//! `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then
+//! the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
@@ -54,6 +54,7 @@ mod latch;
 mod leaving;
 mod list;
 mod lock;
+mod messages;
 mod op;
 mod operation;
 mod pages;
@@ -69,6 +70,7 @@ mod tasks;
 mod transport;
 mod txn;
 mod update;
+mod watch;
 
 pub use barrier::Barrier;
 pub use bulk::Bulk;
@@ -99,3 +101,4 @@ pub use tasks::{ScheduleTask, TaskQueue};
 pub use transport::Protocol;
 pub use txn::{Step, Txn, When};
 pub use update::{TRIES_MAX, Updated};
+pub use watch::{Watch, WatchSetup, Watched};

@@ -29,6 +29,7 @@ mod session;
 mod task_work;
 mod tasks;
 mod txn;
+mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,6 +67,7 @@ Examples:
   quorate cas stock/apples 17 4          # only if it has not changed since cas 17
   quorate ls stock/
   quorate find stock/ --where 'left lt 5'
+  quorate watch --prefix stock/
   quorate status";
 
 /// What all commands understand.
@@ -107,6 +109,8 @@ enum Command {
     DeleteWhere(change_where::DeleteArgs),
     /// Find entries that nobody has locked, and lock them
     Claim(claim::Args),
+    /// Follow the changes of a key, or of many, as they happen
+    Watch(watch::Args),
     /// Show and set the rules of collections
     #[command(subcommand)]
     Collection(collections::Command),
@@ -202,6 +206,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::UpdateWhere(args) => change_where::update(&context, args).await,
             Command::DeleteWhere(args) => change_where::delete(&context, args).await,
             Command::Claim(args) => claim::run(&context, args).await,
+            Command::Watch(args) => watch::run(&context, args).await,
             Command::Collection(command) => collections::run(&context, command).await,
             Command::Sequence(command) => collections::run_sequence(&context, command).await,
             Command::Lock(args) => lock::run(&context, args).await,
