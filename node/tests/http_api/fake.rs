@@ -2,7 +2,9 @@
 
 mod coordination;
 
-use std::collections::{BTreeMap, BTreeSet};
+pub use coordination::Coordinated;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -58,10 +60,10 @@ struct State {
     /// Most items that one bulk decides.
     items_max: Option<usize>,
     unready: Option<String>,
-    /// What the next command that is not a write of one entry comes to.
-    outcome: Option<Outcome>,
+    /// What the next commands that are not writes of one entry come to.
+    outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
-    coordinated: coordination::Told,
+    coordinated: coordination::Coordinated,
     /// Each change of a value.
     log: Vec<KeyChange>,
     /// How many of them were told.
@@ -167,7 +169,7 @@ impl Fake {
 
     /// What the next command that is not a write of one entry comes to, or would come to.
     pub fn come_to(&self, outcome: Outcome) {
-        self.with(|state| state.outcome = Some(outcome));
+        self.with(|state| state.outcomes.push_back(outcome));
         self.changed.notify_waiters();
     }
 
@@ -292,7 +294,8 @@ impl State {
             }
             Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
             other => {
-                let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
+                let outcome =
+                    self.outcomes.pop_front().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
                 self.reply(outcome)
             }
         }
