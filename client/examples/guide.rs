@@ -289,7 +289,11 @@ async fn election(client: &Client) -> Outcome {
         loss = leadership.lost() => println!("somebody else may lead: {loss}"),
         written = client.put("schedule/last", Content::json_text("1")).guarded_by(&leadership) => drop(written?),
     }
+    let mut observation = client.election("scheduler").observe().await?;
+    let seen = observation.next().await?.leader().expect("we still lead");
+    assert_eq!(seen.owner, "");
     leadership.resign().await?;
+    assert!(observation.next().await?.leader().is_none());
     Ok(())
 }
 

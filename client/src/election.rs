@@ -155,6 +155,14 @@ impl<'a> Election<'a> {
         Ok(self.get().await?.leader)
     }
 
+    pub(crate) fn client(&self) -> &'a Client {
+        self.client
+    }
+
+    pub(crate) fn path(&self, verb: &str) -> Result<String, Error> {
+        self.queue.path(verb)
+    }
+
     /// Lets the leader of this term say something else of itself. Fails with `not_lock_holder`.
     pub fn proclaim(&self, term: u64, value: Value) -> Pending<'a, ProclaimAnswer> {
         match patch_text(&value) {

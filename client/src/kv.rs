@@ -86,7 +86,7 @@ pub enum Change {
     /// The entry is as it was known.
     None,
     /// The entry as it is now.
-    Entry(EntryView),
+    Entry(Box<EntryView>),
     /// The entry is gone.
     Gone,
 }
@@ -126,7 +126,7 @@ impl Client {
         if reply.status == StatusCode::NOT_MODIFIED {
             return Ok(Change::None);
         }
-        decode(&call, reply.address, reply.status, &reply.body).map(Change::Entry)
+        decode(&call, reply.address, reply.status, &reply.body).map(|entry| Change::Entry(Box::new(entry)))
     }
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.

@@ -27,7 +27,7 @@
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
 //! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster` (what can be called), `session`,
-//! `lock`, `election`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`),
+//! `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`),
 //! `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then
 //! the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
@@ -55,6 +55,7 @@ mod leaving;
 mod list;
 mod lock;
 mod messages;
+mod observe;
 mod op;
 mod operation;
 mod pages;
@@ -88,6 +89,7 @@ pub use kv::{Change, Document, Get, Value, Write};
 pub use latch::Latch;
 pub use list::List;
 pub use lock::{Lock, LockGuard, NamedLock};
+pub use observe::{Leads, Observation};
 pub use operation::Op;
 pub use pages::Pages;
 pub use request::RequestId;

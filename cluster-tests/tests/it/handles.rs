@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use cluster_tests::{Cluster, eventually};
 use quorate_client::api::{BarrierState, ErrorCode};
-use quorate_client::{Client, Error, LockGuard, Loss, Session, SessionState, Value};
+use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
 use tokio::process::{Child, Command};
 
 use crate::guide::built;
@@ -214,6 +214,51 @@ async fn elections_and_latches_tell_everybody() {
     });
     assert!(waited.expect("an answer").open && counted.left == 0);
     assert!(latch.wait(Duration::ZERO).await.expect("an answer").open, "for good");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_observer_sees_every_leader_in_order_whichever_nodes_die() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let mut observation = client.election("seen").observe().await.expect("an observation");
+    assert!(matches!(observation.next().await.expect("the present state"), Leads::Nobody(_)));
+    let observer = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        loop {
+            let leads = observation.next().await.expect("goes on over breaks");
+            let (revision, leader) = (leads.revision(), leads.leader());
+            let says = leader.map(|leader| (leader.term, leader.value.map(|value| value.0.get().to_owned())));
+            let is_last = matches!(&says, Some((_, Some(text))) if text == "\"last\"");
+            seen.push((revision, says));
+            if is_last {
+                return seen;
+            }
+        }
+    });
+    let session = client.session().ttl(Duration::from_secs(30)).await.expect("a session");
+    let mut expected = Vec::new();
+    for id in cluster.ids() {
+        for _ in 0..2 {
+            let leadership = session.elect("seen").value(Value::json_text("1")).campaign().await.expect("elected");
+            let term = leadership.term().expect("certain");
+            let said = leadership.proclaim(Value::json_text("2")).await.expect("we lead");
+            expected
+                .extend([(term, Some((term, Some("1".to_owned())))), (said.revision, Some((term, Some("2".into()))))]);
+            leadership.resign().await.expect("we led");
+        }
+        cluster.kill(id).await;
+        cluster.leader().await;
+        cluster.bring_up(id).await;
+    }
+    let last = session.elect("seen").value(Value::json("last").expect("has JSON")).campaign().await.expect("elected");
+    let term = last.term().expect("certain");
+    expected.push((term, Some((term, Some("\"last\"".to_owned())))));
+    let seen = tokio::time::timeout(PATIENCE, observer).await.expect("in time").expect("the task ends");
+    assert!(seen.is_sorted_by(|a, b| a.0 < b.0), "{seen:?}");
+    let (vacant, led): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, leader)| leader.is_none());
+    assert_eq!(led, expected);
+    assert_eq!(vacant.len(), 6, "after each resignation nobody leads: {vacant:?}");
     cluster.assert_agreement().await;
 }
 

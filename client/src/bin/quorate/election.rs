@@ -1,7 +1,8 @@
 //! `quorate election`: who leads, and what a leader does that is no command of `quorate elect`.
 
 use clap::Subcommand;
-use quorate_client::api::ElectionAnswer;
+use quorate_client::Leads;
+use quorate_client::api::{ElectionAnswer, LeaderEvent};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -19,6 +20,16 @@ pub enum Command {
         /// Print only what the leader says of itself.
         #[arg(long)]
         raw: bool,
+    },
+    /// Show who leads, and each change of it as it happens; ends with Ctrl-C
+    ///
+    /// Goes on at another node where it has to; no change is left out.
+    Observe {
+        /// Which election.
+        name: String,
+        /// End after so many lines.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        count: Option<u64>,
     },
     /// Let the leader of a term say something else of itself; exit code 3 if it does not lead
     Proclaim {
@@ -58,6 +69,13 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = client.election(name).get().await?;
             show(&answer, form, raw)
         }
+        Command::Observe { name, count } => tokio::select! {
+            ended = observe(context, &name, count) => ended,
+            // The way to end it, so no failure.
+            pressed = tokio::signal::ctrl_c() => {
+                pressed.map_err(|error| Failed::other(format!("Ctrl-C cannot be noticed: {error}")))
+            }
+        },
         Command::Proclaim { name, value, term, string } => {
             let value = parse::value(&value, Meaning { string, bytes: false })?;
             let answer = context.with_id(client.election(name).proclaim(term, value)).await?;
@@ -83,6 +101,27 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             })
         }
     }
+}
+
+async fn observe(context: &Context, name: &str, count: Option<u64>) -> Result<(), Failed> {
+    let mut observation = context.client.election(name).observe().await?;
+    for _ in 0..count.unwrap_or(u64::MAX) {
+        match (observation.next().await?, context.shared.output) {
+            (Leads::Leader(event), Form::Json) => output::json(&event)?,
+            (Leads::Nobody(event), Form::Json) => output::json(&event)?,
+            (Leads::Leader(event), Form::Text) => output::line(led(&event))?,
+            (Leads::Nobody(event), Form::Text) => {
+                output::line(format!("{name}: nobody leads  revision {}", event.revision))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn led(event: &LeaderEvent) -> String {
+    let who = output::session(&event.session, &event.owner);
+    let says = event.value.as_ref().map(|value| format!("  {}", value.0.get())).unwrap_or_default();
+    format!("{}: led by {who}  term {}{says}", event.election, event.term)
 }
 
 async fn list(context: &Context) -> Result<(), Failed> {

@@ -317,7 +317,7 @@ async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<quorat
         None => context.client.get(&args.key).await?.and_then(|entry| entry.cas),
     };
     match context.client.wait_for_change(&args.key, known.as_deref(), wait).await? {
-        Change::Entry(entry) => Ok(entry),
+        Change::Entry(entry) => Ok(*entry),
         Change::None => Err(Failed::condition(format!("`{}` did not change within {wait:?}", args.key))),
         Change::Gone => Err(Failed::condition(format!("`{}` was removed", args.key))),
     }
