@@ -5,6 +5,7 @@
 
 pub mod cluster;
 pub mod eventually;
+pub mod feed;
 pub mod fill;
 pub mod history;
 pub mod http;

@@ -18,6 +18,7 @@ mod smoke;
 mod stream;
 mod tasks;
 mod txn;
+mod watch;
 #[path = "where.rs"]
 mod where_;
 
