@@ -2,7 +2,9 @@
 
 mod coordination;
 
-use std::collections::{BTreeMap, BTreeSet};
+pub use coordination::Coordinated;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -58,10 +60,10 @@ struct State {
     /// Most items that one bulk decides.
     items_max: Option<usize>,
     unready: Option<String>,
-    /// What the next command that is not a write of one entry comes to.
-    outcome: Option<Outcome>,
+    /// What the next commands that are not writes of one entry come to.
+    outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
-    coordinated: coordination::Told,
+    coordinated: coordination::Coordinated,
     /// Each change of a value.
     log: Vec<KeyChange>,
     /// How many of them were told.
@@ -167,7 +169,7 @@ impl Fake {
 
     /// What the next command that is not a write of one entry comes to, or would come to.
     pub fn come_to(&self, outcome: Outcome) {
-        self.with(|state| state.outcome = Some(outcome));
+        self.with(|state| state.outcomes.push_back(outcome));
         self.changed.notify_waiters();
     }
 
@@ -217,6 +219,7 @@ impl Fake {
 
     pub fn compact_to(&self, revision: u64) {
         self.with(|state| state.oldest_revision = revision);
+        self.tell();
     }
 
     /// Puts an entry there without a command.
@@ -292,7 +295,8 @@ impl State {
             }
             Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
             other => {
-                let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
+                let outcome =
+                    self.outcomes.pop_front().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
                 self.reply(outcome)
             }
         }
@@ -365,7 +369,7 @@ impl Backend for Fake {
             if let Some(rejection) = state.rejection.clone() {
                 return Ok(state.reply(Outcome::Rejected(rejection)));
             }
-            let id = command.request_id.clone().map(|id| id.0).unwrap_or_default();
+            let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
@@ -526,8 +530,13 @@ impl Backend for Fake {
     }
 
     fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
-        let entry = self.with(|state| state.entry_at(key.as_bytes(), revision));
-        Ok(entry.filter(|entry| entry.meta.mod_revision == revision))
+        Ok(self.with(|state| {
+            let entry = state.entry_at(key.as_bytes(), revision)?;
+            let is_kept = state
+                .entry_at(key.as_bytes(), state.oldest_revision)
+                .is_none_or(|old| old.meta.mod_revision <= revision);
+            Some(entry).filter(|entry| is_kept && entry.meta.mod_revision == revision)
+        }))
     }
 
     fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
@@ -598,7 +607,7 @@ impl Backend for Fake {
     async fn wait_tasks(&self, _: &QueueName, _: u64, _: (u64, Instant), until: Instant) -> Result<bool, StateFault> {
         loop {
             let changed = self.changed.notified();
-            if self.with(|state| state.outcome.is_some()) {
+            if self.with(|state| !state.outcomes.is_empty()) {
                 return Ok(true);
             }
             if tokio::time::timeout_at(until.into(), changed).await.is_err() {

@@ -6,7 +6,7 @@
 use bincode::{Decode, Encode};
 
 use super::task_name::{QueueName, TaskId};
-use super::{ClusterMillis, Revision, Value, WallMillis};
+use super::{ClusterMillis, Revision, SessionId, Value, WallMillis};
 use crate::limits;
 
 /// Something done to a queue of tasks.
@@ -31,6 +31,8 @@ pub enum TaskVerb {
         lease_ms: u64,
         /// Who works on them, for people.
         worker: String,
+        /// The session that the claims hang on, if any: they are over when it ends, at the latest.
+        session: Option<SessionId>,
     },
     /// Lets a claim hold for so many milliseconds from now.
     Extend {
@@ -190,6 +192,8 @@ pub enum TaskState {
         until: ClusterMillis,
         /// Who, for people.
         worker: String,
+        /// The session that the claim hangs on.
+        session: Option<SessionId>,
     },
     /// It is not tried any more.
     Dead {
