@@ -601,7 +601,7 @@ impl Backend for Fake {
     async fn wait_tasks(&self, _: &QueueName, _: u64, _: (u64, Instant), until: Instant) -> Result<bool, StateFault> {
         loop {
             let changed = self.changed.notified();
-            if self.with(|state| state.outcome.is_some()) {
+            if self.with(|state| !state.outcomes.is_empty()) {
                 return Ok(true);
             }
             if tokio::time::timeout_at(until.into(), changed).await.is_err() {
