@@ -16,7 +16,8 @@ use crate::endpoints::{Endpoints, Glance, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
-use crate::transport::{Answer, Protocol, Transport};
+use crate::session::Renewals;
+use crate::transport::{Answer, EventStream, Opened, Protocol, Transport};
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
 pub const DEFAULT_ENDPOINTS: &str = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
@@ -41,6 +42,7 @@ struct Inner {
     transport: Transport,
     endpoints: Mutex<Endpoints>,
     settings: Settings,
+    renewals: Renewals,
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +103,9 @@ impl ClientBuilder {
         let addresses = parse_endpoints(&self.endpoints)?;
         let transport = Transport::new(&addresses, self.protocol)?;
         let endpoints = Mutex::new(Endpoints::new(addresses.len(), rand::random::<u16>().into()));
-        Ok(Client { inner: Arc::new(Inner { transport, endpoints, settings: self.settings }) })
+        Ok(Client {
+            inner: Arc::new(Inner { transport, endpoints, settings: self.settings, renewals: Renewals::default() }),
+        })
     }
 }
 
@@ -158,6 +162,11 @@ impl Client {
         }
     }
 
+    /// The sessions that are renewed in the background.
+    pub(crate) fn renewals(&self) -> &Renewals {
+        &self.inner.renewals
+    }
+
     /// Makes the call, decodes the answer.
     pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
         let Reply { address, status, body } = self.send(&call).await?;
@@ -173,7 +182,7 @@ impl Client {
         let mut failed = None;
         loop {
             let left = timeout.saturating_sub(started.elapsed());
-            let budget = left.min(inner.settings.attempt_timeout + call.hold);
+            let budget = left.min(call.attempt.unwrap_or(inner.settings.attempt_timeout) + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.send(node, call, budget).await {
                 Ok(answer) => match self.judge(node, call, answer) {
@@ -202,6 +211,64 @@ impl Client {
                 Next::Again(pause) if started.elapsed() + pause < timeout => pause,
                 _ => return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure)),
             };
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+
+    /// Deadline of a call that sets none.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.inner.settings.timeout
+    }
+
+    /// A node that was well is not any more.
+    pub(crate) fn node_failed(&self, node: usize) {
+        self.inner.endpoints.lock().on_failure(node, Instant::now());
+    }
+
+    /// An error about what a node sent in a stream.
+    pub(crate) fn strange_stream(&self, node: usize, detail: String) -> Error {
+        let address = self.inner.transport.address(node).to_owned();
+        Error::Protocol { address, detail, applied: Applied::No, request_id: None }
+    }
+
+    /// Opens a stream of events: tries one node after the other until one has it, refuses for good, or the time is up.
+    pub(crate) async fn open_stream(&self, call: &Call, until: Option<Instant>) -> Result<(usize, EventStream), Error> {
+        let inner = &*self.inner;
+        let started = Instant::now();
+        let mut attempts = Attempts::none();
+        let mut failed = None;
+        loop {
+            let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            let budget = left.min(inner.settings.attempt_timeout);
+            let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
+            let failure = match inner.transport.open_events(node, call, budget).await {
+                Ok(Opened::Stream(stream)) => {
+                    self.learn(node, stream.glance);
+                    return Ok((node, stream));
+                }
+                Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
+                    Judged::Refused(problem) => return Err(Error::Rejected(problem)),
+                    Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status))),
+                    Judged::Nonsense { detail, .. } => return Err(self.strange_stream(node, detail)),
+                    Judged::Failed(kind) => self.failure(node, kind),
+                },
+                Err(failure) => failure,
+            };
+            self.node_failed(node);
+            failed = Some(node);
+            let roll = rand::random();
+            let next = attempts.on_failure(&failure, &call.intent, &inner.settings.retry, inner.transport.len(), roll);
+            let pause = match next {
+                Next::Again(pause) => pause,
+                // Tries are bounded for calls. A watch goes on as long as its time does.
+                Next::GiveUp if until.is_none() => inner.settings.retry.backoff_max,
+                Next::GiveUp => return Err(gave_up(call, attempts.failures(), started, false, failure)),
+            };
+            if until.is_some_and(|until| Instant::now() + pause >= until) {
+                return Err(gave_up(call, attempts.failures(), started, false, failure));
+            }
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
@@ -308,6 +375,10 @@ enum Judged {
     Refused(Box<Problem>),
     Failed(FailureKind),
     Nonsense { detail: String, applied: Applied },
+}
+
+fn not_a_stream(status: StatusCode) -> String {
+    format!("status {status} without a stream of events; is this a Quorate node?")
 }
 
 fn strange(status: StatusCode) -> String {

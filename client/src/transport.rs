@@ -4,8 +4,10 @@
 //! but for a kept connection that turns out closed before anything was sent on it.
 //!
 //! Operations share streams (`stream`): an exchange of its own for each costs more than the operation. Everything else, and
-//! what is too long for a stream, has an HTTP/1.1 connection to itself for as long as it takes (`http1`).
+//! what is too long for a stream, has an HTTP/1.1 connection to itself for as long as it takes (`http1`), and so has a stream of
+//! events (`events`).
 
+mod events;
 mod http1;
 mod stream;
 
@@ -23,6 +25,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
+pub(crate) use events::{EventStream, Opened};
+
 use crate::endpoints::Glance;
 use crate::error::{Error, Failure, FailureKind};
 use crate::request::Call;
@@ -32,6 +36,7 @@ const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const TERM: HeaderName = HeaderName::from_static("quorate-term");
 const LEADER: HeaderName = HeaderName::from_static("quorate-leader");
+const REVISION: HeaderName = HeaderName::from_static("quorate-revision");
 
 /// Longest time for a connection to come about; a node that is further away is not worth waiting for.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

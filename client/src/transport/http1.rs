@@ -21,7 +21,7 @@ use crate::request::Call;
 /// Connections kept to one node; further ones are closed after use.
 const IDLE_MAX: usize = 1_024;
 
-type Connection = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+pub(super) type Connection = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
 
 /// A connection without a request on it.
 struct Idle {

@@ -12,9 +12,11 @@ mod collections;
 mod counter;
 mod elections;
 mod exactly_once;
+mod examples;
 mod find;
 mod forms;
 mod guide;
+mod handles;
 mod locks;
 mod reads;
 mod sessions;
@@ -22,12 +24,14 @@ mod smoke;
 mod stream;
 mod tasks;
 mod txn;
+mod watch;
 #[path = "where.rs"]
 mod where_;
 
 // Nodes that go and come back.
 mod catch_up;
 mod clocks;
+mod contenders;
 #[path = "../../../raft-store/tests/disk/mod.rs"]
 mod disk;
 mod durability;

@@ -18,9 +18,6 @@ use super::ring::{FeedPosition, RecentChange, Ring};
 use crate::keyspace::changes::KeyChange;
 use crate::types::{Entry, Key, Revision};
 
-/// Bytes of the changes of late, with all that is made of them: seconds of them under full load.
-pub const RING_BYTES_MAX: usize = 32 << 20;
-
 /// The feed of one state.
 pub struct Feed {
     pub(super) register: Arc<Register>,
@@ -69,7 +66,7 @@ pub enum Pulled {
 }
 
 impl Feed {
-    /// A feed that goes on after `revision`.
+    /// A feed that goes on after `revision`. The ring holds so many bytes, with all that is made of the changes in it.
     pub fn new(revision: Revision, ring_bytes_max: usize) -> Arc<Self> {
         Arc::new(Self {
             register: Arc::new(Register::new()),

@@ -46,7 +46,7 @@ pub use coordination::{
     BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,
 };
 pub use declared::CollectionsPage;
-pub use feed::{Feed, Pulled, RING_BYTES_MAX, Told, Watch};
+pub use feed::{Feed, Pulled, Told, Watch};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use range::WatchRange;
 pub use reader::StateReader;
@@ -81,7 +81,7 @@ impl StateStore {
         let snapshots = home.snapshots();
         let snapshot = snapshot::load_newest(&snapshots)
             .map_err(|source| StateOpenError::Io { path: snapshots.clone(), source })?;
-        let shared = Arc::new(Shared::new(home, db, snapshot).map_err(damaged)?);
+        let shared = Arc::new(Shared::new(home, db, snapshot, options.feed_bytes_max).map_err(damaged)?);
         let keeper = Keeper::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
         let reader = StateReader { shared: Arc::clone(&shared) };
         Ok((StateMachine::new(shared, keeper, options), reader))

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use rocksdb::{DBPinnableSlice, ReadOptions, Snapshot};
 
 use super::db::{self, Db};
-use super::feed::{Feed, RING_BYTES_MAX};
+use super::feed::Feed;
 use super::home::Home;
 use super::snapshot::SnapshotHandle;
 use super::types::{ReadPosition, StateFault};
@@ -88,7 +88,12 @@ fn index_after(record: &AppliedRecord) -> u64 {
 }
 
 impl Shared {
-    pub(crate) fn new(home: Home, db: Db, snapshot: Option<SnapshotHandle>) -> Result<Self, StateFault> {
+    pub(crate) fn new(
+        home: Home,
+        db: Db,
+        snapshot: Option<SnapshotHandle>,
+        feed_bytes_max: usize,
+    ) -> Result<Self, StateFault> {
         let record = db.applied()?;
         let at = position_of(&record);
         let position = PublishedPosition {
@@ -104,7 +109,7 @@ impl Shared {
             position,
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
-            feed: Feed::new(at.revision, RING_BYTES_MAX),
+            feed: Feed::new(at.revision, feed_bytes_max),
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),

@@ -84,6 +84,8 @@ pub struct StateOptions {
     pub verify_bytes_max: u64,
     /// Free disk below which a snapshot that is not forced is not built.
     pub snapshot_free_bytes_min: u64,
+    /// Most bytes of changes of late in memory, for those who watch; kept only while somebody does.
+    pub feed_bytes_max: usize,
 }
 
 impl StateOptions {
@@ -96,6 +98,7 @@ impl StateOptions {
             durable_poll: Duration::from_secs(1),
             verify_bytes_max: 256 << 20,
             snapshot_free_bytes_min: 256 << 20,
+            feed_bytes_max: 32 << 20,
         }
     }
 }

@@ -1,0 +1,168 @@
+//! `quorate watch`.
+
+use quorate_client::api::{DeleteCause, WatchEvent, WatchEventKind};
+use quorate_client::{Watch, Watched};
+use serde_json::json;
+
+use crate::Context;
+use crate::criteria::Where;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Ends with Ctrl-C, or after --count events. Breaks are gone over: it goes on at another node, without a gap.
+
+Examples:
+  quorate watch orders/o1
+  quorate watch --prefix orders/ --initial
+  quorate watch --prefix orders/ --where 'status eq paid' --events put
+  quorate watch --prefix orders/ --from 4711 --output json
+  quorate watch --prefix jobs/ --count 1 && echo something happened"
+)]
+pub struct Args {
+    /// The key.
+    #[arg(required_unless_present_any = ["prefix", "start"])]
+    key: Option<String>,
+    /// All keys that begin with this; with an empty one all there are.
+    #[arg(long, value_name = "PREFIX", conflicts_with_all = ["key", "start"])]
+    prefix: Option<String>,
+    /// All keys from this one on.
+    #[arg(long, value_name = "KEY", conflicts_with = "key")]
+    start: Option<String>,
+    /// Up to this one, which is left out.
+    #[arg(long, value_name = "KEY", requires = "start")]
+    end: Option<String>,
+    /// First all entries as they are.
+    #[arg(long, conflicts_with = "from")]
+    initial: bool,
+    /// From this revision on, instead of from now on.
+    #[arg(long, value_name = "N")]
+    from: Option<u64>,
+    #[command(flatten)]
+    criteria: Where,
+    /// With the entry as it was before each change.
+    #[arg(long)]
+    prev: bool,
+    /// Without values.
+    #[arg(long)]
+    keys_only: bool,
+    /// Only these: put, delete, or both, separated by a comma.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
+    events: Vec<WatchEventKind>,
+    /// End after so many events, initial entries included.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Begin with whatever the asked node has, maybe stale.
+    #[arg(long)]
+    local: bool,
+}
+
+fn kind(text: &str) -> Result<WatchEventKind, String> {
+    match text {
+        "put" => Ok(WatchEventKind::Put),
+        "delete" => Ok(WatchEventKind::Delete),
+        _ => Err("neither put nor delete".into()),
+    }
+}
+
+/// Runs the command.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    tokio::select! {
+        ended = follow(context, &args) => ended,
+        // The way to end it, so no failure.
+        pressed = tokio::signal::ctrl_c() => {
+            pressed.map_err(|error| Failed::other(format!("Ctrl-C cannot be noticed: {error}")))
+        }
+    }
+}
+
+async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
+    let mut watch = start(context, args).await?;
+    let mut left = args.count.unwrap_or(u64::MAX);
+    while left > 0 {
+        let watched = watch.next().await?;
+        left -= u64::from(matches!(watched, Watched::Event(_)));
+        match context.shared.output {
+            Form::Json => show_json(watched)?,
+            Form::Text => show(&watched)?,
+        }
+    }
+    Ok(())
+}
+
+async fn start(context: &Context, args: &Args) -> Result<Watch, Failed> {
+    let mut setup = context.client.watch(args.prefix.as_deref().unwrap_or_default());
+    if let Some(key) = &args.key {
+        setup = setup.key(key);
+    }
+    if let Some(start) = &args.start {
+        setup = setup.range(start, args.end.clone());
+    }
+    if args.initial {
+        setup = setup.initial();
+    }
+    if let Some(revision) = args.from {
+        setup = setup.from(revision);
+    }
+    for criterion in args.criteria.iter() {
+        setup = setup.filter_json(criterion);
+    }
+    if args.prev {
+        setup = setup.prev();
+    }
+    if args.keys_only {
+        setup = setup.keys_only();
+    }
+    if args.local {
+        setup = setup.local();
+    }
+    if let Some((first, others)) = args.events.split_first()
+        && others.iter().all(|other| other == first)
+    {
+        setup = setup.only(*first);
+    }
+    Ok(setup.start().await?)
+}
+
+fn show_json(watched: Watched) -> Result<(), Failed> {
+    match watched {
+        Watched::Event(event) => output::json(&event),
+        Watched::Synced(revision) => output::json(&json!({"type": "synced", "revision": revision})),
+        Watched::Restarted => output::json(&json!({"type": "restarted"})),
+    }
+}
+
+fn show(watched: &Watched) -> Result<(), Failed> {
+    match watched {
+        Watched::Event(event) => show_event(event),
+        Watched::Synced(revision) => output::line(format!("(that is all as of revision {revision}; now what changes)")),
+        Watched::Restarted => output::line("(the stream broke; all entries come anew)"),
+    }
+}
+
+fn show_event(event: &WatchEvent) -> Result<(), Failed> {
+    let WatchEvent { key, revision, .. } = event;
+    let verb = match (event.kind, event.initial) {
+        (_, true) => "has",
+        (WatchEventKind::Put, false) => "put",
+        (WatchEventKind::Delete, false) => "delete",
+    };
+    match (&event.entry, event.cause) {
+        (Some(entry), _) => {
+            let cas = entry.cas.as_deref().unwrap_or("none (locked)");
+            output::line(format!("{verb}: {key}  {}  cas {cas}, version {}", output::value(entry), entry.version))?;
+        }
+        (None, Some(DeleteCause::Removed) | None) => output::line(format!("{verb}: {key}  revision {revision}"))?,
+        (None, Some(DeleteCause::Expired)) => output::line(format!("{verb}: {key}  expired, revision {revision}"))?,
+        (None, Some(DeleteCause::SessionEnded)) => {
+            output::line(format!("{verb}: {key}  its session ended, revision {revision}"))?;
+        }
+    }
+    match &event.prev {
+        Some(prev) => {
+            output::line(format!("  before: {}  cas {}", output::value(prev), prev.cas.as_deref().unwrap_or("none")))
+        }
+        None => Ok(()),
+    }
+}
