@@ -6,6 +6,7 @@
 pub mod cluster;
 pub mod coordination;
 pub mod eventually;
+pub mod feed;
 pub mod fill;
 pub mod history;
 pub mod http;

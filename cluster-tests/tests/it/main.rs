@@ -24,6 +24,7 @@ mod smoke;
 mod stream;
 mod tasks;
 mod txn;
+mod watch;
 #[path = "where.rs"]
 mod where_;
 
