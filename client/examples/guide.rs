@@ -43,7 +43,8 @@ async fn main() -> Outcome {
     fence(&client).await?;
     semaphore(&client).await?;
     election(&client).await?;
-    meetings(&client).await
+    meetings(&client).await?;
+    tasks(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -309,5 +310,38 @@ async fn meetings(client: &Client) -> Outcome {
     latch.count_down(1).await?;
     assert!(latch.wait(Duration::from_secs(5)).await?.open);
     latch.remove().await?;
+    Ok(())
+}
+
+async fn tasks(client: &Client) -> Outcome {
+    let parcels = client.tasks("parcels");
+    for n in 1..=3 {
+        parcels
+            .schedule(Content::json(&json!({"n": n}))?)
+            .id(format!("p{n}"))
+            .delay(Duration::from_millis(n * 10))
+            .await?;
+    }
+    let (done, mut all) = tokio::sync::mpsc::unbounded_channel();
+    let stop = async move {
+        for _ in 0..3 {
+            all.recv().await;
+        }
+    };
+    let report = parcels
+        .worker()
+        .concurrency(2)
+        .lease(Duration::from_secs(5))
+        .run_until(stop, move |run| {
+            let done = done.clone();
+            async move {
+                let parcel: Value = run.task().json()?;
+                println!("sending parcel {}", parcel["n"]);
+                done.send(parcel)?;
+                Ok(())
+            }
+        })
+        .await?;
+    assert_eq!(report.completed, 3);
     Ok(())
 }

@@ -188,6 +188,11 @@ impl Cluster {
         self.process(id).cpu_seconds()
     }
 
+    /// The process id of a running node.
+    pub fn process_id(&self, id: u64) -> u32 {
+        self.process(id).id()
+    }
+
     /// What a running node wrote since its last start.
     pub fn log_text(&self, id: u64) -> String {
         self.process(id).log_text()

@@ -38,6 +38,8 @@ pub enum Act {
     Slow(Duration),
     /// End the stream without an answer, as a node that stops might.
     End,
+    /// Answer with a stream of these events, and then be silent.
+    Silence(String),
 }
 
 impl Act {
@@ -236,6 +238,9 @@ impl Fake {
             });
         }
         let seen = self.note(request).await;
+        if seen.target.starts_with("/v1/watch") {
+            return self.watch(&seen).await;
+        }
         match self.act(&seen).await {
             Ok((status, body)) => Ok(self.answer(status, body)),
             Err(_) => Err("as the script says"),
@@ -252,9 +257,36 @@ impl Fake {
             Some(Act::Reset) => return Err(Outcome::Reset),
             Some(Act::End) => return Err(Outcome::End),
             Some(Act::Slow(pause)) => tokio::time::sleep(pause).await,
+            Some(Act::Silence(_)) => panic!("only a watch may be silent"),
             None => {}
         }
         Ok((200, usual(seen).to_string()))
+    }
+
+    /// A stream of events, which ends behind those of the script, or goes on in silence.
+    async fn watch(self, seen: &Seen) -> Result<Answer, &'static str> {
+        let silence = match self.inner.script.lock().front() {
+            Some(Act::Silence(events)) => Some(events.clone()),
+            _ => None,
+        };
+        let (status, events) = match silence.clone() {
+            Some(events) => {
+                self.inner.script.lock().pop_front();
+                (200, events)
+            }
+            None => self.act(seen).await.map_err(|_| "as the script says")?,
+        };
+        let mut answer = self.answer(status, events.clone());
+        if status == 200 {
+            answer.headers_mut().insert("content-type", "text/event-stream".parse().expect("a header value"));
+            answer.headers_mut().insert("quorate-revision", 7.into());
+        }
+        if silence.is_some() {
+            let first = futures::stream::iter([Ok(Frame::data(Bytes::from(events)))]);
+            let frames = futures::StreamExt::chain(first, futures::stream::pending());
+            return Ok(answer.map(|_| StreamBody::new(frames).boxed_unsync()));
+        }
+        Ok(answer)
     }
 
     /// Takes a stream: the answer begins at once.

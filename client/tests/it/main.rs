@@ -12,3 +12,4 @@ mod many;
 mod sessions;
 mod streams;
 mod updates;
+mod watches;

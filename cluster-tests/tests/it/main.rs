@@ -4,22 +4,27 @@
 
 // What a user sees.
 mod bad_input;
+mod barriers;
 mod bulk;
 mod cas;
 mod claim;
 mod collections;
 mod counter;
+mod elections;
 mod exactly_once;
 mod examples;
 mod find;
 mod forms;
 mod guide;
 mod handles;
+mod locks;
 mod reads;
+mod sessions;
 mod smoke;
 mod stream;
 mod tasks;
 mod txn;
+mod watch;
 #[path = "where.rs"]
 mod where_;
 

@@ -81,12 +81,16 @@ impl WatchWish {
     }
 }
 
-/// `revision.index`, or `revision` for all of it.
-/// `Last-Event-ID`.
+/// After all of a revision. The first one is that of an empty store: nothing happened in it.
+fn after(revision: Revision) -> FeedPosition {
+    FeedPosition::after(revision.max(1))
+}
+
+/// `Last-Event-ID`: `revision.index`, or `revision` for all of it.
 pub fn last_event_id(head: &Parts) -> Result<Option<FeedPosition>, Failure> {
     let Some(text) = headers::single(head, &headers::LAST_EVENT_ID)? else { return Ok(None) };
     let position = match text.split_once('.') {
-        None => headers::decimal(text).map(FeedPosition::after),
+        None => headers::decimal(text).map(after),
         Some((revision, index)) => {
             headers::decimal(revision).zip(headers::decimal(index)).and_then(|(revision, index)| {
                 let index = u32::try_from(index).ok().filter(|index| *index < u32::MAX)?;
@@ -136,8 +140,7 @@ fn start(query: &mut Query<'_>, resume: Option<FeedPosition>) -> Start {
     }
     match (resume, from, initial) {
         (Some(position), _, _) => Start::After(position, "header:Last-Event-ID"),
-        // The first revision is that of an empty store: nothing happened in it.
-        (None, Some(from), _) => Start::After(FeedPosition::after(from.saturating_sub(1).max(1)), "query:from"),
+        (None, Some(from), _) => Start::After(after(from.saturating_sub(1)), "query:from"),
         (None, None, true) => Start::Initial,
         (None, None, false) => Start::Now,
     }

@@ -219,6 +219,7 @@ impl Fake {
 
     pub fn compact_to(&self, revision: u64) {
         self.with(|state| state.oldest_revision = revision);
+        self.tell();
     }
 
     /// Puts an entry there without a command.
@@ -368,7 +369,7 @@ impl Backend for Fake {
             if let Some(rejection) = state.rejection.clone() {
                 return Ok(state.reply(Outcome::Rejected(rejection)));
             }
-            let id = command.request_id.clone().map(|id| id.0).unwrap_or_default();
+            let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
@@ -529,8 +530,13 @@ impl Backend for Fake {
     }
 
     fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
-        let entry = self.with(|state| state.entry_at(key.as_bytes(), revision));
-        Ok(entry.filter(|entry| entry.meta.mod_revision == revision))
+        Ok(self.with(|state| {
+            let entry = state.entry_at(key.as_bytes(), revision)?;
+            let is_kept = state
+                .entry_at(key.as_bytes(), state.oldest_revision)
+                .is_none_or(|old| old.meta.mod_revision <= revision);
+            Some(entry).filter(|entry| is_kept && entry.meta.mod_revision == revision)
+        }))
     }
 
     fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {

@@ -19,3 +19,4 @@ mod stream;
 mod tasks;
 mod txn;
 mod waits;
+mod watch;

@@ -1,0 +1,263 @@
+//! Watches on real nodes: over killed leaders, restarts, compaction and readers that do not read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use cluster_tests::cluster::PATIENCE;
+use cluster_tests::feed::{Acknowledged, Feed};
+use cluster_tests::seed::seeded;
+use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
+use quorate_client::api::{ErrorCode, ListAnswer, WriteAnswer};
+use quorate_client::{Client, Error, Op, Value, Watch, Watched};
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::task::JoinHandle;
+
+const WRITERS: usize = 4;
+const WATCHES: usize = 3;
+
+fn client_of(cluster: &Cluster, without: Option<u64>) -> Client {
+    cluster.client_without(without)
+}
+
+/// Writes, removes and transactions until told to stop; gives what it was told of those that put something.
+async fn write_until(stop: Arc<AtomicBool>, client: Client, writer: usize, mut rng: StdRng) -> Vec<Acknowledged> {
+    let mut told = Vec::new();
+    for turn in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let keys: Vec<_> = match rng.random_range(0..4) {
+            0 => (0..rng.random_range(2..6)).map(|step| format!("w/{writer}/{step}")).collect(),
+            _ => vec![format!("w/{writer}/{}", rng.random_range(0..6))],
+        };
+        let value = format!("\"{writer}.{turn}\"");
+        if keys.len() > 1 {
+            let txn =
+                keys.iter().fold(client.txn(), |txn, key| txn.then(Op::put(key, Value::json_text(value.clone()))));
+            let done = txn.await.unwrap_or_else(|error| panic!("writer {writer} gave up: {error}"));
+            told.push(Acknowledged { revision: done.revision, keys, value });
+        } else if rng.random_range(0..5) == 0 {
+            match client.remove(&keys[0]).await {
+                Ok(_) => {}
+                Err(Error::Rejected(problem)) if problem.code == ErrorCode::NotFound => {}
+                Err(error) => panic!("writer {writer} gave up: {error}"),
+            }
+        } else {
+            let written: WriteAnswer = client
+                .put(&keys[0], Value::json_text(value.clone()))
+                .await
+                .unwrap_or_else(|error| panic!("writer {writer} gave up: {error}"));
+            told.push(Acknowledged { revision: written.revision, keys, value });
+        }
+    }
+    told
+}
+
+/// Follows a watch until it has seen revision `last`.
+fn follow(mut watch: Watch, last: Arc<AtomicU64>) -> JoinHandle<Feed> {
+    tokio::spawn(async move {
+        let mut feed = Feed::default();
+        while watch.revision().is_none_or(|revision| revision < last.load(Ordering::Relaxed))
+            || !feed_is_up(&feed, &watch)
+        {
+            match tokio::time::timeout(Duration::from_millis(200), watch.next()).await {
+                Err(_nothing_new) => {}
+                Ok(Ok(Watched::Event(event))) => feed.push(*event),
+                Ok(Ok(other)) => panic!("unexpected: {other:?}"),
+                Ok(Err(error)) => panic!("a watch gave up: {error}"),
+            }
+        }
+        feed
+    })
+}
+
+/// Whether all that came whole was taken.
+fn feed_is_up(feed: &Feed, watch: &Watch) -> bool {
+    feed.events().last().is_some_and(|event| Some(event.revision) == watch.revision())
+}
+
+async fn revision(cluster: &Cluster) -> u64 {
+    let node = cluster.leader().await;
+    let answer = Request::get("/v1/kv?limit=1&prefix=none").send(cluster.client_address(node)).await;
+    answer.expect("a live node answers").expect_success().json::<ListAnswer>().revision
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_see_each_revision_once_and_in_order_whatever_happens_to_nodes() {
+    let mut cluster = Cluster::start().await;
+    let mut rng = seeded();
+    let start = revision(&cluster).await;
+    let last = Arc::new(AtomicU64::new(u64::MAX));
+    let mut watches = Vec::new();
+    for number in 0..WATCHES {
+        let client = client_of(&cluster, Some(cluster.ids()[number % 3]));
+        let setup = client.watch("").from(start + 1).heartbeat(Duration::from_millis(500));
+        watches.push(follow(setup.start().await.expect("it begins"), Arc::clone(&last)));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let client = client_of(&cluster, Some(cluster.ids()[writer % 3]));
+            let rng = rand::SeedableRng::seed_from_u64(rng.random());
+            tokio::spawn(write_until(Arc::clone(&stop), client, writer, rng))
+        })
+        .collect();
+    for round in 0..3 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let leader = cluster.leader().await;
+        cluster.kill(leader).await;
+        cluster.leader().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cluster.bring_up(leader).await;
+        let node = cluster.ids()[round % 3];
+        cluster.stop(node).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cluster.bring_up(node).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut told = Vec::new();
+    for writer in writers {
+        told.extend(writer.await.expect("a writer ends"));
+    }
+    // What takes the watches to their end.
+    let client = client_of(&cluster, None);
+    last.store(client.put("w/end", Value::json_text("1")).await.expect("all is well").revision, Ordering::Relaxed);
+    let last = last.load(Ordering::Relaxed);
+    for watch in watches {
+        let feed = tokio::time::timeout(PATIENCE, watch).await.expect("it gets there").expect("it does not panic");
+        let faults = [feed.faults(start, last), feed.faults_beside(&told)].concat();
+        assert!(faults.is_empty(), "{} faults in {} events:\n{}", faults.len(), feed.events().len(), faults.join("\n"));
+        println!("{} events of {} revisions, {} writes acknowledged", feed.events().len(), last - start, told.len());
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn initial_entries_and_what_follows_are_all_there_is() {
+    let mut cluster = Cluster::start().await;
+    let mut rng = seeded();
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let rng = rand::SeedableRng::seed_from_u64(rng.random());
+            tokio::spawn(write_until(Arc::clone(&stop), client_of(&cluster, None), writer, rng))
+        })
+        .collect();
+    let client = client_of(&cluster, None);
+    let mut watches = Vec::new();
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut watch = client.watch("w/").initial().start().await.expect("it begins");
+        let mut feed = Feed::default();
+        let synced = loop {
+            match watch.next().await.expect("nothing breaks here") {
+                Watched::Event(event) => {
+                    assert!(event.initial);
+                    feed.push(*event);
+                }
+                Watched::Synced(revision) => break revision,
+                Watched::Restarted => panic!("nothing breaks here"),
+            }
+        };
+        let listed = client.list("w/").limit(1_000).revision(synced).page().await.expect("it is not compacted");
+        let listed: BTreeMap<_, _> = listed.entries.into_iter().map(|entry| (entry.key, entry.version)).collect();
+        assert_eq!(feed.outcome(), listed, "at revision {synced}");
+        watches.push((watch, feed));
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.expect("a writer ends");
+    }
+    let end = client.put("w/end", Value::json_text("1")).await.expect("all is well").revision;
+    let listed = client.list("w/").limit(1_000).revision(end).page().await.expect("it is not compacted");
+    let listed: BTreeMap<_, _> = listed.entries.into_iter().map(|entry| (entry.key, entry.version)).collect();
+    for (mut watch, mut feed) in watches {
+        while feed.events().last().is_none_or(|event| event.key != "w/end") {
+            let watched =
+                tokio::time::timeout(PATIENCE, watch.next()).await.expect("in time").expect("nothing breaks here");
+            feed.push(watched.event().expect("it is synced"));
+        }
+        assert_eq!(feed.outcome(), listed);
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
+    let settings = Settings::default().flag("--history-keep-ms", 500).flag("--history-keep-revisions", 10);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = client_of(&cluster, None);
+    let heartbeat = Duration::from_millis(500);
+    let mut idle = client.watch("idle/").heartbeat(heartbeat).start().await.expect("it begins");
+    let begun = idle.revision().expect("it begins somewhere");
+    for n in 0..200 {
+        client.put(format!("busy/{}", n % 7), Value::json_text(n.to_string())).await.expect("all is well");
+    }
+    eventually("history is compacted", PATIENCE, async || match client.watch("").from(begun + 1).start().await {
+        Err(Error::Rejected(problem)) if problem.code == ErrorCode::Compacted => {
+            assert!(problem.oldest_revision > Some(begun), "{problem:?}");
+            Ok(())
+        }
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    // The idle one got news of how far it is, so it goes on at another node as if nothing had happened.
+    let told = tokio::time::timeout(heartbeat * 4, idle.next()).await;
+    assert!(told.is_err(), "{told:?}");
+    assert!(idle.revision() >= Some(begun + 200), "{:?} after {begun}", idle.revision());
+    for id in cluster.ids() {
+        cluster.stop(id).await;
+        cluster.bring_up(id).await;
+        let put = client.put(format!("idle/{id}"), Value::json_text("1")).await.expect("all is well");
+        let event = tokio::time::timeout(PATIENCE, idle.next()).await.expect("in time").expect("it goes on");
+        assert_eq!(event.event().map(|event| (event.key, event.revision)), Some((format!("idle/{id}"), put.revision)));
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_does_not_read_gets_all_of_it_later() {
+    let mut cluster = Cluster::start().await;
+    let client = client_of(&cluster, None);
+    let start = revision(&cluster).await;
+    let node = cluster.follower().await;
+    let mut slow = Connection::open(cluster.client_address(node)).await.expect("it takes connections");
+    slow.send(&Request::get(format!("/v1/watch?prefix=&from={}", start + 1)).to_bytes()).await.expect("it is sent");
+    let value = format!("\"{}\"", "x".repeat(200_000));
+    for n in 0..150 {
+        client.put(format!("k/{}", n % 5), Value::json_text(value.clone())).await.expect("all is well");
+    }
+    // More than sockets and the node's memory for it hold, so it is read from disk now.
+    cluster.wait_all_ready().await;
+    let stopping = tokio::spawn(async move {
+        let answer = slow.answer(false).await;
+        (slow, answer)
+    });
+    eventually("all of it was sent", PATIENCE, async || {
+        let text = Request::get("/metrics")
+            .send(cluster.client_address(node))
+            .await
+            .map_err(|error| error.to_string())?
+            .text();
+        let count = |source: &str| {
+            let name = format!("quorate_watch_events_total{{source=\"{source}\"}} ");
+            text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).expect("it is counted")
+        };
+        if count("disk") + count("memory") >= 150 { Ok(()) } else { Err("not yet".into()) }
+    })
+    .await;
+    // The node ends the stream where it stops, so that there is a whole answer.
+    cluster.stop(node).await;
+    let (_, answer) = stopping.await.expect("it does not panic");
+    let text = answer.expect("a whole answer").text();
+    let revisions: Vec<u64> =
+        text.lines().filter_map(|line| line.strip_prefix("id: ")?.strip_suffix(".0")?.parse().ok()).collect();
+    assert_eq!(revisions, (start + 1..=start + 150).collect::<Vec<_>>());
+    assert!(text.contains("\"code\":\"stopping\""), "{}", &text[text.len() - 500..]);
+    cluster.bring_up(node).await;
+    cluster.assert_agreement().await;
+}

@@ -1,0 +1,468 @@
+//! Watches: server-sent events of the changes of some keys.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use quorate_client::api::{DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress};
+use quorate_store::document::Criteria;
+use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
+use tokio::net::TcpStream;
+
+use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
+
+/// One event as it came.
+#[derive(Debug, Clone, PartialEq)]
+struct Message {
+    name: String,
+    id: Option<String>,
+    data: String,
+}
+
+impl Message {
+    fn event(&self) -> WatchEvent {
+        let event: WatchEvent = serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        assert_eq!(serde_json::to_string(&event).expect("JSON"), self.data, "not as the wire type writes it");
+        let name = if event.kind == WatchEventKind::Put { "put" } else { "delete" };
+        assert_eq!(self.name, name);
+        event
+    }
+
+    fn progress(&self) -> u64 {
+        let progress: WatchProgress =
+            serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        assert_eq!(self.id, Some(progress.revision.to_string()));
+        progress.revision
+    }
+
+    fn end(&self) -> WatchEnd {
+        assert_eq!((self.name.as_str(), &self.id), ("end", &None));
+        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// A watch over HTTP/1.1.
+struct Events {
+    raw: Raw,
+    head: Response,
+    text: String,
+}
+
+impl Events {
+    async fn open(server: &Server, query: &str, headers: &[(&str, &str)]) -> Self {
+        let mut raw = server.connect().await;
+        raw.send_request("GET", &format!("/v1/watch?{query}"), headers, b"").await;
+        let head = raw.response(false).await;
+        assert_eq!(head.status, 200, "{}", head.text());
+        assert_eq!(head.header("content-type"), Some("text/event-stream"));
+        assert_eq!(head.header("cache-control"), Some("no-store"));
+        Self { raw, head, text: String::new() }
+    }
+
+    /// The next event, comments left out; `None` at the clean end.
+    async fn try_next(&mut self) -> Option<Message> {
+        loop {
+            if let Some(at) = self.text.find("\n\n") {
+                let text: String = self.text.drain(..at + 2).collect();
+                let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+                match field("event: ") {
+                    None => assert_eq!(text, ":\n\n"),
+                    Some(name) => {
+                        return Some(Message { name, id: field("id: "), data: field("data: ").expect("data") });
+                    }
+                }
+                continue;
+            }
+            let chunk = self.raw.chunk().await;
+            if chunk.is_empty() {
+                assert_eq!(self.text, "", "half an event at the end");
+                return None;
+            }
+            self.text += std::str::from_utf8(&chunk).expect("text");
+        }
+    }
+
+    async fn next(&mut self) -> Message {
+        self.try_next().await.expect("the stream ended")
+    }
+
+    /// The next events: key, revision and id of each.
+    async fn take(&mut self, count: usize) -> Vec<(String, u64, Option<String>)> {
+        let mut taken = Vec::new();
+        for _ in 0..count {
+            let message = self.next().await;
+            let event = message.event();
+            taken.push((event.key, event.revision, message.id));
+        }
+        taken
+    }
+}
+
+fn told(key: &str, revision: u64, id: Option<&str>) -> (String, u64, Option<String>) {
+    (key.into(), revision, id.map(str::to_owned))
+}
+
+fn json(text: &str) -> Value {
+    Value { kind: ContentKind::Json, data: text.into() }
+}
+
+fn op(key: &str, change: Change) -> WriteOp {
+    WriteOp {
+        key: Key::new(key).expect("a key"),
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change,
+        expiry: Expiry::Never,
+        return_previous: false,
+        session: None,
+        guard: None,
+    }
+}
+
+fn upsert(key: &str, text: &str) -> WriteOp {
+    op(key, Change::Upsert(json(text)))
+}
+
+#[tokio::test]
+async fn changes_of_the_keys_come_with_ids_and_no_others_do() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, "prefix=a/", &[]).await;
+    events.head.carries_the_common_headers();
+    server.backend.seed("a/1", json("{\"n\":\n 1}"));
+    server.backend.seed("b/1", json("1"));
+    let first = events.next().await;
+    let event = first.event();
+    assert_eq!(
+        (first.id.as_deref(), event.revision, event.index, event.key.as_str()),
+        (Some("2.0"), 2, Some(0), "a/1")
+    );
+    let entry = event.entry.expect("it is there");
+    assert_eq!(
+        (entry.value.expect("JSON").0.get(), entry.cas.as_deref(), entry.version),
+        ("{\"n\":  1}", Some("2"), 1)
+    );
+    assert_eq!((event.prev, event.cause, event.initial), (None, None, false));
+    server.backend.together(&[op("a/1", Change::Remove)]);
+    let gone = events.next().await;
+    let event = gone.event();
+    assert_eq!(
+        (gone.id.as_deref(), event.kind, event.cause),
+        (Some("4.0"), WatchEventKind::Delete, Some(DeleteCause::Removed))
+    );
+    assert_eq!((event.entry, event.prev), (None, None));
+}
+
+#[tokio::test]
+async fn only_the_last_event_of_a_revision_has_an_id_whatever_is_left_out() {
+    let server = Server::start().await;
+    let all = [upsert("a/1", "1"), upsert("b/1", "{\"n\":1}"), upsert("a/2", "{\"n\":2}"), upsert("b/2", "4")];
+    for (query, expected) in [
+        ("prefix=", vec![("a/1", None), ("b/1", None), ("a/2", None), ("b/2", Some("2.3"))]),
+        ("prefix=a/", vec![("a/1", None), ("a/2", Some("2.2"))]),
+        ("prefix=a/1", vec![("a/1", Some("2.0"))]),
+        ("start=a/2&end=b/2", vec![("b/1", None), ("a/2", Some("2.2"))]),
+        ("prefix=&where=%5B%7B%22field%22:%22n%22,%22op%22:%22lt%22,%22value%22:2%7D%5D", vec![("b/1", Some("2.1"))]),
+    ] {
+        let server = Server::start().await;
+        let mut live = Events::open(&server, query, &[]).await;
+        server.backend.together(&all);
+        server.backend.seed("a/1", json("{\"n\":0}"));
+        server.backend.seed("b/1", json("{\"n\":0}"));
+        let mut later = Events::open(&server, &format!("{query}&from=2"), &[]).await;
+        for events in [&mut live, &mut later] {
+            let expected: Vec<_> = expected.iter().map(|(key, id)| told(key, 2, *id)).collect();
+            assert_eq!(events.take(expected.len()).await, expected, "{query}");
+        }
+    }
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_where_it_is_told_to() {
+    let server = Server::start().await;
+    server.backend.together(&[upsert("a", "1"), upsert("b", "1"), upsert("c", "1")]);
+    server.backend.seed("a", json("2"));
+    let (b, c, a) = (told("b", 2, None), told("c", 2, Some("2.2")), told("a", 3, Some("3.0")));
+    for (query, id, expected) in [
+        ("prefix=&from=3", None, vec![&a]),
+        ("prefix=", Some("2"), vec![&a]),
+        ("prefix=", Some("2.2"), vec![&a]),
+        ("prefix=", Some("2.0"), vec![&b, &c, &a]),
+        // The URL is that of the first try; the id says what came since.
+        ("prefix=&from=2", Some("2.1"), vec![&c, &a]),
+        ("prefix=&initial=true", Some("2.1"), vec![&c, &a]),
+    ] {
+        let headers: Vec<_> = id.map(|id| ("Last-Event-ID", id)).into_iter().collect();
+        let mut events = Events::open(&server, query, &headers).await;
+        let expected: Vec<_> = expected.into_iter().cloned().collect();
+        assert_eq!(events.take(expected.len()).await, expected, "{query} {id:?}");
+    }
+    for query in ["prefix=&from=0", "prefix=&from=1", "prefix=&from=2"] {
+        assert_eq!(Events::open(&server, query, &[]).await.take(1).await, [told("a", 2, None)], "{query}");
+    }
+    // What comes next may be waited for, what comes after that does not exist.
+    let mut events = Events::open(&server, "key=a&from=4", &[]).await;
+    server.backend.seed("a", json("3"));
+    assert_eq!(events.take(1).await, [told("a", 4, Some("4.0"))]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_gone_on_from_is_refused_before_anything_is_sent() {
+    let server = Server::start().await;
+    for _ in 0..5 {
+        server.backend.seed("a", json("1"));
+    }
+    server.backend.compact_to(4);
+    for (query, id) in
+        [("prefix=&from=4", None), ("prefix=", Some("3.0")), ("prefix=", Some("3")), ("prefix=", Some("4.0"))]
+    {
+        let headers: Vec<_> = id.map(|id| ("Last-Event-ID", id)).into_iter().collect();
+        let problem = server.ask("GET", &format!("/v1/watch?{query}"), &headers, b"").await.problem();
+        assert_eq!((problem.code, problem.oldest_revision), (ErrorCode::Compacted, Some(4)), "{query} {id:?}");
+    }
+    Events::open(&server, "prefix=&from=5", &[]).await.take(2).await;
+    for (query, id, pointer) in
+        [("prefix=&from=8", None, "query:from"), ("prefix=", Some("7.0"), "header:Last-Event-ID")]
+    {
+        let headers: Vec<_> = id.map(|id| ("Last-Event-ID", id)).into_iter().collect();
+        let problem = server.ask("GET", &format!("/v1/watch?{query}"), &headers, b"").await.problem();
+        assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (ErrorCode::InvalidArgument, pointer));
+    }
+}
+
+#[tokio::test]
+async fn every_fault_of_a_watch_is_pointed_at() {
+    let server = Server::start().await;
+    for (query, headers, pointers) in [
+        ("", vec![], vec!["query:key"]),
+        ("key=a&prefix=b", vec![], vec!["query:key"]),
+        ("prefix=a&start=b", vec![], vec!["query:key"]),
+        ("end=b", vec![], vec!["query:start"]),
+        ("key=", vec![], vec!["query:key"]),
+        ("prefix=&from=1&initial", vec![], vec!["query:from"]),
+        ("prefix=&events=put,post", vec![], vec!["query:events"]),
+        ("prefix=&heartbeat_ms=499", vec![], vec!["query:heartbeat_ms"]),
+        ("prefix=&heartbeat_ms=60001", vec![], vec!["query:heartbeat_ms"]),
+        ("prefix=&where=%5B%7B%22fild%22:1%7D%5D&prev=maybe", vec![], vec!["query:where/0/fild", "query:prev"]),
+        ("prefix=&colour=red", vec![], vec!["query:colour"]),
+        ("prefix=&consistency=strong", vec![], vec!["query:consistency"]),
+        ("prefix=", vec![("Last-Event-ID", "")], vec!["header:Last-Event-ID"]),
+        ("prefix=", vec![("Last-Event-ID", "1.")], vec!["header:Last-Event-ID"]),
+        ("prefix=", vec![("Last-Event-ID", "1.4294967295")], vec!["header:Last-Event-ID"]),
+        ("prefix=", vec![("Last-Event-ID", "one")], vec!["header:Last-Event-ID"]),
+    ] {
+        let problem = server.ask("GET", &format!("/v1/watch?{query}"), &headers, b"").await.problem();
+        assert_eq!(problem.status, 400, "{query}");
+        for pointer in pointers {
+            assert!(problem.errors.iter().any(|fault| fault.pointer == pointer), "{pointer} in {query}: {problem:?}");
+        }
+    }
+    assert_eq!(server.ask("POST", "/v1/watch?prefix=", &[], b"").await.problem().code, ErrorCode::MethodNotAllowed);
+    let head = server.ask("HEAD", "/v1/watch?prefix=", &[], b"").await;
+    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+}
+
+#[tokio::test]
+async fn initial_entries_come_first_then_synced_then_what_changes() {
+    let server = Server::start().await;
+    for n in 0..30 {
+        server.backend.seed(&format!("a/{n:02}"), json(&format!("{{\"n\":{n}}}")));
+    }
+    server.backend.seed("b", json("1"));
+    let large = json(&format!("\"{}\"", "x".repeat(100_000)));
+    server.backend.seed("a/05", large);
+    let mut events = Events::open(&server, "prefix=a/&initial=true&keys_only=true", &[]).await;
+    for n in 0..30 {
+        let message = events.next().await;
+        let event = message.event();
+        let entry = event.entry.expect("it is there");
+        assert_eq!((message.id, event.key, event.initial, event.index), (None, format!("a/{n:02}"), true, None));
+        assert_eq!((event.revision, entry.value, entry.version), (33, None, if n == 5 { 2 } else { 1 }));
+    }
+    let synced = events.next().await;
+    assert_eq!((synced.name.as_str(), synced.progress()), ("synced", 33));
+    server.backend.seed("a/00", json("1"));
+    assert_eq!(events.take(1).await, [told("a/00", 34, Some("34.0"))]);
+    let mut none = Events::open(&server, "prefix=x&initial=true", &[]).await;
+    assert_eq!(none.next().await.name, "synced");
+    let query = "prefix=a/&initial=true&where=%5B%7B%22field%22:%22n%22,%22op%22:%22gt%22,%22value%22:27%7D%5D";
+    let mut some = Events::open(&server, query, &[]).await;
+    assert_eq!(some.take(2).await, [told("a/28", 34, None), told("a/29", 34, None)]);
+    assert_eq!(some.next().await.name, "synced");
+}
+
+#[tokio::test]
+async fn a_watch_shows_what_it_is_asked_to() {
+    let server = Server::start().await;
+    let mut puts = Events::open(&server, "prefix=&events=put&prev=true", &[]).await;
+    let mut deletes = Events::open(&server, "prefix=&events=delete&prev=true", &[]).await;
+    let query =
+        "prefix=&keys_only=true&prev=true&where=%5B%7B%22field%22:%22n%22,%22op%22:%22eq%22,%22value%22:2%7D%5D";
+    let mut twos = Events::open(&server, query, &[]).await;
+    server.backend.seed("a", json("{\"n\":1}"));
+    server.backend.seed("a", json("{\"n\":2}"));
+    server.backend.together(&[op("a", Change::Remove)]);
+    server.backend.seed("b", json("{\"n\":1}"));
+    server.backend.together(&[op("b", Change::Remove)]);
+    let shown = |event: &WatchEvent| {
+        let value = |entry: &Option<quorate_client::api::EntryView>| {
+            entry.as_ref().map(|entry| entry.value.as_ref().map_or("none".to_owned(), |value| value.0.get().to_owned()))
+        };
+        (event.revision, value(&event.entry), value(&event.prev))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    for expected in
+        [(2, some("{\"n\":1}"), None), (3, some("{\"n\":2}"), some("{\"n\":1}")), (5, some("{\"n\":1}"), None)]
+    {
+        assert_eq!(shown(&puts.next().await.event()), expected);
+    }
+    for expected in [(4, None, some("{\"n\":2}")), (6, None, some("{\"n\":1}"))] {
+        assert_eq!(shown(&deletes.next().await.event()), expected);
+    }
+    // After a write, before a removal.
+    for expected in [(3, some("none"), some("none")), (4, None, some("none"))] {
+        assert_eq!(shown(&twos.next().await.event()), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_watch_says_how_far_it_is() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, "prefix=a/&heartbeat_ms=500", &[]).await;
+    server.backend.seed("b", json("1"));
+    let message = events.next().await;
+    assert_eq!((message.name.as_str(), message.progress()), ("progress", 2));
+    server.backend.seed("b", json("2"));
+    assert_eq!(events.next().await.progress(), 3);
+    server.backend.seed("a/", json("1"));
+    assert_eq!(events.take(1).await, [told("a/", 4, Some("4.0"))]);
+    assert_eq!(events.next().await.progress(), 4);
+}
+
+#[tokio::test]
+async fn a_watch_is_ended_with_a_reason() {
+    let server = Server::start().await;
+    server.backend.seed("a", json("1"));
+    let mut events = Events::open(&server, "prefix=&heartbeat_ms=500", &[]).await;
+    server.backend.hear_nothing_for(20_000);
+    let end = loop {
+        let message = events.next().await;
+        if message.name == "end" {
+            break message.end();
+        }
+    };
+    assert_eq!((end.code, end.revision, end.oldest_revision), (WatchEndCode::NoLeader, Some(2), None));
+    assert_eq!(events.try_next().await, None);
+    server.backend.hear_nothing_for(0);
+    let mut events = Events::open(&server, "prefix=&from=2", &[]).await;
+    events.take(1).await;
+    server.stop.cancel();
+    let end = events.next().await.end();
+    assert_eq!((end.code, end.revision), (WatchEndCode::Stopping, Some(2)));
+    assert_eq!(events.try_next().await, None);
+    tokio::time::timeout(Duration::from_secs(3), server.task)
+        .await
+        .expect("watches keep no node from stopping")
+        .unwrap();
+}
+
+#[tokio::test]
+async fn who_does_not_read_until_it_is_compacted_is_told_so_and_nothing_is_left_out_before() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, "prefix=", &[]).await;
+    server.backend.seed("a", json("1"));
+    events.take(1).await;
+    // More than sockets and the ring hold.
+    let large = format!("\"{}\"", "x".repeat(300_000));
+    for _ in 0..100 {
+        server.backend.seed("a", json(&large));
+    }
+    // From here on the node has sent as much as the sockets take.
+    events.take(1).await;
+    server.backend.compact_to(102);
+    let mut expected = 4;
+    let end = loop {
+        let message = events.next().await;
+        if message.name == "end" {
+            break message.end();
+        }
+        assert_eq!(message.event().revision, expected);
+        expected += 1;
+    };
+    assert!(expected < 102, "all of it was in some buffer");
+    assert_eq!(
+        (end.code, end.oldest_revision, end.revision),
+        (WatchEndCode::SlowConsumer, Some(102), Some(expected - 1))
+    );
+    assert_eq!(events.try_next().await, None);
+}
+
+#[tokio::test]
+async fn who_falls_behind_catches_up_from_disk() {
+    let server = Server::start().await;
+    let mut events = Events::open(&server, "prefix=", &[]).await;
+    let large = format!("\"{}\"", "x".repeat(300_000));
+    for _ in 0..60 {
+        server.backend.seed("a", json(&large));
+    }
+    for revision in 2..62 {
+        assert_eq!(events.next().await.event().revision, revision);
+    }
+    server.backend.seed("a", json("1"));
+    assert_eq!(events.take(1).await, [told("a", 62, Some("62.0"))]);
+    let metrics = server.get("/metrics").await.text();
+    let from_disk = metrics.lines().find_map(|line| line.strip_prefix("quorate_watch_events_total{source=\"disk\"} "));
+    assert!(from_disk.expect("it is counted").parse::<u64>().expect("a number") > 0, "{metrics}");
+}
+
+#[tokio::test]
+async fn watches_are_no_requests_in_flight_and_outlive_idle_connections() {
+    let (mut api, mut serve) = (api_settings(), serve_settings());
+    api.requests_in_flight_max = 1;
+    serve.idle_timeout = Duration::from_millis(200);
+    let server = Server::start_with(api, serve).await;
+    let mut watches = Vec::new();
+    for _ in 0..5 {
+        watches.push(Events::open(&server, "prefix=a&heartbeat_ms=500", &[]).await);
+    }
+    for events in &mut watches {
+        assert_eq!(events.next().await.progress(), 1);
+    }
+    assert_eq!(server.put_json("/v1/kv/a", "1").await.status, 200);
+    for events in &mut watches {
+        assert_eq!(events.take(1).await, [told("a", 2, Some("2.0"))]);
+    }
+}
+
+#[tokio::test]
+async fn watches_work_over_http2() {
+    let server = Server::start().await;
+    let stream = TcpStream::connect(server.addr).await.expect("the server listens");
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2 by prior knowledge");
+    tokio::spawn(connection);
+    let mut bodies = Vec::new();
+    for prefix in ["a", "b"] {
+        let request = http::Request::get(format!("http://t/v1/watch?prefix={prefix}"));
+        let response = sender.send_request(request.body(Empty::<bytes::Bytes>::new()).expect("a request")).await;
+        let response = response.expect("the head comes before the first event");
+        assert_eq!(response.status(), 200);
+        bodies.push(response.into_body());
+    }
+    server.backend.seed("b", json("1"));
+    server.backend.seed("a", json("1"));
+    for (body, id) in bodies.iter_mut().zip(["id: 3.0\n", "id: 2.0\n"]) {
+        let frame =
+            tokio::time::timeout(PATIENCE, body.frame()).await.expect("in time").expect("a frame").expect("no error");
+        let data = frame.into_data().expect("no trailers");
+        assert!(String::from_utf8_lossy(&data).contains(id), "{data:?}");
+    }
+    server.stop.cancel();
+    for body in &mut bodies {
+        let frame =
+            tokio::time::timeout(PATIENCE, body.frame()).await.expect("in time").expect("a frame").expect("no error");
+        assert!(String::from_utf8_lossy(&frame.into_data().expect("no trailers")).contains("\"stopping\""));
+        assert!(tokio::time::timeout(PATIENCE, body.frame()).await.expect("in time").is_none());
+    }
+}
