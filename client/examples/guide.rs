@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use quorate_client::api::{CollectionRules, Criterion, ErrorCode, Operator};
-use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, Txn, Value as Content};
+use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, Txn, Value as Content, Watched};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn StdError>>;
@@ -38,7 +38,8 @@ async fn main() -> Outcome {
     transaction(&client).await?;
     change_where(&client).await?;
     collection(&client).await?;
-    claim(&client).await
+    claim(&client).await?;
+    watch(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -239,5 +240,16 @@ async fn claim(client: &Client) -> Outcome {
     claimed[1].release().await?;
     // The one that was given back, and the one that nobody had.
     assert_eq!(client.claim("letters/").limit(10).await?.len(), 2);
+    Ok(())
+}
+
+async fn watch(client: &Client) -> Outcome {
+    client.put("settings/limit", Content::json(&json!(10))?).await?;
+    let mut watch = client.watch("settings/").initial().start().await?;
+    assert!(matches!(watch.next().await?, Watched::Event(event) if event.initial && event.key == "settings/limit"));
+    assert!(matches!(watch.next().await?, Watched::Synced(_)));
+    client.put("settings/limit", Content::json(&json!(20))?).await?;
+    let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
+    assert_eq!(changed.json::<u64>()?, 20);
     Ok(())
 }
