@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use quorate_client::api::{CollectionRules, Criterion, ErrorCode, Operator};
-use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, SessionState, Txn, Value as Content};
+use quorate_client::{
+    Claimed, Client, Document, Error, Op, RequestId, SessionState, Txn, Value as Content, Watched,
+};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn StdError>>;
@@ -44,7 +46,8 @@ async fn main() -> Outcome {
     semaphore(&client).await?;
     election(&client).await?;
     meetings(&client).await?;
-    tasks(&client).await
+    tasks(&client).await?;
+    watch(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -343,5 +346,16 @@ async fn tasks(client: &Client) -> Outcome {
         })
         .await?;
     assert_eq!(report.completed, 3);
+    Ok(())
+}
+
+async fn watch(client: &Client) -> Outcome {
+    client.put("settings/limit", Content::json(&json!(10))?).await?;
+    let mut watch = client.watch("settings/").initial().start().await?;
+    assert!(matches!(watch.next().await?, Watched::Event(event) if event.initial && event.key == "settings/limit"));
+    assert!(matches!(watch.next().await?, Watched::Synced(_)));
+    client.put("settings/limit", Content::json(&json!(20))?).await?;
+    let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
+    assert_eq!(changed.json::<u64>()?, 20);
     Ok(())
 }

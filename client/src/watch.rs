@@ -270,6 +270,11 @@ impl Watch {
         self.position
     }
 
+    /// Whether [`Self::next`] has something at hand: the rest of a revision is, once its first event was handed out.
+    pub fn has_more(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// All events as a stream, which ends after the first error.
     pub fn into_stream(self) -> impl Stream<Item = Result<Watched, Error>> {
         stream::try_unfold(self, |mut watch| async move { Ok(Some((watch.next().await?, watch))) })

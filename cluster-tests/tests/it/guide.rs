@@ -178,8 +178,11 @@ async fn every_example_of_the_guide_does_what_it_shows() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_rust_examples_of_the_guide_run() {
     let mut cluster = Cluster::start().await;
-    let (success, printed) = run(limited(&built("examples/guide")), addresses(&cluster).join(",")).await;
-    assert!(success, "client/examples/guide.rs failed:\n{printed}");
+    for name in ["guide", "config_push"] {
+        let program = built(&format!("examples/{name}"));
+        let (success, printed) = run(limited(&program), addresses(&cluster).join(",")).await;
+        assert!(success, "client/examples/{name}.rs failed:\n{printed}");
+    }
     cluster.assert_agreement().await;
 }
 
