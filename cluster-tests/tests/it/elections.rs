@@ -58,7 +58,9 @@ async fn follow(to: SocketAddr, last_id: &Mutex<Option<u64>>, seen: &Mutex<Vec<C
                 "progress" => {}
                 _ => return Ok(()),
             }
-            *held(last_id) = id.or(*held(last_id));
+            if id.is_some() {
+                *held(last_id) = id;
+            }
         }
     }
     Ok(())

@@ -96,6 +96,23 @@ async fn the_end_of_a_poll_leaves_the_place() {
 }
 
 #[tokio::test]
+async fn a_node_that_stops_lets_who_waits_go_on_elsewhere() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let begun = Instant::now();
+    let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
+    let stop = async {
+        until_asked(&server, 1).await;
+        server.stop.cancel();
+    };
+    let (response, ()) = tokio::join!(ask, stop);
+    let answer: AcquireAnswer = read(&response);
+    assert_eq!((response.status, answer.place), (202, Some(51)));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(server.backend.commands().len(), 1, "the place stays");
+}
+
+#[tokio::test]
 async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let server = Server::start().await;
     let body = json!({"session": "42", "wait_ms": 20, "request_id": "l-1"});
