@@ -196,7 +196,7 @@ impl Run {
                 }])
             }
             Ask::Claim { limit, lease, .. } => {
-                TaskVerb::Claim { limit: *limit, lease_ms: *lease, worker: String::new() }
+                TaskVerb::Claim { limit: *limit, lease_ms: *lease, worker: String::new(), session: None }
             }
             Ask::Extend { claim, lease } => TaskVerb::Extend { ticket: ticket(claim), lease_ms: *lease },
             Ask::Complete { claim } => TaskVerb::Complete(ticket(claim)),

@@ -305,6 +305,12 @@ impl Route {
                 | Self::BarrierEnter
                 | Self::BarrierLeave
                 | Self::LatchCountDown
+                | Self::TaskClaim
+                | Self::TaskExtend
+                | Self::TaskComplete
+                | Self::TaskFail
+                | Self::TaskCancel
+                | Self::TaskRequeue
         )
     }
 

@@ -12,7 +12,7 @@ use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::state::{BarrierRead, LockRead, PartyShown, SessionHeld};
 use quorate_store::types::{
     self, Acquire, Action, BarrierOp, BarrierRow, Bounded, ContentKind, Guard, Key, LatchOp, LatchRow, LockDone,
-    LockName, LockOp, LockSpace, Name, Outcome, Rejection, SessionDone, SessionId, SessionOp, Value,
+    LockName, LockOp, LockSpace, Name, Outcome, QueueName, Rejection, SessionDone, SessionId, SessionOp, TaskId, Value,
 };
 use serde_json::json;
 
@@ -204,7 +204,9 @@ async fn sessions_are_created_renewed_shown_and_ended() {
         (lock("b"), PartyAt::Waiting(51)),
         (election("e"), PartyAt::Holding(52)),
     ];
-    let held = SessionHeld { row, locks, barriers: vec![name("bar")], keys: vec![Key::new("svc/1").expect("a key")] };
+    let tasks = vec![(QueueName::new("mail").expect("a name"), TaskId::new("t1").expect("an id"))];
+    let (barriers, keys) = (vec![name("bar")], vec![Key::new("svc/1").expect("a key")]);
+    let held = SessionHeld { row, locks, barriers, keys, tasks };
     server.backend.coordinate(|told| {
         told.sessions = vec![(SessionId(42), held.clone()), (SessionId(43), held.clone()), (SessionId(44), held)];
     });
@@ -215,6 +217,7 @@ async fn sessions_are_created_renewed_shown_and_ended() {
         (holds.count, &holds.keys[..], &holds.barriers[..]),
         (9, &["svc/1".to_owned()][..], &["bar".to_owned()][..])
     );
+    assert_eq!(holds.tasks, ["mail/t1"]);
     assert_eq!((holds.locks[0].state, holds.locks[0].token), (LockState::Held, Some(50)));
     assert_eq!((holds.locks[1].state, holds.locks[1].place), (LockState::Waiting, Some(51)));
     assert_eq!((&*holds.elections[0].name, holds.elections[0].token), ("e", Some(52)));
