@@ -263,25 +263,30 @@ impl State {
     }
 
     /// A few rules of the real machine, enough to see that the HTTP layer asks for the right thing.
-    fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Rejection> {
+    fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Box<Rejection>> {
         let current = self.entry_at(op.key.as_bytes(), u64::MAX);
         match (&op.expect, &current) {
             (&Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
-                return Err(Rejection::CasMismatch { expected: Some(expected), current: current.map(Shown::Whole) });
+                return Err(Box::new(Rejection::CasMismatch {
+                    expected: Some(expected),
+                    current: current.map(Shown::Whole),
+                }));
             }
             (Expect::AnyOf(list), Some(entry)) if !list.contains(&entry.meta.cas) => {
-                return Err(Rejection::CasMismatch { expected: None, current: current.map(Shown::Whole) });
+                return Err(Box::new(Rejection::CasMismatch { expected: None, current: current.map(Shown::Whole) }));
             }
             (Expect::NoneOf(list), Some(entry)) if list.contains(&entry.meta.cas) => {
-                return Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) });
+                return Err(Box::new(Rejection::CasListed { current: Shown::Whole(entry.clone()) }));
             }
-            (Expect::Present, None) => return Err(Rejection::NotFound),
+            (Expect::Present, None) => return Err(Box::new(Rejection::NotFound)),
             _ => {}
         }
         match (&op.change, current) {
-            (Change::Insert(_), Some(current)) => Err(Rejection::AlreadyExists { current: Shown::Whole(current) }),
+            (Change::Insert(_), Some(current)) => {
+                Err(Box::new(Rejection::AlreadyExists { current: Shown::Whole(current) }))
+            }
             (Change::Insert(_) | Change::Upsert(_), current) => Ok(current),
-            (_, None) => Err(Rejection::NotFound),
+            (_, None) => Err(Box::new(Rejection::NotFound)),
             (_, current) => Ok(current),
         }
     }
@@ -319,7 +324,7 @@ impl State {
     fn apply(&mut self, op: &WriteOp) -> Reply {
         let previous = match self.judge(op) {
             Ok(previous) => previous,
-            Err(rejection) => return self.reply(Outcome::Rejected(rejection)),
+            Err(rejection) => return self.reply(Outcome::Rejected(*rejection)),
         };
         self.revision += 1;
         let value = match &op.change {
