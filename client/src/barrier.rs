@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
 use crate::request::{Call, Intent, RequestId, segment_path};
+use crate::retry::WAIT_PAUSE;
 use crate::session::Session;
 
 /// A node holds a question back for at most this long: if it has died silently, another is asked soon.
@@ -94,7 +95,10 @@ impl Barrier<'_> {
                 Ok(answer) if is_done(verb, answer.state) || left().is_zero() => return Ok(answer),
                 // Others are awaited, or no node could tell.
                 Ok(_) => {}
-                Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => continue,
+                Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => {
+                    tokio::time::sleep(WAIT_PAUSE).await;
+                    continue;
+                }
                 Err(error) => return Err(error),
             }
             if let Some(leaving) = &mut leaving {

@@ -9,6 +9,7 @@ use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
 use crate::request::{Call, Intent, push_query, segment_path};
+use crate::retry::WAIT_PAUSE;
 
 /// A node holds a question back for at most this long: if it has died silently, another is asked soon.
 const POLL_MAX: Duration = Duration::from_secs(5);
@@ -59,7 +60,7 @@ impl<'a> Latch<'a> {
             let left = wait.saturating_sub(started.elapsed());
             match self.look(left.min(POLL_MAX)).await {
                 Ok(answer) if answer.open || left.is_zero() => return Ok(answer),
-                Err(Error::Unavailable(_)) if !left.is_zero() => {}
+                Err(Error::Unavailable(_)) if !left.is_zero() => tokio::time::sleep(WAIT_PAUSE).await,
                 Ok(_) => {}
                 Err(error) => return Err(error),
             }

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
 use crate::request::{Call, Intent, RequestId, segment_path};
+use crate::retry::WAIT_PAUSE;
 use crate::session::{Loss, Session};
 
 /// Longest wait that nodes take.
@@ -133,7 +134,9 @@ impl Waiting<'_> {
                 Ok(Granted { token: None }) if left.is_zero() => return Err(self.too_late()),
                 Ok(Granted { token: None }) => leaving.on_answered(),
                 // No node could tell. The place is kept, so the same is asked again, wherever somebody answers.
-                Err(Error::Unavailable(_) | Error::Unknown(_)) if !self.left().is_zero() => {}
+                Err(Error::Unavailable(_) | Error::Unknown(_)) if !self.left().is_zero() => {
+                    tokio::time::sleep(WAIT_PAUSE).await;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -76,9 +76,12 @@ async fn who_does_not_wait_any_more_learns_the_fate_of_the_question_before_leavi
 async fn who_asks_again_waits_until_what_was_dropped_is_given_up() {
     let (fake, client) = Fake::with_client().await;
     let session = session(&client).await;
+    let slow = Duration::from_millis(200);
+    fake.always("/release", Act::Slow(slow));
     drop(session.lock("l").acquire().await.expect("granted"));
-    session.lock("other").acquire().await.expect("granted").release().await.expect("released");
+    let begun = Instant::now();
     let again = session.lock("l").acquire().await.expect("granted");
+    assert!(begun.elapsed() >= slow, "it was asked for before the release was answered: {:?}", begun.elapsed());
     let seen = fake.seen().into_iter().map(|seen| seen.target).filter(|target| target.starts_with("/v1/locks/l/"));
     assert_eq!(seen.collect::<Vec<_>>(), ["acquire", "release", "acquire"].map(|verb| format!("/v1/locks/l/{verb}")));
     again.token().expect("it is not what was given up");

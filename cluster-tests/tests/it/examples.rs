@@ -32,6 +32,7 @@ async fn the_recipes_of_coordination_run() {
         ("worker_pool", "never more than 3 at once"),
         ("fenced_job", "each step was done once"),
         ("service_registry", "is gone"),
+        ("distributed_cron", "ticks in all, none of them twice"),
     ] {
         let text = run(&cluster, name).await;
         assert!(text.contains(last), "{name} does not say `{last}`:\n{text}");

@@ -338,6 +338,23 @@ async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
     assert!(code == Some(0) && said.starts_with("held: a/b"), "{said}");
     let late = ["put", "state", "2", "--guard-lock", "a/b", "--guard-token", "1"];
     assert_eq!(next_output(quorate(&endpoints, &late)).await.0, Some(3));
+    let id = session.id();
+    let all = [
+        &["session", "ls"][..],
+        &["session", "info", id],
+        &["session", "renew", id],
+        &["locks", "ls"],
+        &["election", "ls"],
+        &["barrier", "show", "b"],
+        &["locks", "show", "a/b"],
+    ];
+    for arguments in all {
+        let (code, text) = next_output(quorate(&endpoints, arguments)).await;
+        let (json_code, json) = next_output(quorate(&endpoints, &[arguments, &["--output", "json"]].concat())).await;
+        assert_eq!((code, json_code), (Some(0), Some(0)), "{arguments:?}: {text} {json}");
+        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(json.lines().all(is_json) && !text.lines().any(is_json), "{arguments:?}: {text} {json}");
+    }
     let (code, _) = next_output(quorate(&endpoints, &["locks", "release", "a/b", "--token", &token])).await;
     assert_eq!(code, Some(0));
     let (code, said) = next_output(quorate(&endpoints, &["locks", "check", "a/b", &token])).await;
