@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use quorate_client::api::{CollectionRules, Criterion, ErrorCode, Operator};
-use quorate_client::{
-    Claimed, Client, Document, Error, Op, RequestId, SessionState, Txn, Value as Content, Watched,
-};
+use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, SessionState, Txn, Value as Content, Watched};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn StdError>>;
