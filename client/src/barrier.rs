@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
+use crate::place::leaves_nothing;
 use crate::request::{Call, Intent, RequestId, segment_path};
 use crate::retry::WAIT_PAUSE;
 use crate::session::Session;
@@ -69,7 +70,7 @@ impl Barrier<'_> {
         let entered = self.session.or_lost(rounds).await;
         match &entered {
             Ok(answer) if answer.state == BarrierState::Open => leaving.settle(),
-            Err(Error::Rejected(_) | Error::Invalid(_)) => leaving.settle(),
+            Err(error) if leaves_nothing(error) => leaving.settle(),
             // It is left.
             Ok(_) | Err(_) => {}
         }
@@ -86,16 +87,19 @@ impl Barrier<'_> {
     async fn rounds(&self, verb: Verb, mut leaving: Option<&mut Leaving>) -> Result<BarrierAnswer, Error> {
         let started = Instant::now();
         let left = || self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(started.elapsed()));
+        let (mut undecided, mut opened) = (None, None);
         loop {
-            let (id, wait) = (RequestId::random(), left().min(POLL_MAX));
+            // What nobody could tell the fate of is asked again as it was.
+            let (id, wait) = (undecided.take().unwrap_or_else(RequestId::random), left().min(POLL_MAX));
             if let Some(leaving) = &mut leaving {
                 leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);
             }
-            match self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id)?).await {
-                Ok(answer) if is_done(verb, answer.state) || left().is_zero() => return Ok(answer),
-                // Others are awaited, or no node could tell.
-                Ok(_) => {}
+            match self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id.clone())?).await {
+                Ok(answer) if is_done(verb, &answer, opened) || left().is_zero() => return Ok(answer),
+                // Others are awaited.
+                Ok(answer) => opened = answer.opened_revision,
                 Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => {
+                    undecided = Some(id);
                     tokio::time::sleep(WAIT_PAUSE).await;
                     continue;
                 }
@@ -124,9 +128,11 @@ impl Barrier<'_> {
     }
 }
 
-fn is_done(verb: Verb, state: BarrierState) -> bool {
+/// Whether it is as it was wanted; `opened` is when it opened, by the answer before.
+fn is_done(verb: Verb, answer: &BarrierAnswer, opened: Option<u64>) -> bool {
     match verb {
-        Verb::Enter => state == BarrierState::Open,
-        Verb::Leave => state == BarrierState::Empty,
+        Verb::Enter => answer.state == BarrierState::Open,
+        // One that is not open, or open anew, has been empty in between.
+        Verb::Leave => answer.state != BarrierState::Open || opened.is_some_and(|_| answer.opened_revision != opened),
     }
 }

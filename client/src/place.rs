@@ -105,11 +105,23 @@ pub(crate) async fn take(session: &Session, queue: Queue, wish: Wish, wait: Opti
     let mut leaving = Leaving::begin(session, queue.path("")?, give_up).await;
     let waiting = Waiting { session, queue: &queue, wish, started: Instant::now(), wait };
     let taken = session.or_lost(waiting.rounds(&mut leaving)).await;
-    // A refusal leaves nothing behind. With any other error the last question may still be on its way.
-    if matches!(taken, Ok(_) | Err(Error::Rejected(_) | Error::Invalid(_))) {
+    if taken.as_ref().map_or_else(leaves_nothing, |_| true) {
         leaving.settle();
     }
     Ok(Held { session: session.clone(), queue, token: taken?, given_up: false })
+}
+
+/// Whether an error says that there is no place of this question, or one that is another handle's. With any other the place of
+/// an earlier answer may still be there, or the last question on its way.
+pub(crate) fn leaves_nothing(error: &Error) -> bool {
+    match error {
+        Error::Invalid(_) => true,
+        Error::Rejected(problem) => matches!(
+            problem.code,
+            ErrorCode::Locked | ErrorCode::AlreadyQueued | ErrorCode::DifferentSettings | ErrorCode::SessionExpired
+        ),
+        _ => false,
+    }
 }
 
 struct Waiting<'a> {
@@ -124,17 +136,19 @@ impl Waiting<'_> {
     /// Asks until the answer is final.
     async fn rounds(mut self, leaving: &mut Leaving) -> Result<u64, Error> {
         let client = self.session.client();
+        let mut undecided = None;
         loop {
-            let left = self.left();
-            let id = RequestId::random();
+            // What nobody could tell the fate of is asked again as it was: under another id it might be decided twice.
+            let (left, id) = undecided.take().unwrap_or_else(|| (self.left(), RequestId::random()));
             leaving.on_asked(self.call(left, Duration::ZERO, id.clone())?);
-            let call = self.call(left, self.poll(left), id)?;
+            let call = self.call(left, self.poll(left), id.clone())?;
             match client.fetch::<Granted>(call).await {
                 Ok(Granted { token: Some(token) }) => return Ok(token),
                 Ok(Granted { token: None }) if left.is_zero() => return Err(self.too_late()),
                 Ok(Granted { token: None }) => leaving.on_answered(),
                 // No node could tell. The place is kept, so the same is asked again, wherever somebody answers.
                 Err(Error::Unavailable(_) | Error::Unknown(_)) if !self.left().is_zero() => {
+                    undecided = Some((left, id));
                     tokio::time::sleep(WAIT_PAUSE).await;
                 }
                 Err(error) => return Err(error),

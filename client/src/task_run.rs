@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -114,8 +115,10 @@ where
     let (lost, is_lost) = watch::channel(false);
     let claim = Claim { task: &task, lease, on_trouble };
     let run = TaskRun { task: task.clone(), lost: is_lost.clone() };
+    let has_ended = AtomicBool::new(false);
     let work = async {
         let outcome = AssertUnwindSafe(async { handler(run).await }).catch_unwind().await;
+        has_ended.store(true, Ordering::Relaxed);
         let outcome = outcome.unwrap_or_else(|_| Err(TaskError::new(PANICKED)));
         let is_over = *is_lost.borrow();
         if is_over { Ended::Lost } else { claim.settle(outcome, &is_lost).await }
@@ -126,7 +129,13 @@ where
         std::future::pending::<()>().await;
     };
     // An error means that the worker is gone without a stop; then this task is, too.
-    let stopped = async { drop(given_back.wait_for(|given_back| *given_back).await) };
+    let stopped = async {
+        drop(given_back.wait_for(|given_back| *given_back).await);
+        if has_ended.load(Ordering::Relaxed) {
+            // What is done is not given back: it would be done again. The end of the claim bounds how long that is tried.
+            std::future::pending::<()>().await;
+        }
+    };
     tokio::select! {
         biased;
         ended = work => ended,
@@ -149,7 +158,7 @@ struct Claim<'t> {
 impl Claim<'_> {
     /// Extends the claim at a third of its time, again and again; returns when it may be over.
     async fn keep(&self, mut held: Instant) {
-        let mut next = Instant::now() + self.lease / 3;
+        let mut next = Instant::now() + held.saturating_duration_since(Instant::now()).min(self.lease) / 3;
         loop {
             tokio::time::sleep_until(next.min(held).into()).await;
             let sent = Instant::now();

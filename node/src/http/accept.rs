@@ -168,7 +168,8 @@ async fn detect(stream: &TcpStream, patience: Duration) -> Protocol {
 macro_rules! handler {
     ($api:expr, $pulse:expr) => {{
         let (api, pulse) = ($api, Arc::clone(&$pulse));
-        service_fn(move |request| Arc::clone(&api).handle(request, Busy::new(Arc::clone(&pulse))))
+        // Boxed, so that a connection that streams or idles does not keep the room of a request.
+        service_fn(move |request| Box::pin(Arc::clone(&api).handle(request, Busy::new(Arc::clone(&pulse)))))
     }};
 }
 

@@ -86,11 +86,15 @@ pub async fn leave<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
     let reply = command::decide(ask, Action::Barrier(op), false).await?;
     let left = after(&name, &reply)?;
     let Some(BarrierRow { opened, .. }) = left.row else { return left.answer(&name, BarrierState::Empty) };
+    // One that did not open has nobody to wait for.
+    if opened.is_none() {
+        return left.answer(&name, BarrierState::Waiting);
+    }
     if !wait::for_applied(&ask.api.backend, reply.index, end).await {
         return left.answer(&name, BarrierState::Empty);
     }
     // Another opening, or none yet, means that all had left in between.
-    let is_over = |row: Option<BarrierRow>| row.is_none_or(|row| opened.is_some() && row.opened != opened);
+    let is_over = |row: Option<BarrierRow>| row.is_none_or(|row| row.opened != opened);
     let seen = watch(ask, &name, session, end, |read| is_over(read.row)).await?;
     let mut told = Told::seen(&seen, reply.replayed);
     told.row = told.row.filter(|row| !is_over(Some(*row)));

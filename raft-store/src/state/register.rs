@@ -241,12 +241,20 @@ impl Register {
         let is_wide = self.wide.load(Ordering::SeqCst) > 0;
         for change in changes {
             self.note_key(&change.key, change.revision, &mut noted);
-            // What changes no value is for long polls, which are of one key.
-            if is_wide && change.value.is_some() {
-                self.note_wide(change.key.as_bytes(), change.revision, &mut noted);
+            match change.value {
+                Some(_) if is_wide => self.note_wide(change.key.as_bytes(), change.revision, &mut noted),
+                // What changes no value is for long polls: of one key, or of any where the register was full.
+                None if is_wide => self.note_everything(change.revision, &mut noted),
+                _ => {}
             }
         }
         noted
+    }
+
+    fn note_everything(&self, revision: Revision, noted: &mut Noted) {
+        if let Some(everything) = self.prefixes.read().get(EVERYTHING) {
+            everything.place.note(revision, noted);
+        }
     }
 
     /// Notes for those who wait for one of these names that it may have changed at any revision from `since` on.
@@ -261,9 +269,7 @@ impl Register {
             self.note_key(name, since, &mut noted);
         }
         // Who found the register full may wait for any name.
-        if let Some(everything) = self.prefixes.read().get(EVERYTHING) {
-            everything.place.note(since, &mut noted);
-        }
+        self.note_everything(since, &mut noted);
         noted
     }
 

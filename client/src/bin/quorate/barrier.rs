@@ -15,7 +15,8 @@ use crate::parse;
 pub enum Command {
     /// Wait until so many are at the barrier, this command included; exit code 3 if not all came in time
     ///
-    /// All that wait go on together; who comes later, after all have gone on, waits for a new round.
+    /// All that wait go on together; who comes before all of them have gone on is refused, who comes after
+    /// that waits for a new round.
     #[command(after_help = "Example, on three machines:
   ./load.sh && quorate barrier wait loaded 3 && ./start.sh")]
     Wait {

@@ -128,7 +128,7 @@ fn owner() -> String {
 }
 
 /// The kernel ends the child if we are killed: nobody would renew what it needs.
-fn end_with_us(command: &mut Command) {
+pub fn end_with_us(command: &mut Command) {
     // SAFETY: prctl is a plain system call; nothing is allocated or locked between fork and exec.
     unsafe {
         command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {

@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use crate::fail::Failed;
+use crate::guarded::{self, Signals};
 use crate::output::{self, Form};
 use crate::{Context, parse};
 
@@ -20,8 +21,8 @@ const ERROR_BYTES: usize = 1_024;
 ///
 /// The command gets the payload on standard input and QUORATE_TASK_ID, QUORATE_TASK_TOKEN, QUORATE_TASK_ATTEMPT and
 /// QUORATE_TASK_QUEUE in its environment. Exit code 0 completes the task; with any other it failed, and the end of its standard error is
-/// kept as the reason. The claim is extended while the command runs; if it is lost all the same, the command is killed. Ctrl-C stops: no
-/// more tasks are claimed, and those that run may end.
+/// kept as the reason. The claim is extended while the command runs; if it is lost all the same, the command is killed. Ctrl-C
+/// and TERM stop: no more tasks are claimed, and those that run may end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -59,9 +60,10 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         tasks = tasks.name(name);
     }
     let (running, seen) = tokio::sync::watch::channel(0_usize);
+    let mut signals = Signals::take()?;
     let stop = async move {
         tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
+            _ = signals.next() => {}
             () = idle(seen, until_idle) => {}
         }
     };
@@ -102,7 +104,8 @@ async fn idle(mut seen: tokio::sync::watch::Receiver<usize>, time: Option<Durati
 async fn work(run: &TaskRun, queue: &str, command: &[String]) -> Result<(), TaskError> {
     let payload = run.task().payload()?;
     let [program, arguments @ ..] = command else { return Err(TaskError::dead("there is no command")) };
-    let mut child = Command::new(program)
+    let mut program_of = Command::new(program);
+    program_of
         .args(arguments)
         .env("QUORATE_TASK_ID", run.task().id())
         .env("QUORATE_TASK_TOKEN", run.task().task.token.to_string())
@@ -110,9 +113,10 @@ async fn work(run: &TaskRun, queue: &str, command: &[String]) -> Result<(), Task
         .env("QUORATE_TASK_QUEUE", queue)
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| TaskError::new(format!("cannot run {program}: {error}")))?;
+        .process_group(0);
+    guarded::end_with_us(&mut program_of);
+    let mut child = program_of.spawn().map_err(|error| TaskError::new(format!("cannot run {program}: {error}")))?;
+    let group = Group(child.id().and_then(|id| libc::pid_t::try_from(id).ok()));
     let ended = async {
         let (fed, errors) = tokio::join!(feed(child.stdin.take(), &payload), tail(child.stderr.take()));
         // A command that does not read its input may be done all the same.
@@ -120,13 +124,35 @@ async fn work(run: &TaskRun, queue: &str, command: &[String]) -> Result<(), Task
         (child.wait().await, errors)
     };
     let (status, errors) = tokio::select! {
-        ended = ended => ended,
+        ended = ended => {
+            group.has_ended();
+            ended
+        }
         () = run.lost() => return Err(TaskError::new("the claim was lost")),
     };
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(TaskError::new(format!("{status}: {errors}"))),
         Err(error) => Err(TaskError::new(format!("cannot wait for {program}: {error}"))),
+    }
+}
+
+/// A command and all that it started: killed when this is dropped, unless the command has ended by itself. What is typed at a
+/// terminal does not reach it, so that a stop lets it end.
+struct Group(Option<libc::pid_t>);
+
+impl Group {
+    fn has_ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(id) = self.0 {
+            // SAFETY: kill takes no pointers. The command was not waited for yet, so the id is still its own.
+            unsafe { libc::kill(-id, libc::SIGKILL) };
+        }
     }
 }
 
