@@ -201,6 +201,19 @@ impl Fake {
         self.changed.notify_waiters();
     }
 
+    /// Lets the disk hang after so many pages of changes; `None`: not any more.
+    pub fn hang_after_pages(&self, pages: Option<usize>) {
+        self.with(|state| state.pages_left = pages);
+    }
+
+    fn read_page(&self) {
+        while !self.with(|state| {
+            state.pages_left.as_mut().is_none_or(|left| left.checked_sub(1).map(|next| *left = next).is_some())
+        }) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Milliseconds since the leader was heard.
     pub fn hear_nothing_for(&self, ms: u64) {
         self.with(|state| state.silence_ms = ms);
@@ -492,6 +505,7 @@ impl Backend for Fake {
     }
 
     fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.read_page();
         self.with(|state| {
             let at = state.at();
             if !query.after.is_covered_from(at.oldest_revision) {
