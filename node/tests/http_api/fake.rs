@@ -69,6 +69,8 @@ struct State {
     silence_ms: u64,
     tasks: Vec<(QueueName, (TaskId, TaskRow))>,
     task_queries: Vec<TasksQuery>,
+    /// How many pages of changes may be read before the disk hangs.
+    pages_left: Option<usize>,
 }
 
 impl Fake {
