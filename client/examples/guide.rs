@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use quorate_client::api::{CollectionRules, Criterion, ErrorCode, Operator};
-use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, Txn, Value as Content, Watched};
+use quorate_client::{Claimed, Client, Document, Error, Op, RequestId, SessionState, Txn, Value as Content, Watched};
 use serde_json::{Value, json};
 
 type Outcome = Result<(), Box<dyn StdError>>;
@@ -39,7 +39,13 @@ async fn main() -> Outcome {
     change_where(&client).await?;
     collection(&client).await?;
     claim(&client).await?;
-    watch(&client).await
+    watch(&client).await?;
+    sessions(&client).await?;
+    fence(&client).await?;
+    semaphore(&client).await?;
+    election(&client).await?;
+    meetings(&client).await?;
+    tasks(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -251,5 +257,103 @@ async fn watch(client: &Client) -> Outcome {
     client.put("settings/limit", Content::json(&json!(20))?).await?;
     let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
     assert_eq!(changed.json::<u64>()?, 20);
+    Ok(())
+}
+
+async fn sessions(client: &Client) -> Outcome {
+    let session = client.session().ttl(Duration::from_secs(5)).owner("web-3").label("zone", "a").await?;
+    client.put("services/web-3", Content::json("10.0.0.9:8080")?).session(&session).await?;
+    assert_eq!(session.state(), SessionState::Ok);
+    session.end().await?;
+    assert!(client.get("services/web-3").await?.is_none());
+    Ok(())
+}
+
+async fn fence(client: &Client) -> Outcome {
+    let session = client.session().await?;
+    let lock = session.lock("books").wait(Duration::from_secs(5)).acquire().await?;
+    println!("others see the token {}", lock.token()?);
+    client.put("books/total", Content::json(&json!({"sum": 4}))?).guarded_by(&lock).await?;
+    let late = lock.guard();
+    lock.release().await?;
+    match client.put("books/total", Content::json_text("0")).guarded_by(late).await {
+        Err(Error::Rejected(problem)) => assert_eq!(problem.code, ErrorCode::GuardFailed),
+        other => panic!("written without the lock: {other:?}"),
+    }
+    Ok(())
+}
+
+async fn semaphore(client: &Client) -> Outcome {
+    let session = client.session().await?;
+    let slot = session.lock("encoder").slots(2).acquire().await?;
+    let other = client.session().await?;
+    let beside = other.lock("encoder").slots(2).acquire().await?;
+    assert!(beside.token()? > slot.token()?);
+    Ok(())
+}
+
+async fn election(client: &Client) -> Outcome {
+    let session = client.session().ttl(Duration::from_secs(5)).await?;
+    let address = Content::json("10.0.0.9:8080")?;
+    let leadership = session.elect("scheduler").value(address).campaign().await?;
+    let leader = client.election("scheduler").leader().await?.expect("we do");
+    assert_eq!((leader.term, leader.session.as_str()), (leadership.term()?, session.id()));
+    tokio::select! {
+        loss = leadership.lost() => println!("somebody else may lead: {loss}"),
+        written = client.put("schedule/last", Content::json_text("1")).guarded_by(&leadership) => drop(written?),
+    }
+    let mut observation = client.election("scheduler").observe().await?;
+    let seen = observation.next().await?.leader().expect("we still lead");
+    assert_eq!(seen.owner, "");
+    leadership.resign().await?;
+    assert!(observation.next().await?.leader().is_none());
+    Ok(())
+}
+
+async fn meetings(client: &Client) -> Outcome {
+    let (one, other) = (client.session().await?, client.session().await?);
+    let (first, second) = (one.barrier("both", 2), other.barrier("both", 2));
+    // Each waits for the other.
+    futures::future::try_join(first.enter(), second.enter()).await?;
+    futures::future::try_join(first.leave(), second.leave()).await?;
+
+    let latch = client.latch("copied");
+    latch.create(1).await?;
+    latch.count_down(1).await?;
+    assert!(latch.wait(Duration::from_secs(5)).await?.open);
+    latch.remove().await?;
+    Ok(())
+}
+
+async fn tasks(client: &Client) -> Outcome {
+    let parcels = client.tasks("parcels");
+    for n in 1..=3 {
+        parcels
+            .schedule(Content::json(&json!({"n": n}))?)
+            .id(format!("p{n}"))
+            .delay(Duration::from_millis(n * 10))
+            .await?;
+    }
+    let (done, mut all) = tokio::sync::mpsc::unbounded_channel();
+    let stop = async move {
+        for _ in 0..3 {
+            all.recv().await;
+        }
+    };
+    let report = parcels
+        .worker()
+        .concurrency(2)
+        .lease(Duration::from_secs(5))
+        .run_until(stop, move |run| {
+            let done = done.clone();
+            async move {
+                let parcel: Value = run.task().json()?;
+                println!("sending parcel {}", parcel["n"]);
+                done.send(parcel)?;
+                Ok(())
+            }
+        })
+        .await?;
+    assert_eq!(report.completed, 3);
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream};
 
-use crate::api::{Criterion, Operator, WhereAnswer, WhereRequest};
+use crate::api::{Criterion, Guard, Operator, WhereAnswer, WhereRequest};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
@@ -97,6 +97,12 @@ impl<'a> ChangeWhere<'a> {
     /// Goes on where the part that ended with this cursor stopped.
     pub fn after(mut self, cursor: impl Into<String>) -> Self {
         self.request.cursor = Some(cursor.into());
+        self
+    }
+
+    /// Only while this token holds its lock or leads its election; else nothing is changed, and it fails with `guard_failed`.
+    pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
+        self.request.guard = Some(guard.into());
         self
     }
 

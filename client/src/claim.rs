@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use crate::api::{ClaimAnswer, ClaimRequest, Criterion, EntryView, Operator};
+use crate::api::{ClaimAnswer, ClaimRequest, Criterion, EntryView, Guard, Operator};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
@@ -84,6 +84,12 @@ impl Claim<'_> {
     /// Changes each entry in the same step, as [`Client::patch`] does.
     pub fn patch(mut self, patch: Value) -> Self {
         self.patch = Some(patch);
+        self
+    }
+
+    /// Only while this token holds its lock or leads its election; else nothing is claimed, and it fails with `guard_failed`.
+    pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
+        self.request.guard = Some(guard.into());
         self
     }
 

@@ -16,6 +16,7 @@ use crate::endpoints::{Endpoints, Glance, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
+use crate::session::Renewals;
 use crate::transport::{Answer, EventStream, Opened, Protocol, Transport};
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
@@ -41,6 +42,7 @@ struct Inner {
     transport: Transport,
     endpoints: Mutex<Endpoints>,
     settings: Settings,
+    renewals: Renewals,
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +103,9 @@ impl ClientBuilder {
         let addresses = parse_endpoints(&self.endpoints)?;
         let transport = Transport::new(&addresses, self.protocol)?;
         let endpoints = Mutex::new(Endpoints::new(addresses.len(), rand::random::<u16>().into()));
-        Ok(Client { inner: Arc::new(Inner { transport, endpoints, settings: self.settings }) })
+        Ok(Client {
+            inner: Arc::new(Inner { transport, endpoints, settings: self.settings, renewals: Renewals::default() }),
+        })
     }
 }
 
@@ -158,6 +162,11 @@ impl Client {
         }
     }
 
+    /// The sessions that are renewed in the background.
+    pub(crate) fn renewals(&self) -> &Renewals {
+        &self.inner.renewals
+    }
+
     /// Makes the call, decodes the answer.
     pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
         let Reply { address, status, body } = self.send(&call).await?;
@@ -173,7 +182,7 @@ impl Client {
         let mut failed = None;
         loop {
             let left = timeout.saturating_sub(started.elapsed());
-            let budget = left.min(inner.settings.attempt_timeout + call.hold);
+            let budget = left.min(call.attempt.unwrap_or(inner.settings.attempt_timeout) + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.send(node, call, budget).await {
                 Ok(answer) => match self.judge(node, call, answer) {

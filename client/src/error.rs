@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::api::{Applied, ErrorCode, Problem, Retry};
 use crate::request::RequestId;
+use crate::session::Loss;
 
 /// Why a call did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,14 @@ pub enum Error {
         /// The last refusal, with the entry as it was.
         last: Box<Problem>,
     },
+    /// A session is lost, or no renewal of it was confirmed lately: what it holds is not certain, and nothing was done.
+    #[error("session {session} {}", .loss.map_or("is suspect: no renewal of it was confirmed lately".to_owned(), |loss| format!("is lost: {loss}")))]
+    Session {
+        /// Its id.
+        session: String,
+        /// Why it is lost; `None` where it still lives, but was not renewed for half of its time.
+        loss: Option<Loss>,
+    },
     /// The call makes no sense and was not sent.
     #[error("{0}")]
     Invalid(String),
@@ -63,7 +72,11 @@ impl Error {
             Self::Rejected(problem) => problem.applied,
             Self::Protocol { applied, .. } => *applied,
             Self::Unknown(_) => Applied::Unknown,
-            Self::Unavailable(_) | Self::Contended { .. } | Self::Invalid(_) | Self::Decode { .. } => Applied::No,
+            Self::Unavailable(_)
+            | Self::Contended { .. }
+            | Self::Session { .. }
+            | Self::Invalid(_)
+            | Self::Decode { .. } => Applied::No,
         }
     }
 
@@ -72,6 +85,7 @@ impl Error {
         match self {
             Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
             Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } => true,
+            Self::Session { loss, .. } => loss.is_none(),
             Self::Protocol { .. } | Self::Invalid(_) | Self::Decode { .. } => false,
         }
     }
@@ -84,7 +98,7 @@ impl Error {
                 FailureKind::Problem(problem) => Some(problem),
                 _ => None,
             },
-            Self::Protocol { .. } | Self::Invalid(_) | Self::Decode { .. } => None,
+            Self::Protocol { .. } | Self::Session { .. } | Self::Invalid(_) | Self::Decode { .. } => None,
         }
     }
 
@@ -99,7 +113,7 @@ impl Error {
             Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),
             Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
             Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
-            Self::Invalid(_) | Self::Decode { .. } => None,
+            Self::Session { .. } | Self::Invalid(_) | Self::Decode { .. } => None,
         }
     }
 }

@@ -16,7 +16,7 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Criterion, EntryView, ErrorCode, OpKind, WriteAnswer};
+use crate::api::{Criterion, EntryView, ErrorCode, Guard, OpKind, WriteAnswer};
 use crate::client::{Client, decode};
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -86,7 +86,7 @@ pub enum Change {
     /// The entry is as it was known.
     None,
     /// The entry as it is now.
-    Entry(EntryView),
+    Entry(Box<EntryView>),
     /// The entry is gone.
     Gone,
 }
@@ -126,7 +126,7 @@ impl Client {
         if reply.status == StatusCode::NOT_MODIFIED {
             return Ok(Change::None);
         }
-        decode(&call, reply.address, reply.status, &reply.body).map(Change::Entry)
+        decode(&call, reply.address, reply.status, &reply.body).map(|entry| Change::Entry(Box::new(entry)))
     }
 
     /// Creates or overwrites. With [`Write::cas`], [`Write::if_absent`] or [`Write::if_present`] only then.
@@ -338,6 +338,19 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
+    /// The entry goes with this session from now on: it is removed when that ends. A [`crate::Session`] or its id.
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.op = self.op.session(session);
+        self
+    }
+
+    /// Only while this token holds its lock or leads its election; fails with `guard_failed`. Take a [`crate::LockGuard`], a
+    /// [`crate::Leadership`], or a [`Guard`] made of the token that another process was given.
+    pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
+        self.op = self.op.guarded_by(guard);
+        self
+    }
+
     /// Answer with the entry as it was before.
     pub fn prev(mut self) -> Self {
         self.op = self.op.prev();
@@ -407,6 +420,10 @@ mod tests {
             (client.put("k", value()), r#"{"op":"upsert","key":"k","value":1.50,"request_id":"id"}"#),
             (client.insert("k", value()), r#"{"op":"insert","key":"k","value":1.50,"request_id":"id"}"#),
             (client.replace("k", value()), r#"{"op":"replace","key":"k","value":1.50,"request_id":"id"}"#),
+            (
+                client.put("k", value()).session("3").guarded_by(Guard::lock("l", 9)),
+                r#"{"op":"upsert","key":"k","value":1.50,"session":"3","guard":{"lock":"l","token":9},"request_id":"id"}"#,
+            ),
             (
                 client.patch("k", Value::json_text("{}")).cas("7"),
                 r#"{"op":"update","key":"k","patch":{},"cas":"7","request_id":"id"}"#,

@@ -26,33 +26,44 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster` (what can be called), `operation` (what
-//! is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then the leaves: `endpoints`
-//! (which node), `retry` (whether again), `transport`
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster` (what can be called), `session`,
+//! `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`),
+//! `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then
+//! the leaves: `endpoints` (which node), `retry` (whether again), `transport`
 //! (how), `error` (what it means when it fails).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod api;
+mod barrier;
 mod bulk;
+mod change;
 mod change_where;
 mod claim;
 mod client;
 mod cluster;
 mod collections;
 mod criteria;
+mod election;
 mod endpoints;
 mod error;
 mod find;
 mod kv;
+mod latch;
+mod leaving;
 mod list;
+mod lock;
 mod messages;
+mod observe;
 mod op;
 mod operation;
+mod pages;
+mod place;
 mod request;
 mod retry;
 mod sequences;
+mod session;
 mod task_claim;
 mod task_run;
 mod task_worker;
@@ -62,21 +73,29 @@ mod txn;
 mod update;
 mod watch;
 
+pub use barrier::Barrier;
 pub use bulk::Bulk;
+pub use change::Pending;
 pub use change_where::ChangeWhere;
 pub use claim::{Claim, Claimed, Claims};
 pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
 pub use cluster::NodeStatus;
 pub use collections::{Collection, CollectionWrite};
+pub use election::{Campaign, Election, Leadership};
 pub use endpoints::Reads;
 pub use error::{Error, Failure, FailureKind, GaveUp};
 pub use find::Find;
 pub use kv::{Change, Document, Get, Value, Write};
+pub use latch::Latch;
 pub use list::List;
+pub use lock::{Lock, LockGuard, NamedLock};
+pub use observe::{Leads, Observation};
 pub use operation::Op;
+pub use pages::Pages;
 pub use request::RequestId;
 pub use retry::RetryPolicy;
 pub use sequences::{Sequence, TakeNext};
+pub use session::{Loss, Session, SessionById, SessionState, StartSession};
 pub use task_claim::{ClaimTasks, ClaimedTasks, Task};
 pub use task_run::{TaskError, TaskRun};
 pub use task_worker::{TaskWorker, WorkerReport};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::api::{JsonText, OpKind};
+use crate::api::{Guard, JsonText, OpKind};
 use crate::error::Error;
 use crate::kv::Value;
 
@@ -29,6 +29,10 @@ pub(crate) struct OpText<'a> {
     pub ttl_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<&'a Guard>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub prev: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -53,6 +57,8 @@ impl<'a> OpText<'a> {
             condition: None,
             ttl_ms: None,
             lock_ms: None,
+            session: None,
+            guard: None,
             prev: false,
             dry_run: false,
             request_id: None,
@@ -94,6 +100,8 @@ mod tests {
         op.value_base64 = Some("AP8=".into());
         op.patch = Some(checked_json(b"{}").expect("JSON"));
         op.lock_ms = Some(9);
+        let guard = Guard::election("cron", 17);
+        (op.session, op.guard) = (Some("3"), Some(&guard));
         op.condition = Some(checked_json(b"[1]").expect("JSON"));
         (op.cas, op.ttl_ms, op.prev, op.dry_run, op.request_id) = (Some("7"), Some(5), true, true, Some("id"));
         let read: Op =
@@ -105,6 +113,7 @@ mod tests {
             (op.value_base64, Some("{}".into()))
         );
         assert_eq!(read.lock_ms, Some(9));
+        assert_eq!((read.session.as_deref(), read.guard.as_ref()), (op.session, op.guard));
         assert_eq!(read.condition.expect("is there").0.get(), "[1]");
         assert_eq!((read.cas.as_deref(), read.ttl_ms, read.request_id.as_deref()), (op.cas, op.ttl_ms, op.request_id));
         assert!(read.prev && read.dry_run);

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::api::{Criterion, OpKind};
+use crate::api::{Criterion, Guard, OpKind};
 use crate::criteria::Criteria;
 use crate::error::Error;
 use crate::kv::Value;
@@ -29,6 +29,8 @@ pub struct Op {
     criteria: Criteria,
     ttl: Option<Duration>,
     lock_time: Option<Duration>,
+    session: Option<String>,
+    guard: Option<Guard>,
     prev: bool,
     wrong: Option<&'static str>,
 }
@@ -43,6 +45,8 @@ impl Op {
             criteria: Criteria::default(),
             ttl: None,
             lock_time: None,
+            session: None,
+            guard: None,
             prev: false,
             wrong: None,
         }
@@ -156,6 +160,19 @@ impl Op {
         self
     }
 
+    /// The entry goes with this session from now on: it is removed when that ends. A [`crate::Session`] or its id.
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Only while this token holds its lock or leads its election; fails with `guard_failed`. Take a [`crate::LockGuard`], a
+    /// [`crate::Leadership`], or a [`Guard`] made of the token that another process was given.
+    pub fn guarded_by(mut self, guard: impl Into<Guard>) -> Self {
+        self.guard = Some(guard.into());
+        self
+    }
+
     /// Answer with the entry as it was before.
     pub fn prev(mut self) -> Self {
         self.prev = true;
@@ -191,6 +208,7 @@ impl Op {
         }
         op.ttl_ms = self.ttl.map(milliseconds);
         op.lock_ms = self.lock_time.map(milliseconds);
+        (op.session, op.guard) = (self.session.as_deref(), self.guard.as_ref());
         (op.prev, op.dry_run, op.request_id) = (self.prev, dry_run, request_id);
         let length = op.value_base64.as_ref().map_or(0, String::len);
         op.write(length.max(self.value.as_ref().map_or(0, |value| value.data.len())))

@@ -23,6 +23,9 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 /// What stands for itself in a path; the slash does, since keys are hierarchical.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
+/// The same where a name is one segment of the path.
+const SEGMENT: &AsciiSet = &PATH.add(b'/');
+
 /// Names one write over all its attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId(HeaderValue);
@@ -101,6 +104,8 @@ pub(crate) struct Call {
     pub is_line: bool,
     /// Deadline of the whole call; the client's own where there is none.
     pub timeout: Option<Duration>,
+    /// How long one node may take before another is asked; the client's own where there is none.
+    pub attempt: Option<Duration>,
     /// How long the server is asked to hold its answer back, on top of the deadline.
     pub hold: Duration,
 }
@@ -121,6 +126,7 @@ impl Call {
             body: Bytes::new(),
             is_line: false,
             timeout: None,
+            attempt: None,
             hold: Duration::ZERO,
         })
     }
@@ -145,8 +151,17 @@ impl Call {
             body,
             is_line: false,
             timeout: None,
+            attempt: None,
             hold: Duration::ZERO,
         }
+    }
+
+    /// A call with a JSON body to a path that is made of names.
+    pub fn post_to(path: String, body: &impl Serialize, intent: Intent) -> Result<Self, Error> {
+        let mut call = Self::new(Method::POST, path, intent, Preference::Leader)?;
+        call.content_type = Some(HeaderValue::from_static("application/json"));
+        call.body = json_body(body)?;
+        Ok(call)
     }
 
     /// A call that writes, with a JSON body.
@@ -183,6 +198,14 @@ pub(crate) fn name_path(route: &str, name: &str, what: &str) -> Result<String, E
     path.push_str(route);
     path.extend(utf8_percent_encode(name, PATH));
     Ok(path)
+}
+
+/// A route that ends with a slash, a name that is one segment, escaped, and what comes after it.
+pub(crate) fn segment_path(route: &str, name: &str, rest: &str, what: &str) -> Result<String, Error> {
+    if name.is_empty() {
+        return Err(Error::Invalid(format!("{what} has at least one character")));
+    }
+    Ok(format!("{route}{}{rest}", utf8_percent_encode(name, SEGMENT)))
 }
 
 /// Appends one query parameter.
@@ -232,6 +255,9 @@ mod tests {
         assert_eq!(key_path("orders/o42").expect("valid"), "/v1/kv/orders/o42");
         assert_eq!(key_path("a b?#%ä").expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
         assert!(key_path("").is_err());
+        let lock = segment_path("/v1/locks/", "a/b c", "/acquire", "a lock").expect("valid");
+        assert_eq!(lock, "/v1/locks/a%2Fb%20c/acquire");
+        assert!(segment_path("/v1/locks/", "", "", "a lock").is_err());
     }
 
     #[test]

@@ -44,6 +44,10 @@ impl RetryPolicy {
     }
 }
 
+/// Before a wait that no node could serve within a call's deadline goes on with another call: a policy of few tries would have it
+/// spin otherwise.
+pub(crate) const WAIT_PAUSE: Duration = Duration::from_millis(50);
+
 /// Whether a problem document ends the call. If not, another attempt may find a better moment or a better node.
 pub(crate) fn is_final(problem: &Problem) -> bool {
     // A full disk does not clear up within a deadline: the caller should hear of it now.

@@ -4,13 +4,12 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method};
+use http::Method;
 
 use crate::api::{SequenceAnswer, SequenceNext, SequenceRequest};
 use crate::client::Client;
-use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::request::{Call, Intent, RequestId, json_body, name_path};
+use crate::request::{Call, Intent, RequestId, name_path};
 
 /// A sequence by its name, from [`Client::sequence`]. It is there once a number was taken from it.
 #[derive(Debug, Clone)]
@@ -67,10 +66,8 @@ impl TakeNext<'_> {
     }
 
     fn call(self) -> Result<Call, Error> {
-        let intent = Intent::Write(self.request_id);
-        let mut call = Call::new(Method::POST, self.sequence.path()?, intent, Preference::Leader)?;
-        call.content_type = Some(HeaderValue::from_static("application/json"));
-        call.body = json_body(&SequenceRequest { count: Some(self.count), request_id: None })?;
+        let request = SequenceRequest { count: Some(self.count), request_id: None };
+        let mut call = Call::post_to(self.sequence.path()?, &request, Intent::Write(self.request_id))?;
         call.timeout = self.timeout;
         Ok(call)
     }

@@ -83,6 +83,12 @@ impl ClaimTasks {
         self
     }
 
+    /// With the session of this id: the claim is over when that ends, at the latest.
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.request.session = Some(id.into());
+        self
+    }
+
     /// Wait so long for something to be due, up to a minute.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;

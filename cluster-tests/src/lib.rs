@@ -4,6 +4,7 @@
 //! command line, its HTTP API, its files and signals, as it does for a user.
 
 pub mod cluster;
+pub mod coordination;
 pub mod eventually;
 pub mod feed;
 pub mod fill;
@@ -16,7 +17,8 @@ pub mod seed;
 pub mod stats;
 pub mod wall_clock;
 
-pub use cluster::{Cluster, Settings};
+pub use cluster::{Cluster, PATIENCE, Settings};
+pub use coordination::Caller;
 pub use eventually::{eventually, sooner_than};
 pub use http::{Answer, Connection, Request};
 pub use wall_clock::WallClock;

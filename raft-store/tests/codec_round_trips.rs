@@ -11,6 +11,7 @@ use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::meta::AppliedRecord;
 use quorate_store::keyspace::request::KeptReply;
+use quorate_store::keyspace::task::TaskRow;
 use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
 use quorate_store::machine::{BucketDigest, Vars};
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
@@ -155,6 +156,56 @@ fn commands() -> impl Strategy<Value = Command> {
         .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
     (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact])
         .prop_map(|(request_id, principal, action)| Command { request_id, principal, action })
+}
+
+/// A schedule, and the row of its task in some state.
+fn tasks() -> impl Strategy<Value = (TaskOp, TaskRow)> {
+    let recurrence = prop_oneof![
+        any::<u64>().prop_map(Recurrence::Every),
+        (".{0,9}", ".{0,9}").prop_map(|(pattern, zone)| Recurrence::Cron { pattern, zone }),
+    ];
+    let start = prop_oneof![any::<u64>().prop_map(Start::At), any::<u64>().prop_map(Start::In), Just(Start::Planned)];
+    let state = prop_oneof![
+        Just(TaskState::Scheduled),
+        (any::<u64>(), any::<u64>(), ".{0,9}").prop_map(|(token, until, worker)| {
+            TaskState::Claimed { token, until, worker, session: (until % 2 == 0).then_some(SessionId(until)) }
+        }),
+        any::<u64>().prop_map(|at| TaskState::Dead { at }),
+        Just(TaskState::Unplanned),
+        any::<u64>().prop_map(|until| TaskState::Done { until }),
+    ];
+    let numbers = any::<([u64; 7], [u32; 3])>();
+    (("\\PC{1,20}", "\\PC{1,20}"), values(), start, option::of(recurrence), state, option::of(".{0,20}"), numbers)
+        .prop_map(|((queue, id), payload, start, recurrence, state, last_error, (words, small))| {
+            let [due, number, planned, keep_ms, created, revision, runs] = words;
+            let [max_attempts, attempts, factor_milli] = small;
+            let retry = RetryPlan { max_attempts, initial_ms: due, max_ms: planned, factor_milli };
+            let (queue, id) = (QueueName::new(queue).unwrap(), TaskId::new(id).unwrap());
+            let new = NewTask {
+                id: Some(id),
+                payload: payload.clone(),
+                start,
+                recurrence: recurrence.clone(),
+                retry,
+                keep_ms,
+                replace: due % 2 == 0,
+            };
+            let head = TaskHead {
+                state,
+                due,
+                number,
+                planned,
+                attempts,
+                retry,
+                recurrence,
+                last_error,
+                keep_ms,
+                created,
+                revision,
+                runs,
+            };
+            (TaskOp { queue, verb: TaskVerb::Schedule(vec![new]) }, TaskRow { head, payload })
+        })
 }
 
 fn replies() -> impl Strategy<Value = Reply> {
@@ -339,6 +390,15 @@ proptest! {
     #[test]
     fn replies_come_back(reply in replies()) {
         prop_assert_eq!(codec::decode::<Reply>(&codec::encode(&reply)).unwrap(), reply);
+    }
+
+    #[test]
+    fn tasks_come_back(task in tasks()) {
+        let (op, row) = task;
+        let action = Action::Task(op);
+        let command = Command { request_id: None, principal: String::new(), action };
+        prop_assert_eq!(codec::decode_command(&codec::encode_command(&command)).unwrap(), command);
+        prop_assert_eq!(codec::decode::<TaskRow>(&codec::encode(&row)).unwrap(), row);
     }
 
     #[test]

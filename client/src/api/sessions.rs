@@ -182,6 +182,9 @@ pub struct SessionHolds {
     pub barriers: Vec<String>,
     /// Entries written with it.
     pub keys: Vec<String>,
+    /// Tasks that are claimed with it, each as `queue/id`.
+    #[serde(default)]
+    pub tasks: Vec<String>,
     /// How many things they are; the lists show the first 100 of each kind.
     pub count: u64,
 }

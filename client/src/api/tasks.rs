@@ -192,6 +192,10 @@ pub struct TaskClaim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, nullable = false)]
     pub worker: Option<String>,
+    /// The session that the claim hangs on: it is over when that ends, at the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub session: Option<String>,
     /// Where nothing is due: wait so long until something is, up to 60000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -420,6 +424,9 @@ pub struct TaskView {
     /// Who works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// The session that its claim hangs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Milliseconds until the claim is over, where it is claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,

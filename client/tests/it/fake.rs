@@ -100,6 +100,8 @@ struct Inner {
     glance: Mutex<(u64, Option<u64>)>,
     script: Mutex<VecDeque<Act>>,
     seen: Mutex<Vec<Seen>>,
+    /// What is done with all requests to paths that end so, whatever the script says.
+    always: Mutex<Vec<(String, Act)>>,
     /// The answer to a stream as a whole, where it is refused.
     refusal: Mutex<Option<(u16, String)>>,
     /// Streams asked for, refused ones too.
@@ -130,6 +132,7 @@ impl Fake {
             glance: Mutex::new((1, None)),
             script: Mutex::default(),
             seen: Mutex::default(),
+            always: Mutex::default(),
             refusal: Mutex::default(),
             streams: Mutex::default(),
             hang_up: broadcast::Sender::new(1),
@@ -149,6 +152,31 @@ impl Fake {
     /// What to do with the next requests, status requests excepted.
     pub fn script(&self, acts: impl IntoIterator<Item = Act>) {
         self.inner.script.lock().extend(acts);
+    }
+
+    /// What to do from now on with all requests to paths that end so; the script is for the others.
+    pub fn always(&self, path_end: &str, act: Act) {
+        self.inner.always.lock().insert(0, (path_end.to_owned(), act));
+    }
+
+    /// What it was asked at paths that end so.
+    pub fn seen_at(&self, path_end: &str) -> Vec<Seen> {
+        self.seen().into_iter().filter(|seen| seen.target.ends_with(path_end)).collect()
+    }
+
+    /// Waits until it was asked so often at paths that end so, and gives all of that.
+    pub async fn asked(&self, path_end: &str, times: usize) -> Vec<Seen> {
+        let look = async {
+            loop {
+                let seen = self.seen_at(path_end);
+                if seen.len() >= times {
+                    return seen;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(10), look).await;
+        waited.unwrap_or_else(|_| panic!("not {times} requests to {path_end}: {:?}", self.seen()))
     }
 
     /// Answers streams like this from now on, `None`: takes them.
@@ -221,7 +249,9 @@ impl Fake {
 
     /// Follows the script: status and body.
     async fn act(&self, seen: &Seen) -> Result<(u16, String), Outcome> {
-        let act = self.inner.script.lock().pop_front();
+        let always =
+            self.inner.always.lock().iter().find(|(end, _)| seen.target.ends_with(end)).map(|(_, act)| act.clone());
+        let act = always.or_else(|| self.inner.script.lock().pop_front());
         match act {
             Some(Act::Answer(status, body)) => return Ok((status, body)),
             Some(Act::Reset) => return Err(Outcome::Reset),
@@ -357,6 +387,8 @@ fn usual(seen: &Seen) -> Value {
     let reads = seen.method == Method::GET || seen.op.as_ref().is_some_and(|op| op.op == OpKind::Get);
     if seen.target.starts_with("/v1/kv?") {
         json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": 7, "index": 9})
+    } else if let Some(answer) = coordination(seen) {
+        answer
     } else if seen.target == "/v1/bulk" {
         let bulk: BulkRequest = serde_json::from_str(&seen.body).expect("a bulk of the API");
         json!({"applied": bulk.ops.len(), "skipped": 0, "failed": 0, "items": [], "revision": 8, "index": 10})
@@ -365,6 +397,34 @@ fn usual(seen: &Seen) -> Value {
     } else {
         json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "create_revision": 7, "version": 2})
     }
+}
+
+/// The same about sessions and what hangs on them: everything is granted at once.
+fn coordination(seen: &Seen) -> Option<Value> {
+    let body = if seen.body.is_empty() { Value::Null } else { seen.json() };
+    let session =
+        |id: Value, ttl: u64| json!({"session": id, "ttl_ms": ttl, "expires_in_ms": ttl, "renew_in_ms": ttl / 3});
+    let mut answer = match seen.target.rsplit('/').next().expect("split gives at least one part") {
+        "sessions" => {
+            let mut answer = session("17".into(), body["ttl_ms"].as_u64().unwrap_or(10_000));
+            (answer["owner"], answer["labels"]) = (json!(""), json!({}));
+            answer
+        }
+        "renew" => {
+            let ids = body["sessions"].as_array().expect("a list").iter();
+            json!({"sessions": ids.map(|id| session(id.clone(), 1_000)).collect::<Vec<_>>()})
+        }
+        "17" => json!({"session": "17", "ended": true, "count": 0}),
+        "acquire" => json!({"lock": "l", "state": "held", "token": 18, "session": "17", "mode": "exclusive"}),
+        "campaign" => json!({"election": "e", "state": "leader", "term": 18, "session": "17"}),
+        "release" => json!({"lock": "l", "released": true}),
+        "resign" => json!({"election": "e", "resigned": true}),
+        "enter" => json!({"barrier": "b", "state": "open", "parties": 2, "entered": 2}),
+        "leave" => json!({"barrier": "b", "state": "empty", "entered": 0}),
+        _ => return None,
+    };
+    (answer["revision"], answer["index"]) = (json!(18), json!(19));
+    Some(answer)
 }
 
 /// An entry as answers show it.

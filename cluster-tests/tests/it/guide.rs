@@ -123,7 +123,7 @@ fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) ->
 }
 
 /// A program that cargo built beside this test: target/debug/deps/it-0123 → target/debug/NAME.
-fn built(name: &str) -> PathBuf {
+pub fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
     let path = test.ancestors().nth(2).expect("a test is two levels deep").join(name);
     assert!(path.is_file(), "there is no {}; run `cargo build --workspace --all-targets` first", path.display());

@@ -4,16 +4,22 @@
 
 // What a user sees.
 mod bad_input;
+mod barriers;
 mod bulk;
 mod cas;
 mod claim;
 mod collections;
 mod counter;
+mod elections;
 mod exactly_once;
+mod examples;
 mod find;
 mod forms;
 mod guide;
+mod handles;
+mod locks;
 mod reads;
+mod sessions;
 mod smoke;
 mod stream;
 mod tasks;
@@ -25,6 +31,7 @@ mod where_;
 // Nodes that go and come back.
 mod catch_up;
 mod clocks;
+mod contenders;
 #[path = "../../../raft-store/tests/disk/mod.rs"]
 mod disk;
 mod durability;

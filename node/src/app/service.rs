@@ -15,8 +15,8 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
 
-use super::App;
 use super::proposer::Submitted;
+use super::{App, Lack};
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
 
@@ -136,7 +136,7 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
     for fate in submitted {
         let fate = match fate {
             Taken::Queued(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
-            Taken::Refused(fate) => fate,
+            Taken::Refused(fate) => *fate,
         };
         bytes += answer_bytes(&fate);
         // What does not fit is asked for again under its request id, in a smaller group.
@@ -148,7 +148,7 @@ async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
 /// A forwarded command on its way, or its fate where it got no further.
 enum Taken {
     Queued(Submitted),
-    Refused(Fate),
+    Refused(Box<Fate>),
 }
 
 /// Queues one forwarded command, unless this node's disk has no room for what it does.
@@ -158,12 +158,13 @@ fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
         // refused when it is applied, and changes nothing.
         let grows = codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
         if grows {
-            return Taken::Refused(Fate::NoSpace { node_id: app.node_id(), free: lack.free, needed: lack.needed });
+            let (node_id, Lack { free, needed }) = (app.node_id(), lack);
+            return Taken::Refused(Box::new(Fate::NoSpace { node_id, free, needed }));
         }
     }
     match app.inner.proposer.submit(Bytes::from(command), true) {
         Ok(submitted) => Taken::Queued(submitted),
-        Err(_full) => Taken::Refused(Fate::NotProposed),
+        Err(_full) => Taken::Refused(Box::new(Fate::NotProposed)),
     }
 }
 

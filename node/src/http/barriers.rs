@@ -126,7 +126,7 @@ async fn watch<B: Backend>(
 ) -> Result<Observed<BarrierRead>, Failure> {
     let backend = &ask.api.backend;
     let read = |backend: &B| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
-    match wait::until(backend, &Waker::Barrier.of(name.as_str()), end, read).await? {
+    match wait::until(ask, &Waker::Barrier.of(name.as_str()), end, read).await? {
         Some(seen) => Ok(seen),
         None => backend.barrier(name, Some(session)).map_err(|fault| Failure::from_fault(&fault)),
     }

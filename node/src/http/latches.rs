@@ -85,7 +85,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &B| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
-    let ended = wait::until(backend, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
+    let ended = wait::until(ask, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
     let Observed { at, found, .. } = match ended {
         Some(seen) => seen,
         None => backend.latch(&name).map_err(|fault| Failure::from_fault(&fault))?,

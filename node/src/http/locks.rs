@@ -230,8 +230,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     command::answer(&answer, at.revision, None)
 }
 
-/// Tells whether a token holds a lock, for whom a `guard` on the write itself is of no use: it may be over by the time that the
-/// answer is read.
+/// Tells whether a token holds a lock, for those who protect something outside of Quorate. It may be over by the time that the
+/// answer is read: for a write here `guard` is what is safe.
 #[utoipa::path(get, path = "/v1/locks/{name}/check", tag = "coordination", operation_id = "check_lock",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),

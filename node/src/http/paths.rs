@@ -293,15 +293,25 @@ impl Route {
 
     /// Whether it asks for something to be done about what is coordinated, and takes nothing but `POST`.
     fn is_posted(self) -> bool {
-        match self {
-            Self::SessionsRenew | Self::SessionRenew => true,
-            Self::LockAcquire | Self::LockRelease => true,
-            Self::ElectionCampaign | Self::ElectionProclaim | Self::ElectionResign => true,
-            Self::BarrierEnter | Self::BarrierLeave | Self::LatchCountDown => true,
-            Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
-            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::SessionsRenew
+                | Self::SessionRenew
+                | Self::LockAcquire
+                | Self::LockRelease
+                | Self::ElectionCampaign
+                | Self::ElectionProclaim
+                | Self::ElectionResign
+                | Self::BarrierEnter
+                | Self::BarrierLeave
+                | Self::LatchCountDown
+                | Self::TaskClaim
+                | Self::TaskExtend
+                | Self::TaskComplete
+                | Self::TaskFail
+                | Self::TaskCancel
+                | Self::TaskRequeue
+        )
     }
 
     /// Whether it serves data rather than telling about the node.

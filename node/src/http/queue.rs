@@ -102,9 +102,9 @@ impl Place {
             other => Ok(Some(other)),
         };
         let end = end_of_poll.min(end_of_wait);
-        match wait::until(backend, &self.lock.waker(), end, left).await? {
+        match wait::until(ask, &self.lock.waker(), end, left).await? {
             Some(party) => self.found(reply, party),
-            None if end_of_wait <= end_of_poll => self.leave(ask).await,
+            None if end_of_wait <= Instant::now() => self.leave(ask).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
     }

@@ -121,7 +121,7 @@ fn drop_null(schema: &mut Value) {
 fn bound(name: &str, schema: &mut Value) {
     let Some((kind, bounds)) = bounds(name) else { return };
     // Whoever says how much it may be knows better.
-    if schema.get("maximum").is_some() {
+    if schema.get("maximum").is_some() || schema.get("maxLength").is_some() {
         return;
     }
     if schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|known| known == kind))

@@ -171,10 +171,12 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
     if !(1..=SESSIONS_RENEWED_MAX).contains(&count) && faults.is_empty() {
         faults.add("/sessions", format!("must be a list of 1 to {SESSIONS_RENEWED_MAX} ids of sessions"));
     }
-    let read = |(at, raw): (usize, &RawValue)| coordinate::session(raw, &format!("/sessions/{at}"), &mut faults);
-    let sessions: Option<Vec<_>> = items.into_iter().enumerate().map(read).collect();
+    let mut sessions = Vec::with_capacity(items.len());
+    for (at, raw) in items.into_iter().enumerate() {
+        sessions.extend(coordinate::session(raw, &format!("/sessions/{at}"), &mut faults));
+    }
     faults.check()?;
-    sessions.ok_or_else(|| Failure::invalid("/sessions", "not a list of sessions"))
+    Ok(sessions)
 }
 
 /// Shows a session, and what hangs on it.
@@ -184,7 +186,7 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
-        (status = 200, description = "It lives.", body = SessionView, example = json!({"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000, "holds": {"locks": [{"name": "reports", "state": "held", "token": 43}], "elections": [], "barriers": [], "keys": ["services/worker-7"], "count": 2}, "revision": 50, "index": 71})),
+        (status = 200, description = "It lives.", body = SessionView, example = json!({"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000, "holds": {"locks": [{"name": "reports", "state": "held", "token": 43}], "elections": [], "barriers": [], "keys": ["services/worker-7"], "tasks": [], "count": 2}, "revision": 50, "index": 71})),
         (status = 404, description = "`not_found`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -293,6 +295,7 @@ fn holds_of(held: &SessionHeld) -> SessionHolds {
         elections: of(LockSpace::Election),
         barriers: held.barriers.iter().map(ToString::to_string).collect(),
         keys: held.keys.iter().map(|key| key::shown(key).into_owned()).collect(),
+        tasks: held.tasks.iter().map(|(queue, id)| format!("{queue}/{id}")).collect(),
         count: held.row.attached.into(),
     }
 }

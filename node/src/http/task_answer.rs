@@ -67,6 +67,7 @@ pub fn task(id: &TaskId, row: &TaskRow, clock: ClusterMillis) -> TaskView {
         runs: head.runs,
         last_error: head.last_error.clone(),
         worker: None,
+        session: None,
         lease_ms: None,
         died_at: None,
         kept_ms: None,
@@ -76,8 +77,9 @@ pub fn task(id: &TaskId, row: &TaskRow, clock: ClusterMillis) -> TaskView {
         index: None,
     };
     match &head.state {
-        TaskState::Claimed { until, worker, .. } => {
+        TaskState::Claimed { until, worker, session, .. } => {
             view.lease_ms = Some(until.saturating_sub(clock));
+            view.session = session.map(|id| id.to_string());
             view.worker = Some(worker.clone()).filter(|worker| !worker.is_empty());
         }
         TaskState::Dead { at } => view.died_at = Some(time(*at)),

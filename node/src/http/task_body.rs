@@ -15,8 +15,8 @@ use quorate_store::limits::{
     TASKS_SCHEDULED_MAX, TTL_MS_MAX, VALUE_BYTES_MAX,
 };
 use quorate_store::types::{
-    AfterFailure, ContentKind, NewTask, Recurrence, Requeue, RetryPlan, Revision, Start, TaskId, TaskVerb, Ticket,
-    Value, WallMillis,
+    AfterFailure, ContentKind, NewTask, Recurrence, Requeue, RetryPlan, Revision, SessionId, Start, TaskId, TaskVerb,
+    Ticket, Value, WallMillis,
 };
 use serde_json::value::RawValue;
 
@@ -24,7 +24,7 @@ use super::error::Failure;
 use super::extract::{self, Faults};
 use super::headers::decimal;
 use super::op_body::{self, typed};
-use super::{command, json};
+use super::{command, coordinate, json};
 use crate::app::cron::{self, CronFault};
 use crate::app::wall_now;
 use crate::limits::WAIT_MS_MAX;
@@ -258,28 +258,32 @@ pub struct ClaimWish {
     pub lease_ms: u64,
     /// Who claims.
     pub worker: String,
+    /// The session that it hangs on.
+    pub session: Option<SessionId>,
     /// How long it waits until something is due.
     pub wait: Duration,
     /// The caller's request id.
     pub request_id: Option<String>,
 }
 
-const CLAIM_FIELDS: [&str; 5] = ["limit", "lease_ms", "worker", "wait_ms", "request_id"];
+const CLAIM_FIELDS: [&str; 6] = ["limit", "lease_ms", "worker", "session", "wait_ms", "request_id"];
 
 impl ClaimWish {
     /// Reads a body that is known to be strict JSON.
     pub fn read(text: &[u8]) -> Result<Self, Failure> {
         let mut faults = Faults::default();
-        let [limit, lease, worker, wait, id] =
+        let [limit, lease, worker, session, wait, id] =
             extract::object(text, "a claim", CLAIM_FIELDS, &mut faults).unwrap_or_default();
         let limit = limit.and_then(|raw| command::whole(raw, "/limit", 1..=CLAIM_LIMIT_MAX, &mut faults));
         let lease_ms = lease_ms(lease, &mut faults);
         let worker = worker.and_then(|raw| short_text(raw, "/worker", TASK_WORKER_BYTES_MAX, &mut faults));
+        let session = session.and_then(|raw| coordinate::session(raw, "/session", &mut faults));
         let wait_ms = wait.and_then(|raw| number(raw, "/wait_ms", 0..=WAIT_MS_MAX, &mut faults));
         let request_id = request_id(id, &mut faults);
         faults.check()?;
         let wait = Duration::from_millis(wait_ms.unwrap_or(0));
-        Ok(Self { limit: limit.unwrap_or(1), lease_ms, worker: worker.unwrap_or_default(), wait, request_id })
+        let (limit, worker) = (limit.unwrap_or(1), worker.unwrap_or_default());
+        Ok(Self { limit, lease_ms, worker, session, wait, request_id })
     }
 }
 
@@ -323,7 +327,9 @@ pub fn fail(text: &[u8]) -> Result<Act, Failure> {
             }
         };
         let mut error = error.map_or_else(|| "failed".to_owned(), |error| error.into_owned());
-        error.truncate(error.floor_char_boundary(TASK_ERROR_BYTES_MAX));
+        if let Some(end) = (0..=TASK_ERROR_BYTES_MAX.min(error.len())).rev().find(|at| error.is_char_boundary(*at)) {
+            error.truncate(end);
+        }
         Some(TaskVerb::Fail { ticket: ticket?, error, then })
     })
 }

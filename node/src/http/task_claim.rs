@@ -35,16 +35,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
         example = json!({"limit": 10, "lease_ms": 60000, "worker": "mailer-3", "wait_ms": 0, "request_id": "mailer-3-17"})),
     responses(
         (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = TaskClaimAnswer, example = json!({"tasks": [{"id": "welcome-7", "token": 21, "attempt": 1, "max_attempts": 20, "execute_at": "2026-11-21T08:00:00.000Z", "planned_at": "2026-11-21T08:00:00.000Z", "lease_ms": 60000, "payload": {"to": "ann"}}], "count": 1, "waited_ms": 0, "revision": 21, "index": 33})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "`session_expired`: the claim was to hang on a session that is none, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
     let queue = tasks::queue_of(rest)?;
     let text = command::text(ask, body, "a claim").await?;
-    let ClaimWish { limit, lease_ms, worker, wait, request_id } = ClaimWish::read(&text)?;
+    let ClaimWish { limit, lease_ms, worker, session, wait, request_id } = ClaimWish::read(&text)?;
     ask.take_request_id(request_id)?;
-    let verb = TaskVerb::Claim { limit, lease_ms, worker };
+    let verb = TaskVerb::Claim { limit, lease_ms, worker, session };
     let claim = Claim { op: TaskOp { queue, verb }, began: Instant::now() };
     let first = claim.attempt(ask).await?;
     if first.is_done() || wait.is_zero() {

@@ -34,7 +34,7 @@ const TASK_MARK: &str = "/task/";
 #[expect(dead_code, reason = "only described")]
 pub enum ScheduleBody {
     /// One task.
-    One(TaskSpec),
+    One(Box<TaskSpec>),
     /// Several.
     Several(TaskSpecs),
 }

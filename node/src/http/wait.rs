@@ -9,15 +9,19 @@ use quorate_store::state::StateFault;
 use quorate_store::types::Key;
 
 use super::Backend;
+use super::ask::Ask;
 use super::error::Failure;
 
-/// Reads until there is something, or the time is over: `None`.
+/// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
 pub async fn until<B: Backend, T: Send>(
-    backend: &B,
+    ask: &Ask<'_, B>,
     waker: &Key,
     end: Instant,
     read: impl Fn(&B) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
+    let backend = &ask.api.backend;
+    // Who has no connection any more is not waited for.
+    let Some(stop) = ask.busy.as_ref().map(|busy| busy.pulse().stop().clone()) else { return Ok(None) };
     loop {
         let mut found = None;
         let left = end.saturating_duration_since(Instant::now());
@@ -25,8 +29,12 @@ pub async fn until<B: Backend, T: Send>(
             found = read(backend)?;
             Ok(found.is_some() || left.is_zero())
         });
-        woken.await.map_err(|fault| Failure::from_fault(&fault))?;
-        if found.is_some() || left.is_zero() {
+        let has_stopped = tokio::select! {
+            woken = woken => woken.map(|()| false),
+            () = stop.cancelled() => Ok(true),
+        };
+        let has_stopped = has_stopped.map_err(|fault| Failure::from_fault(&fault))?;
+        if found.is_some() || left.is_zero() || has_stopped {
             return Ok(found);
         }
     }

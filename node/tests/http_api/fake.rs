@@ -2,7 +2,9 @@
 
 mod coordination;
 
-use std::collections::{BTreeMap, BTreeSet};
+pub use coordination::Coordinated;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -58,10 +60,10 @@ struct State {
     /// Most items that one bulk decides.
     items_max: Option<usize>,
     unready: Option<String>,
-    /// What the next command that is not a write of one entry comes to.
-    outcome: Option<Outcome>,
+    /// What the next commands that are not writes of one entry come to.
+    outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
-    coordinated: coordination::Told,
+    coordinated: coordination::Coordinated,
     /// Each change of a value.
     log: Vec<KeyChange>,
     /// How many of them were told.
@@ -169,7 +171,7 @@ impl Fake {
 
     /// What the next command that is not a write of one entry comes to, or would come to.
     pub fn come_to(&self, outcome: Outcome) {
-        self.with(|state| state.outcome = Some(outcome));
+        self.with(|state| state.outcomes.push_back(outcome));
         self.changed.notify_waiters();
     }
 
@@ -276,25 +278,30 @@ impl State {
     }
 
     /// A few rules of the real machine, enough to see that the HTTP layer asks for the right thing.
-    fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Rejection> {
+    fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Box<Rejection>> {
         let current = self.entry_at(op.key.as_bytes(), u64::MAX);
         match (&op.expect, &current) {
             (&Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
-                return Err(Rejection::CasMismatch { expected: Some(expected), current: current.map(Shown::Whole) });
+                return Err(Box::new(Rejection::CasMismatch {
+                    expected: Some(expected),
+                    current: current.map(Shown::Whole),
+                }));
             }
             (Expect::AnyOf(list), Some(entry)) if !list.contains(&entry.meta.cas) => {
-                return Err(Rejection::CasMismatch { expected: None, current: current.map(Shown::Whole) });
+                return Err(Box::new(Rejection::CasMismatch { expected: None, current: current.map(Shown::Whole) }));
             }
             (Expect::NoneOf(list), Some(entry)) if list.contains(&entry.meta.cas) => {
-                return Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) });
+                return Err(Box::new(Rejection::CasListed { current: Shown::Whole(entry.clone()) }));
             }
-            (Expect::Present, None) => return Err(Rejection::NotFound),
+            (Expect::Present, None) => return Err(Box::new(Rejection::NotFound)),
             _ => {}
         }
         match (&op.change, current) {
-            (Change::Insert(_), Some(current)) => Err(Rejection::AlreadyExists { current: Shown::Whole(current) }),
+            (Change::Insert(_), Some(current)) => {
+                Err(Box::new(Rejection::AlreadyExists { current: Shown::Whole(current) }))
+            }
             (Change::Insert(_) | Change::Upsert(_), current) => Ok(current),
-            (_, None) => Err(Rejection::NotFound),
+            (_, None) => Err(Box::new(Rejection::NotFound)),
             (_, current) => Ok(current),
         }
     }
@@ -308,7 +315,8 @@ impl State {
             }
             Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
             other => {
-                let outcome = self.outcome.take().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
+                let outcome =
+                    self.outcomes.pop_front().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
                 self.reply(outcome)
             }
         }
@@ -331,7 +339,7 @@ impl State {
     fn apply(&mut self, op: &WriteOp) -> Reply {
         let previous = match self.judge(op) {
             Ok(previous) => previous,
-            Err(rejection) => return self.reply(Outcome::Rejected(rejection)),
+            Err(rejection) => return self.reply(Outcome::Rejected(*rejection)),
         };
         self.revision += 1;
         let value = match &op.change {
@@ -381,7 +389,7 @@ impl Backend for Fake {
             if let Some(rejection) = state.rejection.clone() {
                 return Ok(state.reply(Outcome::Rejected(rejection)));
             }
-            let id = command.request_id.clone().map(|id| id.0).unwrap_or_default();
+            let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
             }
@@ -620,7 +628,7 @@ impl Backend for Fake {
     async fn wait_tasks(&self, _: &QueueName, _: u64, _: (u64, Instant), until: Instant) -> Result<bool, StateFault> {
         loop {
             let changed = self.changed.notified();
-            if self.with(|state| state.outcome.is_some()) {
+            if self.with(|state| !state.outcomes.is_empty()) {
                 return Ok(true);
             }
             if tokio::time::timeout_at(until.into(), changed).await.is_err() {

@@ -181,7 +181,10 @@ async fn every_fault_of_a_schedule_is_told() {
 async fn verbs_ask_for_what_they_say() {
     let server = Server::start().await;
     let ticket = json!({"id": "t", "token": 7});
-    come_to(&server, TaskDone::Changed(glance("t", TaskState::Claimed { token: 7, until: 1, worker: "w".into() })));
+    come_to(
+        &server,
+        TaskDone::Changed(glance("t", TaskState::Claimed { token: 7, until: 1, worker: "w".into(), session: None })),
+    );
     let body = json!({"id": "t", "token": "7", "lease_ms": 5_000});
     let answer: TaskAnswer = read(&post(&server, "/v1/tasks/q/extend", body).await);
     assert_eq!((answer.state, answer.lease_ms, answer.execute_at), (Shown::Claimed, Some(5_000), None));
@@ -266,7 +269,11 @@ async fn a_claim_waits_until_something_is_due_and_is_one_request_all_the_while()
 #[tokio::test]
 async fn tasks_and_queues_are_shown() {
     let server = Server::start().await;
-    server.backend.add_task("q", "a/b", row(TaskState::Claimed { token: 9, until: 70_000, worker: "w".into() }));
+    server.backend.add_task(
+        "q",
+        "a/b",
+        row(TaskState::Claimed { token: 9, until: 70_000, worker: "w".into(), session: None }),
+    );
     server.backend.add_task("q", "c", row(TaskState::Dead { at: WALL + 1 }));
     server.backend.add_task("r", "d", row(TaskState::Done { until: 70_000 }));
     let view: TaskView = read(&server.get("/v1/tasks/q/task/a%2Fb").await);
@@ -323,6 +330,7 @@ async fn all_fields_of_the_wire_types_are_understood() {
         limit: Some(1),
         lease_ms: Some(1_000),
         worker: Some("w".into()),
+        session: Some("3".into()),
         wait_ms: Some(0),
         request_id: Some("c".into()),
     };

@@ -40,6 +40,8 @@ pub enum AttachedKind {
     Lock = 2,
     /// A party of a barrier; the subject is its name.
     Barrier = 3,
+    /// A claim of a task; the subject is that of [`super::task::subject`].
+    Task = 4,
 }
 
 /// Where a party of a lock is.
@@ -82,7 +84,7 @@ pub fn attached_key(id: SessionId, kind: AttachedKind, subject: &[u8]) -> Vec<u8
 /// Reverses [`attached_key`].
 pub fn decode_attached(row_key: &[u8]) -> Result<(SessionId, AttachedKind, &[u8]), CodecError> {
     let (id, rest) = split_u64(strip_family(row_key, family::ATTACHED)?)?;
-    let kinds = [AttachedKind::Entry, AttachedKind::Lock, AttachedKind::Barrier];
+    let kinds = [AttachedKind::Entry, AttachedKind::Lock, AttachedKind::Barrier, AttachedKind::Task];
     let Some((&byte, subject)) = rest.split_first() else {
         return Err(CodecError::Malformed("what hangs on a session has no kind".into()));
     };

@@ -111,6 +111,11 @@ impl<V: View> Applier<'_, V> {
         })
     }
 
+    /// How many things more may hang on a session; at least one.
+    pub(super) fn room_on_session(&mut self, id: SessionId) -> Result<Result<u32, Rejection>, Fault> {
+        Ok(self.check_session(id)?.map(|row| limits::SESSION_ATTACHED_MAX - row.attached))
+    }
+
     /// Hangs something on a session that lives.
     pub(super) fn attach(
         &mut self,
@@ -175,6 +180,7 @@ impl<V: View> Applier<'_, V> {
                         applier.drop_party(&lock, at, op, asker.clone())?;
                         locks.push(lock);
                     }
+                    AttachedKind::Task => applier.task_session_over(subject, &asker)?,
                     AttachedKind::Barrier => {
                         applier.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?;
                     }

@@ -15,7 +15,7 @@ pub(super) fn fault(op: &TaskOp) -> Option<String> {
             within("tasks at once", tasks.len() as u64, 1..=limits::TASKS_SCHEDULED_MAX as u64)
                 .or_else(|| tasks.iter().find_map(fault_of_task))
         }
-        TaskVerb::Claim { limit, lease_ms, worker } => {
+        TaskVerb::Claim { limit, lease_ms, worker, session: _ } => {
             within("tasks at once", u64::from(*limit), 1..=u64::from(limits::CLAIM_LIMIT_MAX))
                 .or_else(|| lease(*lease_ms))
                 .or_else(|| text("the name of a worker", worker, limits::TASK_WORKER_BYTES_MAX))

@@ -7,9 +7,10 @@ use super::view::{Fault, View};
 use super::{Applier, Asker};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
+use crate::keyspace::session::AttachedKind;
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::timer::TimerKind;
-use crate::types::{Key, QueueName, TaskHead, TaskId, TaskState, Waker};
+use crate::types::{QueueName, TaskHead, TaskId, TaskState, Waker};
 
 /// A queue while a command is about it.
 pub(super) struct Queue {
@@ -94,6 +95,9 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<(), Fault> {
         if let Some(before) = before {
             *count_of(queue, &before.state) -= 1;
+            if let TaskState::Claimed { session: Some(session), .. } = before.state {
+                self.detach(session, AttachedKind::Task, &task::subject(&queue.name, id))?;
+            }
         }
         self.take_revision()?;
         let row_key = task::row_key(&queue.name, id);
@@ -137,7 +141,11 @@ impl<V: View> Applier<'_, V> {
             TaskState::Unplanned => {
                 self.overlay.insert_new(task::unplanned_key(name, id), Vec::new())?;
             }
-            TaskState::Claimed { until, .. } => self.arm(*until, TimerKind::TaskLease, &task::subject(name, id))?,
+            TaskState::Claimed { until, session, .. } => {
+                let subject = task::subject(name, id);
+                self.arm(*until, TimerKind::TaskLease, &subject)?;
+                session.map_or(Ok(()), |session| self.attach(session, AttachedKind::Task, &subject, Vec::new()))?;
+            }
             TaskState::Done { until } => self.arm(*until, TimerKind::TaskKept, &task::subject(name, id))?,
         }
         Ok(())
@@ -145,7 +153,8 @@ impl<V: View> Applier<'_, V> {
 
     /// Adds the line of a task at the current revision.
     pub(super) fn record_task(&mut self, act: TaskAct, queue: &Queue, id: &TaskId, asker: &Asker) {
-        let key = Key::new(format!("{}/{id}", queue.name)).expect("a queue and an id are far shorter than a key");
+        // No key of an entry: both may change at one revision.
+        let key = Waker::Tasks.of(&format!("{}/{id}", queue.name));
         self.record(AuditOp::Task(act), Some(key), asker.clone(), AuditEffect::Beside);
     }
 }

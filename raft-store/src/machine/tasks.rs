@@ -11,15 +11,25 @@ use crate::keyspace::task::{self, TaskRow};
 use crate::limits;
 use crate::types::{
     AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, PlanTask, QueueName, Recurrence, Rejection, Reply,
-    Requeue, ScheduledTask, Start, TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, TasksClaimed,
-    Ticket, Value, WallMillis,
+    Requeue, ScheduledTask, SessionId, Start, TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb,
+    TasksClaimed, Ticket, Value, WallMillis,
 };
 
 /// What is told of a claim that was over before the task was completed.
 const RUN_OUT: &str = "lease expired";
 
+/// What is told of a claim whose session ended first.
+const SESSION_OVER: &str = "session ended";
+
 /// What is told of a pattern that gives no time any more.
 const NEVER_AGAIN: &str = "the cron pattern has no next time";
+
+/// Who claims, and for how long.
+struct Holder {
+    lease_ms: u64,
+    worker: String,
+    session: Option<SessionId>,
+}
 
 type Decided<T> = Result<Result<T, Rejection>, Fault>;
 
@@ -44,8 +54,13 @@ impl<V: View> Applier<'_, V> {
         let mut queue = self.open_queue(queue)?;
         let done = match verb {
             TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, asker).map(Ok)?,
-            TaskVerb::Claim { limit, lease_ms, worker } => {
-                self.claim_tasks(&mut queue, limit as usize, lease_ms, &worker, asker).map(Ok)?
+            TaskVerb::Claim { limit, lease_ms, worker, session } => {
+                let limit = match session.map_or(Ok(Ok(u32::MAX)), |id| self.room_on_session(id))? {
+                    Ok(room) => limit.min(room) as usize,
+                    Err(rejection) => return Ok(Err(rejection)),
+                };
+                let holder = Holder { lease_ms, worker, session };
+                self.claim_tasks(&mut queue, limit, &holder, asker).map(Ok)?
             }
             TaskVerb::Extend { ticket, lease_ms } => self.extend_task(&mut queue, &ticket, lease_ms, asker)?,
             TaskVerb::Complete(ticket) => self.complete_task(&mut queue, &ticket, asker)?,
@@ -121,8 +136,7 @@ impl<V: View> Applier<'_, V> {
         &mut self,
         queue: &mut Queue,
         limit: usize,
-        lease_ms: u64,
-        worker: &str,
+        holder: &Holder,
         asker: &Asker,
     ) -> Result<TaskDone, Fault> {
         let wall = self.vars.wall;
@@ -146,7 +160,7 @@ impl<V: View> Applier<'_, V> {
             }
             // All that is due and before it is claimed.
             queue.row.due_from = (due, number);
-            done.tasks.push(self.claim_task(queue, id, row, lease_ms, worker, asker)?);
+            done.tasks.push(self.claim_task(queue, id, row, holder, asker)?);
         }
         let left = due.len() - done.tasks.len();
         done.due_left = u32::try_from(left.min(limits::TASKS_DUE_LOOK)).expect("limits::TASKS_DUE_LOOK is small");
@@ -165,13 +179,13 @@ impl<V: View> Applier<'_, V> {
         queue: &mut Queue,
         id: TaskId,
         mut row: TaskRow,
-        lease_ms: u64,
-        worker: &str,
+        holder: &Holder,
         asker: &Asker,
     ) -> Result<ClaimedTask, Fault> {
         let before = row.head.clone();
+        let Holder { lease_ms, ref worker, session } = *holder;
         let until = self.vars.clock.saturating_add(lease_ms);
-        row.head.state = TaskState::Claimed { token: self.next_revision()?, until, worker: worker.to_owned() };
+        row.head.state = TaskState::Claimed { token: self.next_revision()?, until, worker: worker.clone(), session };
         row.head.attempts += 1;
         let task = ClaimedTask {
             id: id.clone(),
@@ -294,6 +308,18 @@ impl<V: View> Applier<'_, V> {
             after_failure(queue, &mut row.head, RUN_OUT.into(), AfterFailure::Retry, wall);
             Some(row)
         })
+    }
+
+    /// The session of a claim ends.
+    pub(super) fn task_session_over(&mut self, subject: &[u8], asker: &Asker) -> Result<(), Fault> {
+        let (name, id) = task::of_subject(subject)?;
+        let mut queue = self.open_queue(name)?;
+        let mut row = self.indexed_task(&queue.name, &id, subject)?;
+        let before = row.head.clone();
+        after_failure(&mut queue, &mut row.head, SESSION_OVER.into(), AfterFailure::Retry, self.vars.wall);
+        self.put_task(&mut queue, &id, Some(before), Some(row))?;
+        self.record_task(TaskAct::RunOut, &queue, &id, asker);
+        self.close_queue(queue)
     }
 
     /// The id of a completed task is free again.

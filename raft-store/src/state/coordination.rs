@@ -12,7 +12,9 @@ use crate::codec;
 use crate::keyspace::gates;
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{PartyAt, SessionRow};
-use crate::types::{BarrierRow, Elected, Key, LatchRow, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
+use crate::types::{
+    BarrierRow, Elected, Key, LatchRow, LockName, LockSpace, Name, QueueName, Revision, SessionId, TaskId, WallMillis,
+};
 
 /// Something as it was at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct SessionHeld {
     pub barriers: Vec<Name>,
     /// Entries that go with it.
     pub keys: Vec<Key>,
+    /// Tasks that are claimed with it.
+    pub tasks: Vec<(QueueName, TaskId)>,
 }
 
 /// Some things of a list, in its order.

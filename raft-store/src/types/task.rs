@@ -6,7 +6,7 @@
 use bincode::{Decode, Encode};
 
 use super::task_name::{QueueName, TaskId};
-use super::{ClusterMillis, Revision, Value, WallMillis};
+use super::{ClusterMillis, Revision, SessionId, Value, WallMillis};
 use crate::limits;
 
 /// Something done to a queue of tasks.
@@ -31,6 +31,8 @@ pub enum TaskVerb {
         lease_ms: u64,
         /// Who works on them, for people.
         worker: String,
+        /// The session that the claims hang on, if any: they are over when it ends, at the latest.
+        session: Option<SessionId>,
     },
     /// Lets a claim hold for so many milliseconds from now.
     Extend {
@@ -190,6 +192,8 @@ pub enum TaskState {
         until: ClusterMillis,
         /// Who, for people.
         worker: String,
+        /// The session that the claim hangs on.
+        session: Option<SessionId>,
     },
     /// It is not tried any more.
     Dead {
@@ -358,7 +362,7 @@ mod tests {
         let pauses: Vec<u64> = (1..9).map(|attempts| plan.pause_after(attempts)).collect();
         assert_eq!(pauses, [100, 150, 225, 337, 505, 757, 1_000, 1_000]);
         let steady = RetryPlan { initial_ms: 0, factor_milli: 1_000, ..plan };
-        assert_eq!(steady.pause_after(u32::MAX.min(limits::TASK_ATTEMPTS_MAX)), 0);
+        assert_eq!(steady.pause_after(limits::TASK_ATTEMPTS_MAX), 0);
         let long = RetryPlan { initial_ms: u64::MAX, max_ms: u64::MAX, factor_milli: 10_000, ..plan };
         assert_eq!(long.pause_after(1_000), u64::MAX);
     }

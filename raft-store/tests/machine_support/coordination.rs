@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_store::codec;
 use quorate_store::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use quorate_store::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
+use quorate_store::keyspace::task::TaskRow;
 use quorate_store::keyspace::timer::{self, TimerKind};
 use quorate_store::keyspace::{entry, family, gates};
 use quorate_store::types::{
     Acquire, Action, BarrierOp, BarrierRow, Command, ContentKind, Elected, Guard, LatchOp, LatchRow, LockMode,
-    LockName, LockOp, LockSpace, Name, RequestId, SessionId, SessionOp, Value,
+    LockName, LockOp, LockSpace, Name, RequestId, SessionId, SessionOp, TaskState, Value,
 };
 
 use super::Store;
@@ -217,6 +218,12 @@ fn check_parties(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Vec
         }
     }
     assert!(holders.is_empty() && waiters.is_empty(), "parties of locks without a head: {holders:?} {waiters:?}");
+    for (row_key, row) in store.rows(family::TASK) {
+        let row: TaskRow = codec::decode(&row).unwrap();
+        if let TaskState::Claimed { session: Some(id), .. } = row.head.state {
+            expected.insert((session::attached_key(id, AttachedKind::Task, &row_key[1..]), Vec::new()));
+        }
+    }
     check_barriers(store, &mut expected);
     expected
 }

@@ -7,8 +7,8 @@ use quorate_store::keyspace::family;
 use quorate_store::keyspace::task::{self, QueueRow, TaskRow};
 use quorate_store::keyspace::timer::{self, TimerKind};
 use quorate_store::types::{
-    AfterFailure, ContentKind, NewTask, PlanTask, QueueName, Recurrence, Requeue, RetryPlan, Start, TaskDone,
-    TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
+    AfterFailure, ContentKind, NewTask, PlanTask, QueueName, Recurrence, Requeue, RetryPlan, SessionId, Start,
+    TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
 };
 
 use super::Store;
@@ -68,6 +68,16 @@ fn check_queues(store: &Store, mut counts: BTreeMap<QueueName, [u64; 5]>) {
     assert!(counts.is_empty(), "tasks in queues without a row: {counts:?}");
 }
 
+/// Every task with its queue and id.
+pub fn all(store: &Store) -> Vec<(QueueName, TaskId, TaskRow)> {
+    let rows = store.rows(family::TASK).into_iter();
+    rows.map(|(row_key, row)| {
+        let (queue, id) = task::decode_key(&row_key).unwrap();
+        (queue, id, codec::decode(&row).unwrap())
+    })
+    .collect()
+}
+
 pub fn done(done: &TaskDone) -> String {
     match done {
         TaskDone::Scheduled(tasks) => {
@@ -108,7 +118,10 @@ fn glance(task: &TaskGlance) -> String {
 fn state(state: &TaskState) -> String {
     match state {
         TaskState::Scheduled => "scheduled".into(),
-        TaskState::Claimed { token, until, worker } => format!("claimed({token} until {until} by {worker:?})"),
+        TaskState::Claimed { token, until, worker, session } => {
+            let session = session.map_or(String::new(), |id| format!(" with {id}"));
+            format!("claimed({token} until {until} by {worker:?}{session})")
+        }
         TaskState::Dead { at } => format!("dead({at})"),
         TaskState::Unplanned => "unplanned".into(),
         TaskState::Done { until } => format!("done({until})"),
@@ -153,7 +166,12 @@ pub fn op(words: &[&str]) -> TaskOp {
             let parts = words[3..].split(|word| *word == ";");
             TaskVerb::Schedule(parts.filter(|part| !part.is_empty()).map(new_task).collect())
         }
-        "claim" => TaskVerb::Claim { limit: limit(), lease_ms, worker: option("worker").unwrap_or_default().into() },
+        "claim" => TaskVerb::Claim {
+            limit: limit(),
+            lease_ms,
+            worker: option("worker").unwrap_or_default().into(),
+            session: option("session").map(|id| SessionId(id.parse().unwrap())),
+        },
         "extend" => TaskVerb::Extend { ticket: ticket(), lease_ms },
         "complete" => TaskVerb::Complete(ticket()),
         "fail" => {

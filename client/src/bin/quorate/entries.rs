@@ -9,6 +9,7 @@ use quorate_client::{Change, Write};
 use crate::Context;
 use crate::criteria::Only;
 use crate::fail::Failed;
+use crate::fence::Fence;
 use crate::output::{self, Form};
 use crate::parse::{self, Meaning};
 
@@ -93,6 +94,8 @@ Examples:
         dry_run: bool,
         #[command(flatten)]
         only: Only,
+        #[command(flatten)]
+        fence: Fence,
     },
     /// Set the time to live of an entry, change nothing else
     Touch {
@@ -218,6 +221,11 @@ pub struct Common {
     dry_run: bool,
     #[command(flatten)]
     only: Only,
+    /// The entry goes with this session: it is removed when that ends.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    #[command(flatten)]
+    fence: Fence,
 }
 
 /// The write under its conditions.
@@ -226,11 +234,14 @@ fn only<'a>(only: &Only, write: Write<'a>) -> Write<'a> {
 }
 
 impl Common {
-    fn on<'a>(&self, mut write: Write<'a>) -> Write<'a> {
+    fn on<'a>(&self, mut write: Write<'a>) -> Result<Write<'a>, Failed> {
         if let Some(ttl) = self.ttl {
             write = write.ttl(ttl);
         }
-        flags(only(&self.only, write), self.prev, self.dry_run)
+        if let Some(session) = &self.session {
+            write = write.session(session);
+        }
+        self.fence.on(flags(only(&self.only, write), self.prev, self.dry_run))
     }
 }
 
@@ -254,16 +265,16 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Replace(args) => plain(context, args, |write| write.if_present()).await,
         Command::Cas { key, cas, value, meaning, write } => {
             let wish = client.cas(key, cas, parse::value(&value, meaning)?);
-            finish(context, write.on(wish), "written").await
+            finish(context, write.on(wish)?, "written").await
         }
         Command::Patch { key, patch, cas, write } => {
             let patch = parse::patch(&patch)?;
             let wish = with_cas(client.patch(key, patch), cas);
-            finish(context, write.on(wish), "written").await
+            finish(context, write.on(wish)?, "written").await
         }
-        Command::Rm { key, cas, prev, dry_run, only: conditions } => {
+        Command::Rm { key, cas, prev, dry_run, only: conditions, fence } => {
             let wish = only(&conditions, with_cas(client.remove(key), cas));
-            finish(context, flags(wish, prev, dry_run), "removed").await
+            finish(context, fence.on(flags(wish, prev, dry_run))?, "removed").await
         }
         Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
         Command::Doc(Doc::Lock { key, time, prev }) => {
@@ -306,7 +317,7 @@ async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<quorat
         None => context.client.get(&args.key).await?.and_then(|entry| entry.cas),
     };
     match context.client.wait_for_change(&args.key, known.as_deref(), wait).await? {
-        Change::Entry(entry) => Ok(entry),
+        Change::Entry(entry) => Ok(*entry),
         Change::None => Err(Failed::condition(format!("`{}` did not change within {wait:?}", args.key))),
         Change::Gone => Err(Failed::condition(format!("`{}` was removed", args.key))),
     }
@@ -326,7 +337,7 @@ async fn put(context: &Context, args: Put) -> Result<(), Failed> {
 async fn plain(context: &Context, args: Plain, condition: impl FnOnce(Write<'_>) -> Write<'_>) -> Result<(), Failed> {
     let value = parse::value(&args.value, args.meaning)?;
     let write = condition(context.client.put(args.key, value));
-    finish(context, args.write.on(write), "written").await
+    finish(context, args.write.on(write)?, "written").await
 }
 
 fn with_cas(write: Write<'_>, cas: Option<String>) -> Write<'_> {

@@ -28,6 +28,10 @@ pub enum Failed {
     Stopped(String),
     /// Anything else.
     Other(String),
+    /// A command that was run, or a signal, decides the exit code; the rest was said by it.
+    Ended(u8),
+    /// With an exit code of its own.
+    Exit(u8, String),
     /// Nobody reads our output any more, as in `quorate ls --all | head`.
     OutputClosed,
 }
@@ -58,7 +62,9 @@ impl fmt::Display for Failed {
             | Self::Condition(text)
             | Self::Partly(text)
             | Self::Stopped(text)
+            | Self::Exit(_, text)
             | Self::Other(text) => out.write_str(text),
+            Self::Ended(code) => write!(out, "the command ended with exit code {code}"),
             Self::OutputClosed => out.write_str("the output was closed"),
         }
     }
@@ -85,6 +91,16 @@ impl Failed {
         Self::Stopped(text.into())
     }
 
+    /// A fault with an exit code of its own.
+    pub fn exit(code: u8, text: impl Into<String>) -> Self {
+        Self::Exit(code, text.into())
+    }
+
+    /// Whether it may be over if the same is tried again later: no node could be reached, or a session was lost.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Client(error) if error.is_retryable() || matches!(error, Error::Session { .. }))
+    }
+
     /// Any other fault.
     pub fn other(text: impl Into<String>) -> Self {
         Self::Other(text.into())
@@ -92,7 +108,7 @@ impl Failed {
 
     /// Says it on standard error, in the form asked for.
     pub fn report(self, form: Form) -> ExitCode {
-        if !matches!(self, Self::OutputClosed) {
+        if !matches!(self, Self::OutputClosed | Self::Ended(_)) {
             match form {
                 Form::Text => eprintln!("{}", self.text()),
                 Form::Json => eprintln!("{}", self.json()),
@@ -107,6 +123,7 @@ impl Failed {
             Self::Usage(_) => USAGE,
             Self::Condition(_) | Self::Partly(_) => CONDITION,
             Self::Stopped(_) | Self::Other(_) => ERROR,
+            Self::Ended(code) | Self::Exit(code, _) => *code,
             Self::OutputClosed => 0,
         }
     }
@@ -213,6 +230,6 @@ fn advice(error: &Error) -> Option<String> {
             Retry::Never => return None,
         },
         Error::Contended { .. } => "repeat the command when fewer clients write this entry".into(),
-        Error::Invalid(_) | Error::Decode { .. } => return None,
+        Error::Session { .. } | Error::Invalid(_) | Error::Decode { .. } => return None,
     })
 }

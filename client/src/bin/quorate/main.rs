@@ -3,6 +3,7 @@
 //! Owns the table of commands and what they share: endpoints, deadline, output form, exit code. Each group of commands has
 //! a file of its own.
 
+mod barrier;
 mod bench;
 mod bulk;
 mod change_where;
@@ -10,13 +11,21 @@ mod claim;
 mod cluster;
 mod collections;
 mod criteria;
+mod elect;
+mod election;
 mod entries;
 mod fail;
+mod fence;
 mod find;
+mod guarded;
+mod latch;
 mod listing;
 mod load;
+mod lock;
+mod locks;
 mod output;
 mod parse;
+mod session;
 mod task_work;
 mod tasks;
 mod txn;
@@ -26,7 +35,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use quorate_client::{Client, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, Protocol, RequestId};
+use quorate_client::{Client, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, Pending, Protocol, RequestId};
 
 use fail::Failed;
 use output::Form;
@@ -50,7 +59,7 @@ Exit codes:
   1  error: the cluster could not be reached, gave up, refused, or the fate of a write is unknown
   2  usage: the command line is wrong, nothing was sent
   3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read);
-     of several things some were refused; there was nothing to claim
+     of several things some were refused; there was nothing to claim; a lock was not got in time
 
 Examples:
   quorate put stock/apples 5
@@ -108,6 +117,25 @@ enum Command {
     /// Read sequences, take numbers from them
     #[command(subcommand)]
     Sequence(collections::SequenceCommand),
+    /// Run a command while a lock is held
+    Lock(lock::Args),
+    /// Look at locks, release them
+    #[command(subcommand)]
+    Locks(locks::Command),
+    /// Run a command while this process leads
+    Elect(elect::Args),
+    /// Look at elections, proclaim, resign
+    #[command(subcommand)]
+    Election(election::Command),
+    /// Create, renew and end sessions
+    #[command(subcommand)]
+    Session(session::Command),
+    /// Meet others at a barrier
+    #[command(subcommand)]
+    Barrier(barrier::Command),
+    /// Count down latches, wait for them
+    #[command(subcommand)]
+    Latch(latch::Command),
     /// Schedule tasks, work them off, look at queues
     #[command(subcommand)]
     Task(tasks::Command),
@@ -128,6 +156,16 @@ enum Command {
 struct Context {
     client: Client,
     shared: Shared,
+}
+
+impl Context {
+    /// The change under the id that was given, if one was.
+    fn with_id<'a, A>(&self, change: Pending<'a, A>) -> Pending<'a, A> {
+        match &self.shared.request_id {
+            Some(id) => change.request_id(id.clone()),
+            None => change,
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -171,6 +209,13 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Watch(args) => watch::run(&context, args).await,
             Command::Collection(command) => collections::run(&context, command).await,
             Command::Sequence(command) => collections::run_sequence(&context, command).await,
+            Command::Lock(args) => lock::run(&context, args).await,
+            Command::Locks(command) => locks::run(&context, command).await,
+            Command::Elect(args) => elect::run(&context, args).await,
+            Command::Election(command) => election::run(&context, command).await,
+            Command::Session(command) => session::run(&context, command).await,
+            Command::Barrier(command) => barrier::run(&context, command).await,
+            Command::Latch(command) => latch::run(&context, command).await,
             Command::Task(command) => tasks::run(&context, command).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Bench(args) => bench::run(&context, *args).await,

@@ -83,6 +83,25 @@ pub fn told(facts: String, dry_run: bool, replayed: bool) -> String {
     format!("{before}{facts}{after}")
 }
 
+/// An answer: as JSON, or as one line.
+pub fn answer<T: Serialize>(form: Form, answer: &T, text: impl FnOnce() -> String) -> Result<(), Failed> {
+    match form {
+        Form::Json => json(answer),
+        Form::Text => line(text()),
+    }
+}
+
+/// `1 slot`, `2 slots`.
+pub fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// A session, and whose it is.
+pub fn session(id: &str, owner: &str) -> String {
+    if owner.is_empty() { format!("session {id}") } else { format!("session {id} ({owner})") }
+}
+
 /// Milliseconds as people read them.
 pub fn millis(millis: u64) -> String {
     match millis {

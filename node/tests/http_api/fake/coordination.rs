@@ -16,7 +16,7 @@ use super::{Fake, WALL};
 
 /// What there is.
 #[derive(Default)]
-pub struct Told {
+pub struct Coordinated {
     pub sessions: Vec<(SessionId, SessionHeld)>,
     /// What each session is to each lock.
     pub parties: Vec<(LockName, SessionId, Party)>,
@@ -31,12 +31,12 @@ pub struct Told {
 
 impl Fake {
     /// Says what there is from now on, and wakes whoever waits.
-    pub fn coordinate(&self, tell: impl FnOnce(&mut Told)) {
+    pub fn coordinate(&self, tell: impl FnOnce(&mut Coordinated)) {
         self.with(|state| tell(&mut state.coordinated));
         self.changed.notify_waiters();
     }
 
-    fn seen<T>(&self, read: impl FnOnce(&Told) -> T) -> Seen<T> {
+    fn seen<T>(&self, read: impl FnOnce(&Coordinated) -> T) -> Seen<T> {
         Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.coordinated) }))
     }
 }

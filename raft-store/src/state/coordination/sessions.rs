@@ -7,7 +7,7 @@ use super::super::types::StateFault;
 use super::{Page, SessionHeld};
 use crate::codec;
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
-use crate::keyspace::{family, family_range, gates, lock_queue};
+use crate::keyspace::{family, family_range, gates, lock_queue, task};
 use crate::limits::SESSION_ATTACHED_MAX;
 use crate::machine::View;
 use crate::types::{Key, Name, SessionId};
@@ -33,7 +33,7 @@ pub(super) fn is_in(moment: &Moment<'_>, id: SessionId, barrier: &Name) -> Resul
 pub(super) fn held(moment: &Moment<'_>, id: SessionId, max: usize) -> Result<Option<SessionHeld>, StateFault> {
     let Some(row) = row(moment, id)? else { return Ok(None) };
     let (start, end) = session::attached_to(id);
-    let mut held = SessionHeld { row, locks: Vec::new(), barriers: Vec::new(), keys: Vec::new() };
+    let mut held = SessionHeld { row, locks: Vec::new(), barriers: Vec::new(), keys: Vec::new(), tasks: Vec::new() };
     for (row_key, value) in moment.scan(&start, &end, SESSION_ATTACHED_MAX as usize)? {
         let (_, kind, subject) = session::decode_attached(&row_key)?;
         match kind {
@@ -42,7 +42,8 @@ pub(super) fn held(moment: &Moment<'_>, id: SessionId, max: usize) -> Result<Opt
             }
             AttachedKind::Lock => held.locks.push((lock_queue::lock_of(subject)?, codec::decode(&value)?)),
             AttachedKind::Barrier if held.barriers.len() < max => held.barriers.push(gates::name_of(subject)?),
-            AttachedKind::Entry | AttachedKind::Barrier => {}
+            AttachedKind::Task if held.tasks.len() < max => held.tasks.push(task::of_subject(subject)?),
+            AttachedKind::Entry | AttachedKind::Barrier | AttachedKind::Task => {}
         }
     }
     // The two spaces lie one after the other.

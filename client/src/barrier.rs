@@ -1,0 +1,132 @@
+//! Barriers: they open once so many sessions have entered, and close once all have left.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+
+use crate::api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest};
+use crate::client::Client;
+use crate::error::Error;
+use crate::leaving::Leaving;
+use crate::operation::milliseconds;
+use crate::request::{Call, Intent, RequestId, segment_path};
+use crate::retry::WAIT_PAUSE;
+use crate::session::Session;
+
+/// A node holds a question back for at most this long: if it has died silently, another is asked soon.
+const POLL_MAX: Duration = Duration::from_secs(5);
+/// A node that is silent for so long after that is left for another.
+const ATTEMPT: Duration = Duration::from_secs(1);
+
+/// A barrier for one session, from [`Session::barrier`].
+#[derive(Debug, Clone)]
+pub struct Barrier<'a> {
+    session: &'a Session,
+    name: String,
+    parties: u32,
+    wait: Option<Duration>,
+}
+
+impl Session {
+    /// The barrier of this name, which so many sessions open: all of them say the same number.
+    pub fn barrier(&self, name: impl Into<String>, parties: u32) -> Barrier<'_> {
+        Barrier { session: self, name: name.into(), parties, wait: None }
+    }
+}
+
+impl Client {
+    /// The barrier of this name as it is. One that nobody is in is empty.
+    pub async fn barrier(&self, name: &str) -> Result<BarrierAnswer, Error> {
+        let call = Call::new(Method::GET, path(name, "")?, Intent::Read, self.read_preference())?;
+        self.fetch(call).await
+    }
+}
+
+fn path(name: &str, verb: &str) -> Result<String, Error> {
+    segment_path("/v1/barriers/", name, verb, "the name of a barrier")
+}
+
+/// What is asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Enter,
+    Leave,
+}
+
+impl Barrier<'_> {
+    /// How long to wait for the others, at most; without it, as long as the session lives.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Enters, and waits until it is open. When the time is over before, it is left again, and the answer says `waiting`. Drop
+    /// the future, and it is left too. Fails with `locked` while those who opened it have not all left.
+    pub async fn enter(&self) -> Result<BarrierAnswer, Error> {
+        let give_up = self.call(Verb::Leave, Duration::ZERO, RequestId::random())?;
+        let mut leaving = Leaving::begin(self.session, path(&self.name, "")?, give_up).await;
+        let rounds = self.rounds(Verb::Enter, Some(&mut leaving));
+        let entered = self.session.or_lost(rounds).await;
+        match &entered {
+            Ok(answer) if answer.state == BarrierState::Open => leaving.settle(),
+            Err(Error::Rejected(_) | Error::Invalid(_)) => leaving.settle(),
+            // It is left.
+            Ok(_) | Err(_) => {}
+        }
+        entered
+    }
+
+    /// Leaves, and waits until the others have left too: then it can be entered anew. When the time is over before, the answer
+    /// says what it is doing.
+    pub async fn leave(&self) -> Result<BarrierAnswer, Error> {
+        self.session.or_lost(self.rounds(Verb::Leave, None)).await
+    }
+
+    /// Asks until all are there, or gone, or the time is over.
+    async fn rounds(&self, verb: Verb, mut leaving: Option<&mut Leaving>) -> Result<BarrierAnswer, Error> {
+        let started = Instant::now();
+        let left = || self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(started.elapsed()));
+        loop {
+            let (id, wait) = (RequestId::random(), left().min(POLL_MAX));
+            if let Some(leaving) = &mut leaving {
+                leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);
+            }
+            match self.session.client().fetch::<BarrierAnswer>(self.call(verb, wait, id)?).await {
+                Ok(answer) if is_done(verb, answer.state) || left().is_zero() => return Ok(answer),
+                // Others are awaited, or no node could tell.
+                Ok(_) => {}
+                Err(Error::Unavailable(_) | Error::Unknown(_)) if !left().is_zero() => {
+                    tokio::time::sleep(WAIT_PAUSE).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            if let Some(leaving) = &mut leaving {
+                leaving.on_answered();
+            }
+        }
+    }
+
+    fn call(&self, verb: Verb, wait: Duration, id: RequestId) -> Result<Call, Error> {
+        let (session, wait_ms) = (self.session.id().to_owned(), Some(milliseconds(wait)));
+        let mut call = match verb {
+            Verb::Enter => {
+                let request = EnterRequest { session, parties: self.parties, wait_ms, request_id: None };
+                Call::post_to(path(&self.name, "/enter")?, &request, Intent::Write(id))?
+            }
+            Verb::Leave => {
+                let request = LeaveRequest { session, wait_ms, request_id: None };
+                Call::post_to(path(&self.name, "/leave")?, &request, Intent::Write(id))?
+            }
+        };
+        (call.hold, call.attempt) = (wait, Some(ATTEMPT));
+        Ok(call)
+    }
+}
+
+fn is_done(verb: Verb, state: BarrierState) -> bool {
+    match verb {
+        Verb::Enter => state == BarrierState::Open,
+        Verb::Leave => state == BarrierState::Empty,
+    }
+}

@@ -1,0 +1,166 @@
+//! `quorate election`: who leads, and what a leader does that is no command of `quorate elect`.
+
+use clap::Subcommand;
+use quorate_client::Leads;
+use quorate_client::api::{ElectionAnswer, LeaderEvent};
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+use crate::parse::{self, Meaning};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the elections in which somebody leads or stands
+    Ls,
+    /// Show who leads and who stands; exit code 3 if nobody leads
+    Show {
+        /// Which election.
+        name: String,
+        /// Print only what the leader says of itself.
+        #[arg(long)]
+        raw: bool,
+    },
+    /// Show who leads, and each change of it as it happens; ends with Ctrl-C
+    ///
+    /// Goes on at another node where it has to; no change is left out.
+    Observe {
+        /// Which election.
+        name: String,
+        /// End after so many lines.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        count: Option<u64>,
+    },
+    /// Let the leader of a term say something else of itself; exit code 3 if it does not lead
+    Proclaim {
+        /// Which election.
+        name: String,
+        /// JSON, `-` or @PATH.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// The term of the leader.
+        #[arg(long, env = crate::guarded::TERM_ENV, value_name = "TERM")]
+        term: u64,
+        /// Take VALUE as text.
+        #[arg(long)]
+        string: bool,
+    },
+    /// Take leadership from the leader of a term, or a session out of an election
+    ///
+    /// The leader is not told, but its guarded writes are refused from now on. Exit code 3 if it does not lead.
+    Resign {
+        /// Which election.
+        name: String,
+        /// The term of the leader.
+        #[arg(long, value_name = "TERM", required_unless_present = "session")]
+        term: Option<u64>,
+        /// Whatever this session has there.
+        #[arg(long, value_name = "ID", conflicts_with = "term")]
+        session: Option<String>,
+    },
+}
+
+/// Runs a command on elections.
+pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+    let (client, form) = (&context.client, context.shared.output);
+    match command {
+        Command::Ls => list(context).await,
+        Command::Show { name, raw } => {
+            let answer = client.election(name).get().await?;
+            show(&answer, form, raw)
+        }
+        Command::Observe { name, count } => tokio::select! {
+            ended = observe(context, &name, count) => ended,
+            // The way to end it, so no failure.
+            pressed = tokio::signal::ctrl_c() => {
+                pressed.map_err(|error| Failed::other(format!("Ctrl-C cannot be noticed: {error}")))
+            }
+        },
+        Command::Proclaim { name, value, term, string } => {
+            let value = parse::value(&value, Meaning { string, bytes: false })?;
+            let answer = context.with_id(client.election(name).proclaim(term, value)).await?;
+            output::answer(form, &answer, || {
+                let facts = format!("proclaimed: {}  term {}, revision {}", answer.election, term, answer.revision);
+                output::told(facts, false, answer.replayed)
+            })
+        }
+        Command::Resign { name, term, session } => {
+            let election = client.election(name);
+            let resign = match (term, session) {
+                (Some(term), _) => election.resign(term),
+                (None, session) => election.resign_session(&session.expect("clap demands one of the two")),
+            };
+            let answer = context.with_id(resign).await?;
+            if !answer.resigned {
+                let detail = format!("the session has nothing to do with the election `{}`", answer.election);
+                return Err(Failed::condition(detail));
+            }
+            output::answer(form, &answer, || {
+                let facts = format!("resigned: {}  revision {}", answer.election, answer.revision);
+                output::told(facts, false, answer.replayed)
+            })
+        }
+    }
+}
+
+async fn observe(context: &Context, name: &str, count: Option<u64>) -> Result<(), Failed> {
+    let mut observation = context.client.election(name).observe().await?;
+    for _ in 0..count.unwrap_or(u64::MAX) {
+        match (observation.next().await?, context.shared.output) {
+            (Leads::Leader(event), Form::Json) => output::json(&event)?,
+            (Leads::Nobody(event), Form::Json) => output::json(&event)?,
+            (Leads::Leader(event), Form::Text) => output::line(led(&event))?,
+            (Leads::Nobody(event), Form::Text) => {
+                output::line(format!("{name}: nobody leads  revision {}", event.revision))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn led(event: &LeaderEvent) -> String {
+    let who = output::session(&event.session, &event.owner);
+    let says = event.value.as_ref().map(|value| format!("  {}", value.0.get())).unwrap_or_default();
+    format!("{}: led by {who}  term {}{says}", event.election, event.term)
+}
+
+async fn list(context: &Context) -> Result<(), Failed> {
+    let pages = context.client.elections();
+    let mut page = pages.page().await?;
+    loop {
+        for election in &page.elections {
+            output::answer(context.shared.output, election, || {
+                let leader = if election.has_leader { "a leader" } else { "no leader" };
+                format!("{}  {leader}, {} standing", election.election, election.candidate_count)
+            })?;
+        }
+        let Some(cursor) = page.cursor else { return Ok(()) };
+        page = pages.page_after(&cursor).await?;
+    }
+}
+
+fn show(answer: &ElectionAnswer, form: Form, raw: bool) -> Result<(), Failed> {
+    let value = answer.leader.as_ref().map(|leader| leader.value.as_ref().map_or("null", |value| value.0.get()));
+    match (form, value) {
+        (Form::Json, _) if !raw => output::json(answer)?,
+        (_, Some(value)) if raw => output::line(value)?,
+        _ => in_words(answer)?,
+    }
+    match &answer.leader {
+        Some(_) => Ok(()),
+        None => Err(Failed::condition(format!("nobody leads in `{}`", answer.election))),
+    }
+}
+
+fn in_words(answer: &ElectionAnswer) -> Result<(), Failed> {
+    if let Some(leader) = &answer.leader {
+        let (who, since) = (output::session(&leader.session, &leader.owner), output::millis(leader.age_ms));
+        let says = leader.value.as_ref().map(|value| format!("  {}", value.0.get())).unwrap_or_default();
+        output::line(format!("{}: led by {who}  term {}, for {since}{says}", answer.election, leader.term))?;
+    }
+    for candidate in &answer.candidates {
+        let (who, since) = (output::session(&candidate.session, &candidate.owner), output::millis(candidate.age_ms));
+        output::line(format!("  next is {who}  place {}, stands for {since}", candidate.place))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! Sessions: a sign of life that entries, locks, leaderships and places in barriers hang on.
+//!
+//! Owns the handle. It is renewed in the background (`renewal`), and tells of itself only what is certain (`lease`). Sessions
+//! of others are looked at by `client.session_by_id` (`by_id`).
+
+mod by_id;
+mod lease;
+mod renewal;
+
+use std::collections::BTreeMap;
+use std::future::{Future, IntoFuture};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use crate::api::{ErrorCode, SessionAnswer, SessionRequest};
+use crate::client::Client;
+use crate::error::Error;
+use crate::operation::milliseconds;
+use crate::request::{Call, RequestId};
+use lease::Lease;
+
+pub use by_id::SessionById;
+pub use lease::{Loss, SessionState};
+pub(crate) use renewal::Renewals;
+
+/// A session that is created late is over before it is known: then another one is asked for, so many times.
+const STARTS_MAX: u32 = 3;
+
+/// A live session. Cheap to clone; when the last clone, guard and leadership of it are dropped, it is ended in the background.
+/// A program that ends before that has happened leaves it to the cluster: [`Session::end`] does not.
+#[derive(Debug, Clone)]
+pub struct Session {
+    shared: Arc<Shared>,
+}
+
+/// What clones share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    client: Client,
+    id: String,
+    lease: Mutex<Lease>,
+    /// Places that are being given up in the background, and how often.
+    leaving: Mutex<BTreeMap<String, u32>>,
+    /// Told after each change of the lease and of `leaving`.
+    changed: Notify,
+    /// Where what has to be done after a drop runs.
+    runtime: Handle,
+}
+
+/// A session to be started, when awaited.
+#[must_use = "does nothing until awaited"]
+#[derive(Debug, Clone)]
+pub struct StartSession<'a> {
+    client: &'a Client,
+    ttl: Option<Duration>,
+    owner: Option<String>,
+    labels: BTreeMap<String, String>,
+    timeout: Option<Duration>,
+}
+
+impl Client {
+    /// Starts a session that is renewed in the background for as long as it is held: 10 s to live without a renewal, if
+    /// nothing else is said.
+    pub fn session(&self) -> StartSession<'_> {
+        StartSession { client: self, ttl: None, owner: None, labels: BTreeMap::new(), timeout: None }
+    }
+}
+
+impl StartSession<'_> {
+    /// How long it lives without a renewal, 100 ms to a day. Short: others go on soon after we have died. Long: we survive
+    /// what goes on for long, such as the cluster electing a leader (about a second).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Whose it is, for people.
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// What else is to be known of it; at most 16.
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// Deadline instead of the client's own.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Asks for it without keeping it alive: for a session that others renew.
+    pub async fn create(&self, id: RequestId) -> Result<SessionAnswer, Error> {
+        let request = SessionRequest {
+            ttl_ms: self.ttl.map(milliseconds),
+            owner: self.owner.clone(),
+            labels: (!self.labels.is_empty()).then(|| self.labels.clone()),
+            request_id: None,
+        };
+        let mut call = Call::write("/v1/sessions", &request, id)?;
+        call.timeout = self.timeout;
+        self.client.fetch(call).await
+    }
+
+    async fn start(self) -> Result<Session, Error> {
+        let mut starts = 1;
+        loop {
+            let sent = Instant::now();
+            let answer = self.create(RequestId::random()).await?;
+            let (ttl, renew_in) = (answer.ttl_ms, answer.renew_in_ms);
+            let lease = Lease::begin(Duration::from_millis(ttl), Duration::from_millis(renew_in), sent);
+            if lease.loss(Instant::now()).is_none() || starts == STARTS_MAX {
+                return Session::keep(self.client, answer.session, lease).checked();
+            }
+            starts += 1;
+        }
+    }
+}
+
+impl<'a> IntoFuture for StartSession<'a> {
+    type Output = Result<Session, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start())
+    }
+}
+
+impl Session {
+    fn keep(client: &Client, id: String, lease: Lease) -> Self {
+        let runtime = Handle::current();
+        let (lease, leaving, changed) = (Mutex::new(lease), Mutex::default(), Notify::new());
+        let shared = Arc::new(Shared { client: client.clone(), id, lease, leaving, changed, runtime });
+        client.renewals().add(&shared, &shared.runtime);
+        Self { shared }
+    }
+
+    /// Its id: the same for all nodes and clients, and never used twice.
+    pub fn id(&self) -> &str {
+        &self.shared.id
+    }
+
+    /// The client that it was started with.
+    pub fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    /// How long it lives without a renewal.
+    pub fn ttl(&self) -> Duration {
+        self.shared.lease.lock().ttl()
+    }
+
+    /// What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed; a machine that was
+    /// suspended, and its clock with it, does not know: what must not happen twice takes a guard.
+    pub fn state(&self) -> SessionState {
+        self.shared.lease.lock().state(Instant::now())
+    }
+
+    /// Why it is lost, if it is.
+    pub fn loss(&self) -> Option<Loss> {
+        self.shared.lease.lock().loss(Instant::now())
+    }
+
+    /// Nothing while it is known to live; else why that is not so.
+    pub fn check(&self) -> Result<(), Error> {
+        let (state, loss) = {
+            let (lease, now) = (self.shared.lease.lock(), Instant::now());
+            (lease.state(now), lease.loss(now))
+        };
+        match state {
+            SessionState::Ok => Ok(()),
+            SessionState::Suspect | SessionState::Lost => Err(Error::Session { session: self.id().to_owned(), loss }),
+        }
+    }
+
+    /// Nothing unless it is lost: suspect is well enough to ask for more.
+    pub(crate) fn check_alive(&self) -> Result<(), Error> {
+        match self.loss() {
+            None => Ok(()),
+            loss => Err(Error::Session { session: self.id().to_owned(), loss }),
+        }
+    }
+
+    /// The session, unless it is lost.
+    fn checked(self) -> Result<Self, Error> {
+        self.check_alive().map(|()| self)
+    }
+
+    /// Waits until it is something else than `known`, and tells what.
+    pub async fn changed(&self, known: SessionState) -> SessionState {
+        loop {
+            // Before looking, so that a change after it is heard of.
+            let told = self.shared.changed.notified();
+            let (state, changes_at) = {
+                let (lease, now) = (self.shared.lease.lock(), Instant::now());
+                (lease.state(now), lease.changes_at(now))
+            };
+            if state != known {
+                return state;
+            }
+            match changes_at {
+                Some(at) => tokio::select! {
+                    () = told => {}
+                    () = tokio::time::sleep_until(at.into()) => {}
+                },
+                None => told.await,
+            }
+        }
+    }
+
+    /// Waits until it is lost.
+    pub async fn lost(&self) -> Loss {
+        let mut state = self.state();
+        loop {
+            if let Some(loss) = self.loss() {
+                return loss;
+            }
+            state = self.changed(state).await;
+        }
+    }
+
+    /// What was waited for, unless the session is lost before.
+    pub(crate) async fn or_lost<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        tokio::select! {
+            loss = self.lost() => Err(Error::Session { session: self.id().to_owned(), loss: Some(loss) }),
+            done = work => match done {
+                Err(Error::Rejected(problem)) if problem.code == ErrorCode::SessionExpired => {
+                    self.on_over(Loss::Expired);
+                    Err(Error::Session { session: self.id().to_owned(), loss: self.loss() })
+                }
+                done => done,
+            },
+        }
+    }
+
+    /// Ends it, and with it all that hangs on it: entries, locks, leaderships, places. It is lost here in any case.
+    pub async fn end(&self) -> Result<(), Error> {
+        self.on_over(Loss::Ended);
+        match self.shared.client.session_by_id(self.id()).end().await {
+            // It had ended by itself, or by an earlier call.
+            Err(Error::Rejected(problem)) if problem.code == ErrorCode::SessionExpired => Ok(()),
+            ended => ended.map(drop),
+        }
+    }
+
+    fn on_over(&self, loss: Loss) {
+        self.shared.lease.lock().on_over(loss, Instant::now());
+        self.shared.changed.notify_waiters();
+        self.shared.client.renewals().on_over();
+    }
+
+    /// Gives up this place, named by its path, after a drop; not at all when the runtime has ended.
+    pub(crate) fn give_up(&self, place: String, work: impl Future<Output = ()> + Send + 'static) {
+        *self.shared.leaving.lock().entry(place.clone()).or_default() += 1;
+        let left = Left { session: self.clone(), place };
+        self.shared.runtime.spawn(async move {
+            work.await;
+            drop(left);
+        });
+    }
+
+    /// Waits until this place is not being given up any more: what is asked for before that would be given up too.
+    pub(crate) async fn left(&self, place: &str) {
+        loop {
+            let told = self.shared.changed.notified();
+            if !self.shared.leaving.lock().contains_key(place) {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+/// Says on drop that a place was given up, or that its end was left to the session.
+struct Left {
+    session: Session,
+    place: String,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let shared = &self.session.shared;
+        let mut leaving = shared.leaving.lock();
+        match leaving.get_mut(&self.place) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(leaving.remove(&self.place)),
+        }
+        drop(leaving);
+        shared.changed.notify_waiters();
+    }
+}
+
+impl From<&Session> for String {
+    fn from(session: &Session) -> Self {
+        session.id().to_owned()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.client.renewals().on_over();
+        // What is lost may have been taken over with a delay, which an end would cut short.
+        if self.lease.lock().loss(Instant::now()).is_some() {
+            return;
+        }
+        let (client, id) = (self.client.clone(), std::mem::take(&mut self.id));
+        self.runtime.spawn(async move {
+            // Its time ends it otherwise.
+            let _ = client.session_by_id(id).end().await;
+        });
+    }
+}

@@ -1,0 +1,396 @@
+//! The Rust handles and the commands of coordination on nodes that stop, die and come back.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use cluster_tests::{Cluster, eventually};
+use quorate_client::api::{BarrierState, ErrorCode};
+use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
+use tokio::process::{Child, Command};
+
+use crate::guide::built;
+
+/// Outlives an election, and is soon over.
+const TTL: Duration = Duration::from_secs(2);
+/// Long enough for anything that is to happen at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn client_of(cluster: &Cluster, id: u64) -> Client {
+    Client::new(cluster.client_address(id).to_string()).expect("an endpoint")
+}
+
+async fn session(client: &Client) -> Session {
+    client.session().ttl(TTL).await.expect("a session")
+}
+
+async fn waiters(client: &Client, name: &str) -> u64 {
+    client.lock_named(name).get().await.expect("an answer").waiter_count
+}
+
+async fn until_waiting(client: &Client, name: &str, count: u64) {
+    eventually(&format!("{count} wait for {name}"), PATIENCE, async || match waiters(client, name).await {
+        waiting if waiting == count => Ok(()),
+        waiting => Err(format!("{waiting} do")),
+    })
+    .await;
+}
+
+async fn taken(session: Session, name: &'static str) -> (LockGuard, Instant) {
+    let guard = session.lock(name).acquire().await.expect("granted in the end");
+    (guard, Instant::now())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_outlives_nodes_that_stand_still_and_a_leader_that_dies() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let session = session(&client).await;
+    let guard = session.lock("mine").acquire().await.expect("granted");
+    let token = guard.token().expect("certain");
+    let mut lived = Duration::ZERO;
+    let begun = Instant::now();
+    for round in 0..2 {
+        let leader = cluster.leader().await;
+        if round == 0 {
+            cluster.kill(leader).await
+        } else {
+            cluster.pause(leader)
+        }
+        tokio::select! {
+            loss = session.lost() => panic!("lost in round {round} after {:?}: {loss}", begun.elapsed()),
+            () = tokio::time::sleep(TTL * 3 / 2) => lived += TTL * 3 / 2,
+        }
+        if round == 0 {
+            cluster.bring_up(leader).await
+        } else {
+            cluster.resume(leader)
+        }
+        cluster.wait_all_ready().await;
+    }
+    assert!(lived > TTL * 2);
+    eventually("it is certain again", PATIENCE, async || session.check().map_err(|error| error.to_string())).await;
+    assert_eq!(guard.token().expect("the same lock"), token);
+    let entry = client.put("mine", Value::json_text("1")).guarded_by(&guard).await.expect("still ours");
+    assert!(entry.revision > token);
+    session.end().await.expect("ended");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_knows_that_its_lock_is_lost_before_the_cluster_gives_it_to_the_next() {
+    let mut cluster = Cluster::start().await;
+    for how in ["stopped", "killed"] {
+        let follower = cluster.follower().await;
+        let (cut_off, well) = (client_of(&cluster, follower), cluster.client_without(Some(follower)));
+        let holder = session(&cut_off).await;
+        let held = holder.lock("shop").acquire().await.expect("granted");
+        let token = held.token().expect("certain");
+        let next = session(&well).await;
+        let taking = tokio::spawn(taken(next, "shop"));
+        until_waiting(&well, "shop", 1).await;
+
+        if how == "stopped" {
+            cluster.pause(follower)
+        } else {
+            cluster.kill(follower).await
+        }
+        assert_eq!(holder.changed(SessionState::Ok).await, SessionState::Suspect, "{how}");
+        assert!(matches!(held.token(), Err(Error::Session { loss: None, .. })), "a suspect token is not handed out");
+        assert_eq!(held.lost().await, Loss::NotRenewed);
+        let lost_at = Instant::now();
+        let (taken, taken_at) = taking.await.expect("the task ends");
+        let early = taken_at.checked_duration_since(lost_at);
+        println!("{how}: the holder knew {early:?} before the next one had it");
+        assert!(early.is_some(), "{how}: the next had it {:?} before the holder knew", lost_at - taken_at);
+
+        if how == "stopped" {
+            cluster.resume(follower)
+        } else {
+            cluster.bring_up(follower).await
+        }
+        cluster.wait_all_ready().await;
+        assert!(taken.token().expect("certain") > token);
+        let late = cut_off.put("till", Value::json_text("1")).guarded_by(&held).await.expect_err("its lock is gone");
+        assert_eq!(late.code(), Some(ErrorCode::GuardFailed), "{late}");
+        cut_off.put("till", Value::json_text("2")).guarded_by(&taken).await.expect("whose the lock is");
+        taken.release().await.expect("released");
+    }
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiters_keep_their_places_whichever_nodes_die() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    // Does not fail over the test.
+    let held = client.session().ttl(Duration::from_secs(60)).await.expect("a session");
+    let held = held.lock("queue").acquire().await.expect("granted");
+    let (order, mut tasks) = (std::sync::Arc::new(std::sync::Mutex::new(Vec::new())), Vec::new());
+    for number in 0..4_u64 {
+        let (waiter, order) = (cluster.client_without(None), order.clone());
+        tasks.push(tokio::spawn(async move {
+            let session = waiter.session().ttl(TTL * 3).await.expect("a session");
+            let guard = session.lock("queue").acquire().await.expect("granted in the end");
+            order.lock().expect("no test panicked").push((number, guard.token().expect("certain")));
+            guard.release().await.expect("released");
+        }));
+        until_waiting(&client, "queue", number + 1).await;
+    }
+    for id in cluster.ids() {
+        cluster.kill(id).await;
+        cluster.leader().await;
+        assert_eq!(waiters(&client, "queue").await, 4, "node {id} is gone, and no place with it");
+        cluster.bring_up(id).await;
+    }
+    held.release().await.expect("released");
+    for task in tasks {
+        task.await.expect("the task ends");
+    }
+    let order = order.lock().expect("no test panicked").clone();
+    assert!(order.is_sorted() && order.is_sorted_by_key(|(_, token)| *token), "{order:?}");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_stops_waiting_leaves_the_queue_at_once() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let (first, second, third) = (session(&client).await, session(&client).await, session(&client).await);
+    let held = first.lock("gate").acquire().await.expect("granted");
+    for pause in [0, 1, 5, 50, 400] {
+        // Given up while the question is on its way, or while it is waited for.
+        let waited = tokio::time::timeout(Duration::from_millis(pause), second.lock("gate").acquire()).await;
+        assert!(waited.is_err(), "somebody else holds it");
+    }
+    until_waiting(&client, "gate", 0).await;
+    let error = third.lock("gate").wait(Duration::from_millis(300)).acquire().await.expect_err("it is held");
+    assert_eq!(error.code(), Some(ErrorCode::Locked), "{error}");
+    assert_eq!(waiters(&client, "gate").await, 0, "who was told so has no place");
+    drop(held);
+    let taken = third.lock("gate").acquire().await.expect("a drop gives it up");
+    assert!(second.lock("gate").no_wait().acquire().await.is_err());
+    // What hangs on a session goes with it.
+    let barrier = third.barrier("meet", 2);
+    let (entered, alone) = tokio::join!(barrier.enter(), async {
+        let entered = first.barrier("meet", 2).enter().await.expect("open");
+        assert_eq!(entered.state, BarrierState::Open);
+        first.end().await.expect("ended");
+        third.client().barrier("meet").await.expect("an answer")
+    });
+    assert_eq!((entered.expect("open").entered, alone.entered), (2, 1));
+    third.end().await.expect("ended");
+    assert!(taken.token().is_err());
+    second.lock("gate").acquire().await.expect("free");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn elections_and_latches_tell_everybody() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let (one, other) = (session(&client).await, session(&client).await);
+    let says = |text: &str| Value::json(text).expect("has JSON");
+    let first = one.elect("chief").value(says("one")).campaign().await.expect("elected");
+    let term = first.term().expect("certain");
+    first.proclaim(says("still one")).await.expect("we lead");
+    let standing = tokio::spawn(async move { other.elect("chief").value(Value::json_text("2")).campaign().await });
+    let leader = client.election("chief").leader().await.expect("an answer").expect("somebody leads");
+    assert_eq!((leader.term, leader.value.expect("a value").0.get()), (term, "\"still one\""));
+    let until_standing = async || match client.election("chief").get().await.expect("an answer").candidate_count {
+        1 => Ok(()),
+        count => Err(format!("{count} stand")),
+    };
+    eventually("the other one stands", PATIENCE, until_standing).await;
+    first.resign().await.expect("we led");
+    let second = standing.await.expect("the task ends").expect("elected");
+    assert!(second.term().expect("certain") > term);
+
+    let latch = client.latch("ready");
+    latch.create(2).await.expect("made");
+    let (waited, counted) = tokio::join!(latch.wait(PATIENCE), async {
+        latch.count_down(1).await.expect("counted");
+        latch.count_down(5).await.expect("counted")
+    });
+    assert!(waited.expect("an answer").open && counted.left == 0);
+    assert!(latch.wait(Duration::ZERO).await.expect("an answer").open, "for good");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_observer_sees_every_leader_in_order_whichever_nodes_die() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let mut observation = client.election("seen").observe().await.expect("an observation");
+    assert!(matches!(observation.next().await.expect("the present state"), Leads::Nobody(_)));
+    let observer = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        loop {
+            let leads = observation.next().await.expect("goes on over breaks");
+            let (revision, leader) = (leads.revision(), leads.leader());
+            let says = leader.map(|leader| (leader.term, leader.value.map(|value| value.0.get().to_owned())));
+            let is_last = matches!(&says, Some((_, Some(text))) if text == "\"last\"");
+            seen.push((revision, says));
+            if is_last {
+                return seen;
+            }
+        }
+    });
+    let session = client.session().ttl(Duration::from_secs(30)).await.expect("a session");
+    let mut expected = Vec::new();
+    for id in cluster.ids() {
+        for _ in 0..2 {
+            let leadership = session.elect("seen").value(Value::json_text("1")).campaign().await.expect("elected");
+            let term = leadership.term().expect("certain");
+            let said = leadership.proclaim(Value::json_text("2")).await.expect("we lead");
+            expected
+                .extend([(term, Some((term, Some("1".to_owned())))), (said.revision, Some((term, Some("2".into()))))]);
+            leadership.resign().await.expect("we led");
+        }
+        cluster.kill(id).await;
+        cluster.leader().await;
+        cluster.bring_up(id).await;
+    }
+    let last = session.elect("seen").value(Value::json("last").expect("has JSON")).campaign().await.expect("elected");
+    let term = last.term().expect("certain");
+    expected.push((term, Some((term, Some("\"last\"".to_owned())))));
+    let seen = tokio::time::timeout(PATIENCE, observer).await.expect("in time").expect("the task ends");
+    assert!(seen.is_sorted_by(|a, b| a.0 < b.0), "{seen:?}");
+    let (vacant, led): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, leader)| leader.is_none());
+    assert_eq!(led, expected);
+    assert_eq!(vacant.len(), 6, "after each resignation nobody leads: {vacant:?}");
+    cluster.assert_agreement().await;
+}
+
+/// `quorate` against these endpoints, with its output kept.
+fn quorate(endpoints: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(built("quorate"));
+    command.args(["--endpoints", endpoints]).args(arguments).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn endpoints(cluster: &Cluster) -> String {
+    cluster.client_without(None).endpoints().collect::<Vec<_>>().join(",")
+}
+
+/// What a command wrote into a file, once it did.
+async fn written(path: &Path) -> String {
+    eventually(&format!("{} is written", path.display()), PATIENCE, async || match std::fs::read_to_string(path) {
+        Ok(text) if text.ends_with('\n') => Ok(text.trim().to_owned()),
+        other => Err(format!("{other:?}")),
+    })
+    .await
+}
+
+fn runs(process: &str) -> bool {
+    // A zombie has ended; nobody has looked yet.
+    std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_under_a_lock_is_ended_before_the_next_one_begins() {
+    let mut cluster = Cluster::start().await;
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let (file, follower) = (home.path().join("pid"), cluster.follower().await);
+    let script = format!("echo $$ > {}; while :; do sleep 0.05; done", file.display());
+    let arguments = ["lock", "batch", "--ttl", "2s", "--", "sh", "-c", &script];
+    let cut_off = cluster.client_address(follower).to_string();
+    let holder = quorate(&cut_off, &arguments).spawn().expect("it runs");
+    let process = written(&file).await;
+    assert!(runs(&process));
+    cluster.pause(follower);
+    let well = cluster.client_without(Some(follower)).endpoints().collect::<Vec<_>>().join(",");
+    let next = quorate(&well, &["lock", "batch", "--", "sh", "-c", &format!("kill -0 {process} && exit 50; exit 60")]);
+    let next = next_output(next).await;
+    assert_eq!(next.0, Some(60), "the command of the first one is gone: {next:?}");
+    let first = holder.wait_with_output().await.expect("it ended");
+    let said = String::from_utf8_lossy(&first.stderr);
+    assert!(first.status.code() == Some(1) && said.contains("the lock `batch` was lost"), "{said}");
+    cluster.resume(follower);
+    cluster.wait_all_ready().await;
+    cluster.assert_agreement().await;
+}
+
+/// Exit code, and what it said.
+async fn next_output(mut command: Command) -> (Option<i32>, String) {
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("in time").expect("it runs");
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
+    let mut cluster = Cluster::start().await;
+    let endpoints = endpoints(&cluster);
+    let client = cluster.client_without(None);
+    let put = "quorate put state '\"done\"' --guarded && echo $QUORATE_LOCK && exit 5";
+    let path =
+        format!("{}:{}", built("quorate").parent().expect("in a directory").display(), std::env::var("PATH").unwrap());
+    let mut command = quorate(&endpoints, &["lock", "a/b", "--", "sh", "-c", put]);
+    let (code, said) = next_output(std::mem::replace(command.env("PATH", path), Command::new("true"))).await;
+    assert!(code == Some(5) && said.ends_with("a/b\n"), "{code:?} {said}");
+    let session = session(&client).await;
+    let held = session.lock("a/b").acquire().await.expect("what the command held is free at once");
+    let token = held.token().expect("certain").to_string();
+    let (code, said) = next_output(quorate(&endpoints, &["lock", "a/b", "--wait", "100ms", "--", "true"])).await;
+    assert_eq!(code, Some(3), "{said}");
+    let (code, said) = next_output(quorate(&endpoints, &["locks", "check", "a/b", &token])).await;
+    assert!(code == Some(0) && said.starts_with("held: a/b"), "{said}");
+    let late = ["put", "state", "2", "--guard-lock", "a/b", "--guard-token", "1"];
+    assert_eq!(next_output(quorate(&endpoints, &late)).await.0, Some(3));
+    let id = session.id();
+    let all = [
+        &["session", "ls"][..],
+        &["session", "info", id],
+        &["session", "renew", id],
+        &["locks", "ls"],
+        &["election", "ls"],
+        &["barrier", "show", "b"],
+        &["locks", "show", "a/b"],
+    ];
+    for arguments in all {
+        let (code, text) = next_output(quorate(&endpoints, arguments)).await;
+        let (json_code, json) = next_output(quorate(&endpoints, &[arguments, &["--output", "json"]].concat())).await;
+        assert_eq!((code, json_code), (Some(0), Some(0)), "{arguments:?}: {text} {json}");
+        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+        assert!(json.lines().all(is_json) && !text.lines().any(is_json), "{arguments:?}: {text} {json}");
+    }
+    let (code, _) = next_output(quorate(&endpoints, &["locks", "release", "a/b", "--token", &token])).await;
+    assert_eq!(code, Some(0));
+    let (code, said) = next_output(quorate(&endpoints, &["locks", "check", "a/b", &token])).await;
+    assert_eq!(code, Some(3), "{said}");
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_of_three_processes_is_led_by_another_once_its_leader_is_killed() {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let mut processes: Vec<(Child, _)> = Vec::new();
+    for number in 0..3_u32 {
+        let file = home.path().join(number.to_string());
+        let script = format!("echo $$ > {}; while :; do sleep 0.05; done", file.display());
+        let value = number.to_string();
+        let arguments = ["elect", "service", "--value", &value, "--ttl", "1s", "--", "sh", "-c", &script];
+        processes.push((quorate(&endpoints(&cluster), &arguments).spawn().expect("it runs"), file));
+    }
+    let mut term = 0;
+    for round in 0..2 {
+        let leader = eventually("a newer leader", PATIENCE, async || {
+            let leader = client.election("service").leader().await.map_err(|error| error.to_string())?;
+            leader.filter(|leader| leader.term > term).ok_or_else(|| "none".to_owned())
+        });
+        let leader = leader.await;
+        term = leader.term;
+        let number: usize = leader.value.expect("each says its number").0.get().parse().expect("a number");
+        let (process, file) = &mut processes[number];
+        let command = written(file).await;
+        process.kill().await.expect("it runs");
+        let killed = Instant::now();
+        let gone = async || if runs(&command) { Err("it runs".to_owned()) } else { Ok(()) };
+        eventually("the command dies with its leader", PATIENCE, gone).await;
+        println!("round {round}: the command of the killed leader was gone after {:?}", killed.elapsed());
+    }
+    cluster.assert_agreement().await;
+}

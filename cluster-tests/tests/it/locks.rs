@@ -1,0 +1,264 @@
+//! Locks: first come first served over the loss of nodes, fencing, sharing, slots, delays.
+
+use std::time::{Duration, Instant};
+
+use cluster_tests::{Caller, Cluster, PATIENCE, Request, eventually};
+use quorate_client::api::{
+    AcquireAnswer, CheckAnswer, EntryView, ErrorCode, LockAnswer, LockState, ReleaseAnswer, WriteAnswer,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+const WAITERS: usize = 6;
+
+/// Asks node `first` first.
+fn caller(cluster: &Cluster, first: u64) -> Caller {
+    let mut ids = cluster.ids();
+    ids.sort_by_key(|id| (*id != first, *id));
+    Caller::new(ids.into_iter().map(|id| cluster.client_address(id)).collect(), PATIENCE)
+}
+
+async fn show(caller: &mut Caller, lock: &str) -> LockAnswer {
+    caller.insist(&Request::get(format!("/v1/locks/{lock}"))).await.expect_success().json()
+}
+
+/// Acquires without waiting.
+async fn take(caller: &mut Caller, lock: &str, session: &str, more: Value) -> AcquireAnswer {
+    let mut body = json!({"session": session});
+    body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+    caller.post(&format!("/v1/locks/{lock}/acquire"), &body).await.expect_success().json()
+}
+
+async fn release(caller: &mut Caller, lock: &str, token: u64) -> ReleaseAnswer {
+    let body = json!({"token": token, "request_id": format!("release-{lock}-{token}")});
+    caller.post(&format!("/v1/locks/{lock}/release"), &body).await.expect_success().json()
+}
+
+/// Asks until the lock is held, with the same session at whichever node answers. Gives the token.
+async fn wait_for(caller: &mut Caller, lock: &str, session: &str) -> u64 {
+    loop {
+        let body = json!({"session": session, "wait_ms": 60_000, "poll_ms": 5_000});
+        let answer = caller.post(&format!("/v1/locks/{lock}/acquire"), &body).await.expect_success();
+        if let Some(token) = answer.json::<AcquireAnswer>().token {
+            return token;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_queue_keeps_its_order_over_the_loss_of_any_node() {
+    let mut cluster = Cluster::start().await;
+    let mut first = caller(&cluster, 1);
+    let holder = first.session(120_000, "holder").await;
+    let token = take(&mut first, "q", &holder, json!({})).await.token.expect("held");
+    let (got, mut order) = mpsc::unbounded_channel();
+    let mut waiters = tokio::task::JoinSet::new();
+    for n in 0..WAITERS {
+        let mut caller = caller(&cluster, 1 + n as u64 % 3);
+        let session = caller.session(120_000, &format!("w{n}")).await;
+        let got = got.clone();
+        waiters.spawn(async move {
+            let token = wait_for(&mut caller, "q", &session).await;
+            got.send((n, token)).expect("the test listens");
+            release(&mut caller, "q", token).await;
+        });
+        eventually("it waits", PATIENCE, async || {
+            let shown = show(&mut first, "q").await;
+            if shown.waiter_count == n as u64 + 1 { Ok(()) } else { Err(format!("{} wait", shown.waiter_count)) }
+        })
+        .await;
+    }
+    let before = show(&mut first, "q").await;
+    // One after the other, so the leader is among them and each waiter loses the node that it asked.
+    for id in cluster.ids() {
+        cluster.kill(id).await;
+        cluster.leader().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cluster.bring_up(id).await;
+    }
+    let after = show(&mut first, "q").await;
+    let places = |shown: &LockAnswer| {
+        shown.queue.iter().map(|waiter| (waiter.place, waiter.session.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(places(&after), places(&before), "each has kept its place");
+    assert_eq!((after.holder_count, after.holders[0].token), (1, token));
+    assert!(order.try_recv().is_err(), "somebody got a lock that is held");
+
+    release(&mut first, "q", token).await;
+    let (mut last, leader) = (token, cluster.leader().await);
+    for n in 0..WAITERS {
+        if n == WAITERS / 2 {
+            cluster.kill(leader).await;
+        }
+        let next = tokio::time::timeout(PATIENCE, order.recv()).await.expect("the next one has it").expect("it lives");
+        assert_eq!(next.0, n, "out of turn");
+        assert!(next.1 > last, "token {} after {last}", next.1);
+        last = next.1;
+    }
+    while let Some(done) = waiters.join_next().await {
+        done.expect("a waiter gave up");
+    }
+    cluster.bring_up(leader).await;
+    let idle = show(&mut first, "q").await;
+    assert_eq!((idle.holder_count, idle.waiter_count), (0, 0));
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_to_be_had_is_told_and_nothing_is_left_behind() {
+    let mut cluster = Cluster::start().await;
+    let mut caller = caller(&cluster, 1);
+    let (one, two) = (caller.session(60_000, "one").await, caller.session(60_000, "two").await);
+    let held = take(&mut caller, "l", &one, json!({"request_id": "first"})).await;
+    let token = held.token.expect("held");
+    // The same session has the same place, and the same request the same answer.
+    let again = take(&mut caller, "l", &one, json!({})).await;
+    assert_eq!((again.token, again.state), (Some(token), LockState::Held));
+    let replayed = take(&mut caller, "l", &one, json!({"request_id": "first"})).await;
+    assert_eq!(replayed, AcquireAnswer { replayed: true, ..held });
+
+    let wants = |more: Value| {
+        let mut body = json!({"session": two});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        body
+    };
+    let route = "/v1/locks/l/acquire";
+    let refused = caller.post(route, &wants(json!({}))).await.problem();
+    assert_eq!((refused.code, refused.holders, refused.waiters), (ErrorCode::Locked, Some(1), Some(0)));
+    let begun = Instant::now();
+    let body = wants(json!({"wait_ms": 400, "request_id": "timed"}));
+    let over = caller.post(route, &body).await.problem();
+    assert_eq!(over.code, ErrorCode::Locked);
+    assert!(begun.elapsed() >= Duration::from_millis(350), "{:?}", begun.elapsed());
+    assert_eq!(show(&mut caller, "l").await.waiter_count, 0, "the place is given up");
+    assert_eq!(caller.post(route, &body).await.problem().code, ErrorCode::Locked, "a retry is told the same");
+    assert_eq!(show(&mut caller, "l").await.waiter_count, 0, "and takes no place");
+
+    let answer = caller.post(route, &wants(json!({"wait_ms": 60_000, "poll_ms": 0}))).await;
+    let waiting: AcquireAnswer = answer.json();
+    assert_eq!((answer.status, waiting.state, waiting.ahead), (202, LockState::Waiting, Some(0)));
+    let other = caller.post(route, &wants(json!({"wait_ms": 1, "mode": "shared"}))).await.problem();
+    assert_eq!(other.code, ErrorCode::AlreadyQueued);
+    let slots = caller.post(route, &wants(json!({"wait_ms": 1, "slots": 3}))).await.problem();
+    assert_eq!(slots.code, ErrorCode::DifferentSettings);
+    let nobody = caller.post(route, &json!({"session": "1", "wait_ms": 1})).await.problem();
+    assert_eq!(nobody.code, ErrorCode::SessionExpired);
+    let left = caller.post("/v1/locks/l/release", &json!({"session": two})).await.expect_success();
+    assert!(left.json::<ReleaseAnswer>().released);
+    assert_eq!(show(&mut caller, "l").await.waiter_count, 0);
+    let wrong = caller.post("/v1/locks/l/release", &json!({"token": token + 1})).await.problem();
+    assert_eq!(wrong.code, ErrorCode::NotLockHolder);
+    // A place ends by itself, when nobody listens.
+    caller.post(route, &wants(json!({"wait_ms": 300, "poll_ms": 0}))).await.expect_success();
+    eventually("the place is over", PATIENCE, async || match show(&mut caller, "l").await.waiter_count {
+        0 => Ok(()),
+        count => Err(format!("{count} wait")),
+    })
+    .await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_are_shared_have_slots_and_are_kept_back() {
+    let mut cluster = Cluster::start().await;
+    let mut caller = caller(&cluster, 2);
+    let mut sessions = Vec::new();
+    for n in 0..4 {
+        sessions.push(caller.session(60_000, &format!("s{n}")).await);
+    }
+    let queued = json!({"wait_ms": 60_000, "poll_ms": 0});
+    let shared = json!({"mode": "shared", "wait_ms": 60_000, "poll_ms": 0});
+    // Two share, one wants it alone, and who would share comes behind it.
+    let (a, b) = (
+        take(&mut caller, "s", &sessions[0], shared.clone()).await,
+        take(&mut caller, "s", &sessions[1], shared.clone()).await,
+    );
+    let alone = take(&mut caller, "s", &sessions[2], queued.clone()).await;
+    let late = take(&mut caller, "s", &sessions[3], shared).await;
+    assert_eq!(
+        (a.state, b.state, alone.state, late.state),
+        (LockState::Held, LockState::Held, LockState::Waiting, LockState::Waiting)
+    );
+    release(&mut caller, "s", a.token.expect("held")).await;
+    assert_eq!(show(&mut caller, "s").await.waiter_count, 2, "not while one shares it still");
+    release(&mut caller, "s", b.token.expect("held")).await;
+    let now = show(&mut caller, "s").await;
+    assert_eq!((now.holder_count, &now.holders[0].session, now.waiter_count), (1, &sessions[2], 1));
+    release(&mut caller, "s", now.holders[0].token).await;
+    assert_eq!(show(&mut caller, "s").await.holders[0].session, sessions[3]);
+
+    // Two slots: the third waits until one is free.
+    let two = json!({"slots": 2, "wait_ms": 60_000, "poll_ms": 0});
+    let mut held = Vec::new();
+    for session in &sessions[..3] {
+        held.push(take(&mut caller, "n", session, two.clone()).await);
+    }
+    assert_eq!(held.iter().filter(|answer| answer.state == LockState::Held).count(), 2);
+    release(&mut caller, "n", held[0].token.expect("held")).await;
+    let now = show(&mut caller, "n").await;
+    assert_eq!((now.slots, now.holder_count, now.waiter_count), (2, 2, 0));
+
+    // The lock of a session that expires is kept back, that of one that ends is not.
+    let brief = caller.session(300, "brief").await;
+    take(&mut caller, "d", &brief, json!({"delay_ms": 1_500})).await;
+    let waiting = take(&mut caller, "d", &sessions[0], queued.clone()).await;
+    assert_eq!(waiting.state, LockState::Waiting);
+    let expired = eventually("the session has expired", PATIENCE, async || match show(&mut caller, "d").await {
+        shown if shown.holder_count == 0 && shown.delay_left_ms > 0 => Ok(Instant::now()),
+        shown => Err(format!("{shown:?}")),
+    })
+    .await;
+    let token = wait_for(&mut caller, "d", &sessions[0]).await;
+    let kept_back = expired.elapsed();
+    assert!(kept_back >= Duration::from_millis(1_000), "given after {kept_back:?}");
+    release(&mut caller, "d", token).await;
+    let ended = caller.session(60_000, "ended").await;
+    take(&mut caller, "d", &ended, json!({"delay_ms": 60_000})).await;
+    caller.insist(&Request::new("DELETE", format!("/v1/sessions/{ended}"))).await.expect_success();
+    let at_once = take(&mut caller, "d", &sessions[0], json!({})).await;
+    assert_eq!(at_once.state, LockState::Held);
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guarded_write_of_a_former_holder_is_refused() {
+    let mut cluster = Cluster::start().await;
+    let (mut old, mut new) = (caller(&cluster, 1), caller(&cluster, 3));
+    let brief = old.session(500, "old").await;
+    let token = take(&mut old, "g", &brief, json!({})).await.token.expect("held");
+    let guarded = |token: u64, value: &str| {
+        Request::new("PUT", format!("/v1/kv/job?guard_lock=g&guard_token={token}")).json(value)
+    };
+    old.insist(&guarded(token, "\"old\"")).await.expect_success();
+    let held: CheckAnswer =
+        old.insist(&Request::get(format!("/v1/locks/g/check?token={token}"))).await.expect_success().json();
+    assert_eq!(held.session, brief);
+    // It is held up, and so is its session; a successor takes over.
+    let lasting = new.session(60_000, "new").await;
+    let next = wait_for(&mut new, "g", &lasting).await;
+    assert!(next > token);
+    let late = old.insist(&guarded(token, "\"late\"")).await.problem();
+    assert_eq!((late.status, late.code), (412, ErrorCode::GuardFailed));
+    let check = old.insist(&Request::get(format!("/v1/locks/g/check?token={token}"))).await.problem();
+    assert_eq!(check.code, ErrorCode::GuardFailed);
+    let written: WriteAnswer = new.insist(&guarded(next, "\"new\"")).await.expect_success().json();
+    let doors = [
+        ("/v1/ops", json!({"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}})),
+        ("/v1/txn", json!({"then": [{"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}}]})),
+        ("/v1/claim", json!({"prefix": "job", "guard": {"lock": "g", "token": token}})),
+        ("/v1/delete_where", json!({"prefix": "job", "where": [], "guard": {"lock": "g", "token": token}})),
+    ];
+    for (route, body) in doors {
+        assert_eq!(old.post(route, &body).await.problem().code, ErrorCode::GuardFailed, "{route}");
+    }
+    let bulk = json!({"ops": [{"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}},
+        {"op": "touch", "key": "job", "ttl_ms": 0, "guard": {"lock": "g", "token": next}}]});
+    let told: Value = old.post("/v1/bulk", &bulk).await.expect_success().json();
+    assert_eq!((&told["items"][0]["code"], &told["items"][1]["outcome"]), (&json!("guard_failed"), &json!("applied")));
+    let entry: EntryView = new.insist(&Request::get("/v1/kv/job")).await.expect_success().json();
+    assert_eq!(
+        (entry.json::<String>().expect("a string"), entry.create_revision < written.revision),
+        ("new".into(), true)
+    );
+    cluster.assert_agreement().await;
+}

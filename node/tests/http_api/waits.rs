@@ -1,0 +1,266 @@
+//! Requests that wait: for a lock, to lead, for a barrier and a latch; and who observes an election.
+
+use std::time::{Duration, Instant};
+
+use quorate_client::api::{
+    AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
+    LockState, Retry,
+};
+use quorate_node::app::AppError;
+use quorate_store::keyspace::lock_queue::WaiterRow;
+use quorate_store::state::{BarrierRead, Party};
+use quorate_store::types::{
+    Action, BarrierRow, ContentKind, Elected, LatchRow, LockDone, LockName, LockOp, Outcome, SessionId, Value,
+};
+use serde_json::json;
+
+use crate::coordination::{election, holder, lock, post, read};
+use crate::fake::WALL;
+use crate::raw::Server;
+
+/// The clock of the fake node.
+const CLOCK: u64 = 1_000;
+/// Far longer than any test takes.
+const LONG_MS: u64 = 50_000;
+
+/// Session 42 is at a place of a lock, for so long, behind one other.
+fn waits_at(server: &Server, of: &LockName, wait_ms: u64) {
+    server.backend.come_to(Outcome::Lock(LockDone::Waiting { place: 51, asked: 9 }));
+    let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms, asked: 9 };
+    server.backend.coordinate(|told| {
+        let waiting = |place, session| (of.clone(), SessionId(session), Party::Waiting { place, row: row(session) });
+        told.parties = vec![waiting(48, 41), waiting(51, 42)];
+    });
+}
+
+/// Session 42 is this to the lock from now on.
+fn becomes(server: &Server, of: &LockName, party: Party) {
+    server.backend.coordinate(|told| told.parties = vec![(of.clone(), SessionId(42), party)]);
+}
+
+async fn until_asked(server: &Server, commands: usize) {
+    while server.backend.commands().len() < commands {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_lock_is_told_when_it_has_it() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
+    let grant = async {
+        until_asked(&server, 1).await;
+        becomes(&server, &lock("l"), Party::Holding { token: 60, row: holder(42, None) });
+    };
+    let (response, ()) = tokio::join!(ask, grant);
+    let answer: AcquireAnswer = read(&response);
+    assert_eq!((response.status, answer.state, answer.token, answer.place), (200, LockState::Held, Some(60), None));
+    assert_eq!(server.backend.commands().len(), 1);
+}
+
+#[tokio::test]
+async fn who_was_waiting_is_told_when_the_session_or_the_place_is_gone() {
+    let server = Server::start().await;
+    for (party, code) in [(Party::Expired, ErrorCode::SessionExpired), (Party::Nothing, ErrorCode::Locked)] {
+        waits_at(&server, &election("e"), LONG_MS);
+        let asked = server.backend.commands().len() + 1;
+        let ask = post(&server, "/v1/elections/e/campaign", json!({"session": "42", "wait_ms": LONG_MS}));
+        let end = async {
+            until_asked(&server, asked).await;
+            becomes(&server, &election("e"), party);
+        };
+        let (response, ()) = tokio::join!(ask, end);
+        assert_eq!(response.problem().code, code);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_poll_leaves_the_place() {
+    let server = Server::start().await;
+    waits_at(&server, &election("e"), LONG_MS);
+    let begun = Instant::now();
+    let body = json!({"session": "42", "wait_ms": LONG_MS, "poll_ms": 30});
+    let response = post(&server, "/v1/elections/e/campaign", body).await;
+    assert!(begun.elapsed() >= Duration::from_millis(30));
+    let answer: CampaignAnswer = read(&response);
+    assert_eq!((response.status, answer.state, answer.term), (202, CampaignState::Candidate, None));
+    assert_eq!((answer.place, answer.ahead), (Some(51), Some(1)));
+    assert_eq!(server.backend.commands().len(), 1, "nothing was said about leaving");
+    // A node that is behind tells what the reply said.
+    waits_at(&server, &lock("l"), LONG_MS);
+    server.backend.coordinate(|told| told.not_applied = Some(0));
+    let response = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": 9, "poll_ms": 20})).await;
+    let answer: AcquireAnswer = read(&response);
+    assert_eq!((response.status, answer.place, answer.ahead), (202, Some(51), None));
+}
+
+#[tokio::test]
+async fn a_node_that_stops_lets_who_waits_go_on_elsewhere() {
+    let server = Server::start().await;
+    waits_at(&server, &lock("l"), LONG_MS);
+    let begun = Instant::now();
+    let ask = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": LONG_MS}));
+    let stop = async {
+        until_asked(&server, 1).await;
+        server.stop.cancel();
+    };
+    let (response, ()) = tokio::join!(ask, stop);
+    let answer: AcquireAnswer = read(&response);
+    assert_eq!((response.status, answer.place), (202, Some(51)));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(server.backend.commands().len(), 1, "the place stays");
+}
+
+#[tokio::test]
+async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
+    let server = Server::start().await;
+    let body = json!({"session": "42", "wait_ms": 20, "request_id": "l-1"});
+    waits_at(&server, &lock("l"), 20);
+    server.backend.come_to(Outcome::Lock(LockDone::Gone(true)));
+    let problem = post(&server, "/v1/locks/l/acquire", body.clone()).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::Locked, Applied::No));
+    let [acquired, left] = &server.backend.commands()[..] else { panic!("not two commands") };
+    let id = |command: &quorate_store::types::Command| command.request_id.clone().expect("an id");
+    assert_eq!(id(left), id(acquired).of_part(1), "a retry is told the same");
+    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: false };
+    assert_eq!(left.action, Action::Lock(leave));
+    // The retry finds both commands decided.
+    let again = post(&server, "/v1/locks/l/acquire", body).await.problem();
+    assert_eq!((again.code, again.revision), (ErrorCode::Locked, problem.revision));
+
+    for (done, status) in [(LockDone::Held { token: 60 }, 200), (LockDone::Waiting { place: 51, asked: 12 }, 202)] {
+        waits_at(&server, &lock("l"), 20);
+        server.backend.come_to(Outcome::Lock(done));
+        let response = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": 20})).await;
+        assert_eq!(response.status, status, "{response:?}");
+    }
+    // Whether it was given up is not known: the request id tells.
+    waits_at(&server, &lock("l"), 20);
+    server.backend.fail_writes_from(server.backend.commands().len() + 1, Some(AppError::NoLeader));
+    let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": 20})).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::NoLeader, Applied::Unknown));
+    assert_eq!(problem.retry, Retry::SameRequestId);
+}
+
+#[tokio::test]
+async fn barriers_and_latches_are_waited_for() {
+    let server = Server::start().await;
+    let row = |entered, opened| BarrierRow { parties: 2, entered, opened };
+    let is = |row, is_in, lives| {
+        move |told: &mut crate::fake::Coordinated| told.barrier = Some(BarrierRead { row, is_in, lives })
+    };
+    let enter =
+        |wait_ms| post(&server, "/v1/barriers/b/enter", json!({"session": "4", "parties": 2, "wait_ms": wait_ms}));
+    let enters = |asked| {
+        server.backend.coordinate(is(Some(row(1, None)), true, true));
+        server.backend.come_to(Outcome::Barrier(Some(row(1, None))));
+        until_asked(&server, asked)
+    };
+    let opens = async {
+        enters(1).await;
+        server.backend.coordinate(is(Some(row(2, Some(60))), true, true));
+    };
+    let ((), response) = tokio::join!(opens, enter(LONG_MS));
+    let answer: BarrierAnswer = read(&response);
+    assert_eq!((response.status, answer.state, answer.entered), (200, BarrierState::Open, 2));
+    enters(0).await;
+    assert_eq!(enter(20).await.status, 202);
+    let ends = async {
+        enters(3).await;
+        server.backend.coordinate(is(Some(row(1, None)), false, false));
+    };
+    let ((), response) = tokio::join!(ends, enter(LONG_MS));
+    assert_eq!(response.problem().code, ErrorCode::SessionExpired);
+
+    // Another opening says that all had left.
+    server.backend.come_to(Outcome::Barrier(Some(row(1, Some(60)))));
+    server.backend.coordinate(is(Some(row(1, Some(60))), false, true));
+    let leave = post(&server, "/v1/barriers/b/leave", json!({"session": "4", "wait_ms": LONG_MS}));
+    let others = async {
+        until_asked(&server, 4).await;
+        server.backend.coordinate(is(Some(row(2, Some(70))), false, true));
+    };
+    let (response, ()) = tokio::join!(leave, others);
+    let answer: BarrierAnswer = read(&response);
+    assert_eq!((response.status, answer.state), (200, BarrierState::Empty));
+    server.backend.come_to(Outcome::Barrier(Some(row(1, Some(70)))));
+    assert_eq!(post(&server, "/v1/barriers/b/leave", json!({"session": "4", "wait_ms": 10})).await.status, 202);
+
+    let latch = |left: u64| {
+        let opened = (left == 0).then_some(80);
+        move |told: &mut crate::fake::Coordinated| told.latch = Some(LatchRow { count: 2, left, opened })
+    };
+    server.backend.coordinate(latch(1));
+    let shut: LatchAnswer = read(&server.get("/v1/latches/l?wait_ms=10").await);
+    assert!(!shut.open);
+    let path = format!("/v1/latches/l?wait_ms={LONG_MS}");
+    let open = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        server.backend.coordinate(latch(0));
+    };
+    let (response, ()) = tokio::join!(server.get(&path), open);
+    assert!(read::<LatchAnswer>(&response).open);
+    server.backend.coordinate(latch(1));
+    let remove = async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        server.backend.coordinate(|told| told.latch = None);
+    };
+    let (response, ()) = tokio::join!(server.get(&path), remove);
+    assert_eq!(response.problem().code, ErrorCode::NotFound);
+}
+
+/// The next event of a stream: name, id, data.
+async fn event(raw: &mut crate::raw::Raw) -> (String, Option<u64>, serde_json::Value) {
+    let text = String::from_utf8(raw.until(b"\n\n").await).expect("text");
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let event = field("event: ").unwrap_or_else(|| panic!("no event: {text:?}")).to_owned();
+    let data = serde_json::from_str(field("data: ").expect("data")).expect("JSON");
+    (event, field("id: ").map(|id| id.parse().expect("a revision")), data)
+}
+
+#[tokio::test]
+async fn an_observer_sees_the_present_state_and_then_each_change() {
+    let server = Server::start().await;
+    let elected = |token, value: &str| Elected {
+        token,
+        session: SessionId(42),
+        owner: "w".into(),
+        value: Some(Value { kind: ContentKind::Json, data: value.into() }),
+        since: WALL,
+    };
+    let mut raw = server.connect().await;
+    raw.send_request("GET", "/v1/elections/e/observe?heartbeat_ms=500", &[], b"").await;
+    raw.until(b"\r\n\r\n").await;
+    let (name, id, data) = event(&mut raw).await;
+    assert_eq!((&*name, id, data), ("vacant", Some(1), json!({"election": "e", "revision": 1})));
+    for _ in 0..9 {
+        server.backend.seed("k", Value { kind: ContentKind::Json, data: b"1".to_vec() });
+    }
+    server.backend.coordinate(|told| {
+        told.elected = vec![(7, Some(elected(7, "1"))), (8, Some(elected(7, "2"))), (9, None)];
+    });
+    let (name, id, data) = event(&mut raw).await;
+    assert_eq!((&*name, id, &data["term"], &data["value"]), ("leader", Some(7), &json!(7), &json!(1)));
+    let (name, id, data) = event(&mut raw).await;
+    assert_eq!((&*name, id, &data["term"], &data["value"]), ("leader", Some(8), &json!(7), &json!(2)));
+    let (name, id, _) = event(&mut raw).await;
+    assert_eq!((&*name, id), ("vacant", Some(9)));
+    let (name, id, data) = event(&mut raw).await;
+    assert_eq!((&*name, id, data), ("progress", Some(10), json!({"revision": 10})), "in silence it says how far it is");
+
+    // Who goes on sees only what came after.
+    let mut later = server.connect().await;
+    later.send_request("GET", "/v1/elections/e/observe", &[("Last-Event-ID", "8")], b"").await;
+    later.until(b"\r\n\r\n").await;
+    let (name, id, _) = event(&mut later).await;
+    assert_eq!((&*name, id), ("vacant", Some(9)));
+    let ahead = server.ask("GET", "/v1/elections/e/observe", &[("Last-Event-ID", "11")], b"").await.problem();
+    assert_eq!((ahead.code, &*ahead.errors[0].pointer), (ErrorCode::InvalidArgument, "header:Last-Event-ID"));
+    server.backend.compact_to(9);
+    let gone = server.ask("GET", "/v1/elections/e/observe", &[("Last-Event-ID", "8")], b"").await.problem();
+    assert_eq!((gone.code, gone.oldest_revision), (ErrorCode::Compacted, Some(9)));
+    server.stop.cancel();
+    let (name, _, data) = event(&mut raw).await;
+    assert_eq!((&*name, &data["code"], &data["revision"]), ("end", &json!("stopping"), &json!(10)));
+}
