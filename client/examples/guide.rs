@@ -39,13 +39,13 @@ async fn main() -> Outcome {
     change_where(&client).await?;
     collection(&client).await?;
     claim(&client).await?;
-    watch(&client).await?;
     sessions(&client).await?;
     fence(&client).await?;
     semaphore(&client).await?;
     election(&client).await?;
     meetings(&client).await?;
-    tasks(&client).await
+    tasks(&client).await?;
+    watch(&client).await
 }
 
 async fn read(client: &Client) -> Outcome {
@@ -249,17 +249,6 @@ async fn claim(client: &Client) -> Outcome {
     Ok(())
 }
 
-async fn watch(client: &Client) -> Outcome {
-    client.put("settings/limit", Content::json(&json!(10))?).await?;
-    let mut watch = client.watch("settings/").initial().start().await?;
-    assert!(matches!(watch.next().await?, Watched::Event(event) if event.initial && event.key == "settings/limit"));
-    assert!(matches!(watch.next().await?, Watched::Synced(_)));
-    client.put("settings/limit", Content::json(&json!(20))?).await?;
-    let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
-    assert_eq!(changed.json::<u64>()?, 20);
-    Ok(())
-}
-
 async fn sessions(client: &Client) -> Outcome {
     let session = client.session().ttl(Duration::from_secs(5)).owner("web-3").label("zone", "a").await?;
     client.put("services/web-3", Content::json("10.0.0.9:8080")?).session(&session).await?;
@@ -355,5 +344,16 @@ async fn tasks(client: &Client) -> Outcome {
         })
         .await?;
     assert_eq!(report.completed, 3);
+    Ok(())
+}
+
+async fn watch(client: &Client) -> Outcome {
+    client.put("settings/limit", Content::json(&json!(10))?).await?;
+    let mut watch = client.watch("settings/").initial().start().await?;
+    assert!(matches!(watch.next().await?, Watched::Event(event) if event.initial && event.key == "settings/limit"));
+    assert!(matches!(watch.next().await?, Watched::Synced(_)));
+    client.put("settings/limit", Content::json(&json!(20))?).await?;
+    let changed = watch.next().await?.event().and_then(|event| event.entry).expect("it was written");
+    assert_eq!(changed.json::<u64>()?, 20);
     Ok(())
 }

@@ -88,7 +88,7 @@ def before_call(context, case, kwargs):
     timeout = str(case.headers.get("Request-Timeout", "10000"))
     body = case.body if isinstance(case.body, dict) else {}
     wait = body.get("wait_ms")
-    if isinstance(wait, int) and 20 < wait <= 60_000:
+    if isinstance(wait, int) and 20 < wait <= 86_400_000:
         body["wait_ms"] = 20
     if ("min_revision" in query or "min_revision" in body) and timeout.isdigit() and int(timeout) > 100:
         case.headers["Request-Timeout"] = "100"

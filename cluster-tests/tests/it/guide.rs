@@ -14,7 +14,7 @@ const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
 /// Seconds after which the shell, or the example program, is ended.
-const SECONDS_MAX: &str = "30";
+const SECONDS_MAX: &str = "60";
 
 /// A block of the guide.
 #[derive(Debug)]
