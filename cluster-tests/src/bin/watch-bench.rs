@@ -21,6 +21,9 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+/// Whatever takes longer counts as this long.
+const SLOWEST_MICROS: u64 = 60_000_000;
+
 /// Measures watches and prints one JSON object.
 #[derive(Debug, Parser)]
 struct Args {
@@ -153,7 +156,7 @@ async fn busy(cluster: &Cluster, args: &Args) -> serde_json::Value {
     }
     let (sent, latencies) = write_steadily(cluster, args, base).await;
     let last = *sent.keys().next_back().expect("something was written");
-    let mut lags = Histogram::<u64>::new(3).expect("three digits");
+    let mut lags = Histogram::<u64>::new_with_max(SLOWEST_MICROS, 3).expect("three digits");
     let (mut missing, mut repeated, mut behind) = (0u64, 0u64, 0usize);
     let patience = Instant::now() + Duration::from_secs(20);
     for (seen, task) in watches {
@@ -208,7 +211,7 @@ async fn write_steadily(cluster: &Cluster, args: &Args, base: Instant) -> (BTree
         })
     });
     let mut all = BTreeMap::new();
-    let mut latencies = Histogram::new(3).expect("three digits");
+    let mut latencies = Histogram::new_with_max(SLOWEST_MICROS, 3).expect("three digits");
     for writer in writers.collect::<Vec<_>>() {
         let (sent, took) = writer.await.expect("a writer ends");
         all.extend(sent);

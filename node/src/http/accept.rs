@@ -127,8 +127,9 @@ async fn connection<B: Backend>(
     let end = match protocol {
         Protocol::Silent => ConnectionEnd::SlowHead,
         Protocol::Gone => ConnectionEnd::Closed,
-        Protocol::Http1 => serve_http1(stream, api, settings, &stop).await,
-        Protocol::Http2 => serve_http2(stream, api, settings, &stop).await,
+        // In boxes of their own size: side by side they would make every connection as large as both.
+        Protocol::Http1 => Box::pin(serve_http1(stream, api, settings, &stop)).await,
+        Protocol::Http2 => Box::pin(serve_http2(stream, api, settings, &stop)).await,
     };
     tracing::debug!(%peer, ?end, "a client connection ended");
     metrics.on_connection_end(end);
@@ -190,7 +191,7 @@ macro_rules! drive {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = check.as_mut() => {
-                    check.as_mut().reset(Instant::now() + tick);
+                    check.as_mut().reset(Instant::now() + $pulse.next_look(tick, &$patience));
                     match $pulse.verdict(&$patience) {
                         Verdict::Fine => {}
                         Verdict::Idle => break ConnectionEnd::Idle,

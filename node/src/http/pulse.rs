@@ -31,6 +31,8 @@ pub struct Pulse {
     idle: Duration,
     /// Requests between complete head and complete answer.
     busy: AtomicU32,
+    /// Those of them whose answer goes on until somebody ends it.
+    endless: AtomicU32,
     /// Since when no request is in the works.
     idle_since: AtomicU64,
     /// When the first byte of an incomplete request head came.
@@ -80,6 +82,7 @@ impl Pulse {
             stop,
             idle,
             busy: AtomicU32::new(0),
+            endless: AtomicU32::new(0),
             idle_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
             stalled_since: AtomicU64::new(NEVER),
@@ -138,6 +141,15 @@ impl Pulse {
         }
     }
 
+    /// When to judge it again, where that is done every `tick`. While it has an answer that goes on and on, only a peer that does
+    /// not read it can be at fault, so there is time.
+    pub fn next_look(&self, tick: Duration, patience: &Patience) -> Duration {
+        match self.endless.load(Ordering::Relaxed) {
+            0 => tick,
+            _ => tick.max(patience.stall / 4),
+        }
+    }
+
     /// Judges the connection as it is now.
     pub fn verdict(&self, patience: &Patience) -> Verdict {
         if self.lasted(&self.stalled_since, patience.stall) || self.has_stalled_taker(patience.stall) {
@@ -173,25 +185,35 @@ impl Pulse {
 }
 
 /// Marks a request as in the works as long as it lives.
-pub struct Busy(Arc<Pulse>);
+pub struct Busy {
+    pulse: Arc<Pulse>,
+    is_endless: bool,
+}
 
 impl Busy {
     /// A request head is complete.
     pub fn new(pulse: Arc<Pulse>) -> Self {
         pulse.request_began();
-        Self(pulse)
+        Self { pulse, is_endless: false }
+    }
+
+    /// The answer goes on until somebody ends it.
+    pub fn goes_on(&mut self) {
+        if !std::mem::replace(&mut self.is_endless, true) {
+            self.pulse.endless.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Of the connection.
     pub fn pulse(&self) -> &Pulse {
-        &self.0
+        &self.pulse
     }
 
     /// Watches whether the peer takes the frames of this answer.
     pub fn watch_taking(&self) -> Taking {
         let mark = Arc::new(AtomicU64::new(NEVER));
-        self.0.takers.lock().push(Arc::downgrade(&mark));
-        Taking { pulse: Arc::clone(&self.0), mark }
+        self.pulse.takers.lock().push(Arc::downgrade(&mark));
+        Taking { pulse: Arc::clone(&self.pulse), mark }
     }
 }
 
@@ -215,7 +237,10 @@ impl Taking {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.request_ended();
+        if self.is_endless {
+            self.pulse.endless.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.pulse.request_ended();
     }
 }
 

@@ -62,9 +62,10 @@ pub fn event(out: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl serde::
 
 /// Answers with a stream: the head at once, the events as they come.
 pub fn open<B: Backend>(ask: &mut Ask<'_, B>, source: impl Source, heartbeat: Duration) -> Outcome {
-    let Some(busy) = ask.busy.take() else {
+    let Some(mut busy) = ask.busy.take() else {
         return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
     };
+    busy.goes_on();
     // On HTTP/1.1 the socket tells.
     let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
     let mut response = Response::new(Body::Stream(UnsyncBoxBody::new(Sse::new(source, heartbeat, busy, taking))));

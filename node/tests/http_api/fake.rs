@@ -71,6 +71,8 @@ struct State {
     silence_ms: u64,
     tasks: Vec<(QueueName, (TaskId, TaskRow))>,
     task_queries: Vec<TasksQuery>,
+    /// How many pages of changes may be read before the disk hangs.
+    pages_left: Option<usize>,
 }
 
 impl Fake {
@@ -201,6 +203,19 @@ impl Fake {
         let names = Default::default();
         self.feed.tell(Told { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
         self.changed.notify_waiters();
+    }
+
+    /// Lets the disk hang after so many pages of changes; `None`: not any more.
+    pub fn hang_after_pages(&self, pages: Option<usize>) {
+        self.with(|state| state.pages_left = pages);
+    }
+
+    fn read_page(&self) {
+        while !self.with(|state| {
+            state.pages_left.as_mut().is_none_or(|left| left.checked_sub(1).map(|next| *left = next).is_some())
+        }) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Milliseconds since the leader was heard.
@@ -500,6 +515,7 @@ impl Backend for Fake {
     }
 
     fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.read_page();
         self.with(|state| {
             let at = state.at();
             if !query.after.is_covered_from(at.oldest_revision) {
