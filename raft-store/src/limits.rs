@@ -117,11 +117,14 @@ pub const SESSIONS_RENEWED_MAX: usize = 1_024;
 /// Most entries, locks and places that hang on one session: all of them go in one revision when it ends.
 pub const SESSION_ATTACHED_MAX: u32 = 1_024;
 
+/// Most bytes of the entries that go with one session: all of them are read and moved in one apply when it ends.
+pub const SESSION_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
 /// Most slots of a lock.
 pub const LOCK_SLOTS_MAX: u32 = 10_000;
 
-/// Most places in the queue of one lock. Whoever is behind so many will not live to hold it.
-pub const LOCK_WAITERS_MAX: u32 = 10_000;
+/// Most places in the queue of one lock: all of them may be granted at once, where they share, in one apply.
+pub const LOCK_WAITERS_MAX: u32 = 1_000;
 
 /// Longest wait in the queue of a lock without asking again.
 pub const LOCK_WAIT_MS_MAX: u64 = 24 * 3600 * 1000;

@@ -582,6 +582,8 @@ pub enum Bounded {
     Sessions,
     /// Entries, locks and places that hang on one session.
     Attached,
+    /// Bytes of the entries that go with one session.
+    AttachedBytes,
     /// Places in the queue of one lock.
     Waiters,
 }

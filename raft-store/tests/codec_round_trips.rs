@@ -310,8 +310,20 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
     let bucket = any::<(u64, u128)>().prop_map(|(bucket, digest)| BucketDigest { bucket, digest });
     let vars = (any::<[u64; 4]>(), any::<u128>(), vec(bucket, 0..3)).prop_map(|(words, lasting_digest, buckets)| {
         let [revision, oldest_revision, clock, wall] = words;
-        let (collections, sessions, next_timer) = (clock % 3, clock % 5, (clock % 2 == 0).then_some(clock));
-        Vars { revision, oldest_revision, clock, wall, collections, sessions, next_timer, lasting_digest, buckets }
+        let (collections, sessions, unplanned) = (clock % 3, clock % 5, clock % 7);
+        let next_timer = (clock % 2 == 0).then_some(clock);
+        Vars {
+            revision,
+            oldest_revision,
+            clock,
+            wall,
+            collections,
+            sessions,
+            unplanned,
+            next_timer,
+            lasting_digest,
+            buckets,
+        }
     });
     let log_id =
         || option::of(any::<(u64, u64, u64)>().prop_map(|(term, node, index)| LogIdRecord { term, node, index }));

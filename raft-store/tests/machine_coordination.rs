@@ -355,3 +355,30 @@ fn a_long_queue_is_granted_in_its_order() {
     store.check();
     assert!(store.rows(family::LOCK_HEAD).is_empty());
 }
+
+#[test]
+fn the_entries_of_a_session_have_a_bound_together() {
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[create(60_000)])]).unwrap();
+    let size = limits::VALUE_BYTES_MAX;
+    let mut write = |key: usize, bytes: usize, session: Option<SessionId>| {
+        let mut op = put(key, session, None);
+        op.change = Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7; bytes] });
+        let (mut replies, _) = store.apply(&[batch(2, &[command(Action::Write(op))])]).unwrap();
+        store.check();
+        replies.pop().unwrap().pop().unwrap().outcome
+    };
+    let id = Some(SessionId(2));
+    let fits = limits::SESSION_BYTES_MAX as usize / size;
+    (0..fits).for_each(|key| assert!(matches!(write(key, size, id), Outcome::Written(_)), "{key}"));
+    assert!(matches!(write(fits, size, id), Outcome::Rejected(Rejection::TooMany { .. })));
+    // What is taken off, made smaller or removed gives room again; what grows takes it.
+    assert!(matches!(write(0, 10, id), Outcome::Written(_)));
+    assert!(matches!(write(fits, size, id), Outcome::Written(_)));
+    assert!(matches!(write(0, size, id), Outcome::Rejected(Rejection::TooMany { .. })));
+    assert!(matches!(write(1, size, None), Outcome::Written(_)));
+    assert!(matches!(write(0, size, id), Outcome::Written(_)));
+    store.apply(&[batch(60_001, &[])]).unwrap();
+    store.check();
+    assert_eq!(store.vars.sessions, 0);
+}

@@ -70,7 +70,7 @@ pub async fn enter<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
     ),
     request_body(content = LeaveRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
     responses(
-        (status = 200, description = "All have left.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": 55, "index": 76})),
+        (status = 200, description = "All have left, or it had not opened.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": 55, "index": 76})),
         (status = 202, description = "The session has left, others have not.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 1, "opened_revision": 50, "revision": 54, "index": 75})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),

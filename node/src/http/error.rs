@@ -360,6 +360,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             let what = match what {
                 Bounded::Sessions => "sessions in the cluster",
                 Bounded::Attached => "entries, locks and places that hang on one session",
+                Bounded::AttachedBytes => "bytes of entries that go with one session",
                 Bounded::Waiters => "places in the queue of one lock",
             };
             format!("there may be at most {limit} {what}")

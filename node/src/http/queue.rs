@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use super::ask::Ask;
 use super::error::{Failure, quoted};
 use super::extract::Faults;
-use super::{Backend, command, coordinate, sessions, wait, write};
+use super::{Backend, command, coordinate, read, sessions, wait, write};
+use crate::app::Consistency;
 use crate::limits;
 
 /// A wish, and how long a request waits for it.
@@ -65,9 +66,19 @@ pub async fn stand<B: Backend>(ask: &Ask<'_, B>, wish: Wish) -> Result<Stood, Fa
     let Wish { acquire, poll } = wish;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
+    let waits = acquire.wait_ms > 0;
     let reply = command::decide(ask, Action::Lock(LockOp::Acquire(acquire)), false).await?;
     match reply.outcome {
+        // The kept answer may be of a hold that is over.
+        Decided::Lock(LockDone::Held { token }) if reply.replayed => {
+            let place = Place { lock, session, place: token, asked: reply.index };
+            place.look_again(ask, &reply).await
+        }
         Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token })),
+        // An earlier question of the session waits; this one does not.
+        Decided::Lock(LockDone::Waiting { place, .. }) if !waits => {
+            Ok(Stood::by(&reply, Standing::Waits { place, ahead: None }))
+        }
         Decided::Lock(LockDone::Waiting { place, asked }) => {
             let place = Place { lock, session, place, asked };
             place.wait(ask, &reply, end_of_poll).await
@@ -107,6 +118,14 @@ impl Place {
             None if end_of_wait <= Instant::now() => self.leave(ask).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
+    }
+
+    /// What is true now of a session that was told that it holds the lock.
+    async fn look_again<B: Backend>(&self, ask: &Ask<'_, B>, reply: &Reply) -> Result<Stood, Failure> {
+        let backend = &ask.api.backend;
+        read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
+        let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
+        self.found(reply, party)
     }
 
     fn read<B: Backend>(&self, backend: &B) -> Result<(ReadPosition, Party), StateFault> {

@@ -57,8 +57,11 @@ pub async fn create<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Session(SessionDone::Created { id, expires_at }) => {
-            let SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms } =
-                renewed(*id, ttl_ms, *expires_at, reply.clock);
+            // What is kept tells of the time when it began: renewed, it is true again.
+            let SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms } = match replayed {
+                true => renew_one(ask, *id).await?,
+                false => renewed(*id, ttl_ms, *expires_at, reply.clock),
+            };
             let labels = labels.into_iter().collect();
             let answer =
                 SessionAnswer { session, ttl_ms, expires_in_ms, renew_in_ms, owner, labels, revision, index, replayed };
@@ -150,6 +153,15 @@ pub async fn renew_many<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Out
     let sessions = read_renewal(&text)?;
     let answer = renew_all(ask, sessions).await?;
     command::answer(&answer, answer.revision, None)
+}
+
+/// Renews a session that has to live.
+async fn renew_one<B: Backend>(ask: &Ask<'_, B>, id: SessionId) -> Result<SessionRenewed, Failure> {
+    let done = renew_all(ask, vec![id]).await?;
+    match done.sessions.into_iter().next() {
+        Some(Renewal::Renewed(renewed)) => Ok(renewed),
+        _ => Err(expired(id).evaluated_at(done.revision, done.index)),
+    }
 }
 
 async fn renew_all<B: Backend>(ask: &Ask<'_, B>, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {

@@ -166,12 +166,20 @@ async fn sessions_are_created_renewed_shown_and_ended() {
     let body = json!({"ttl_ms": 3_000, "owner": "w", "labels": {"z": "1", "a": "2"}, "request_id": "s-1"});
     let made: SessionAnswer = read(&post(&server, "/v1/sessions", body.clone()).await);
     assert_eq!((&*made.session, made.ttl_ms, made.expires_in_ms, made.renew_in_ms), ("42", 3_000, 3_000, 1_000));
-    assert!(!made.replayed && read::<SessionAnswer>(&post(&server, "/v1/sessions", body).await).replayed);
+    assert!(!made.replayed);
     let command = server.backend.commands().pop().expect("a command came");
     assert_eq!(command.request_id.map(|id| id.0).as_deref(), Some("s-1"));
     let labels = vec![("a".to_owned(), "2".to_owned()), ("z".to_owned(), "1".to_owned())];
     let wanted = SessionOp::Create { ttl_ms: 3_000, owner: "w".into(), labels: labels.clone() };
     assert_eq!(command.action, Action::Session(wanted), "labels in order");
+
+    // A retry is told what is true now: the session is renewed, or over.
+    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![Some((3_000, 3_700))])));
+    let again: SessionAnswer = read(&post(&server, "/v1/sessions", body.clone()).await);
+    assert_eq!((again.replayed, again.expires_in_ms), (true, 2_700));
+    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(42)])));
+    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![None])));
+    assert_eq!(post(&server, "/v1/sessions", body).await.problem().code, ErrorCode::SessionExpired);
 
     server.backend.come_to(Outcome::Session(SessionDone::Created { id: SessionId(43), expires_at: 11_000 }));
     let plain: SessionAnswer = read(&server.ask("POST", "/v1/sessions", &[], b"").await);
@@ -198,6 +206,7 @@ async fn sessions_are_created_renewed_shown_and_ended() {
         labels,
         created: WALL - 60_000,
         attached: 9,
+        bytes: 10,
     };
     let locks = vec![
         (lock("a"), PartyAt::Holding(50)),
@@ -264,7 +273,14 @@ async fn locks_are_acquired_released_and_shown() {
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: None, release: true };
     assert_eq!(last_action(&server), Action::Lock(leave));
 
-    let head = LockHead { slots: 2, holders: 1, mode: types::LockMode::Exclusive, waiters: 1, not_before: Some(1_300) };
+    let head = LockHead {
+        slots: 2,
+        holders: 1,
+        mode: types::LockMode::Exclusive,
+        waiters: 1,
+        not_before: Some(1_300),
+        first_place: 0,
+    };
     let waiter = WaiterRow { party: holder(43, None), until: 6_000, asked: 9 };
     let in_use = LockRead {
         head: Some(head),
@@ -317,7 +333,14 @@ async fn leaders_are_elected_speak_and_resign() {
 
     let nobody: ElectionAnswer = read(&server.get("/v1/elections/e").await);
     assert_eq!((nobody.leader, nobody.candidate_count), (None, 0));
-    let head = LockHead { slots: 1, holders: 1, mode: types::LockMode::Exclusive, waiters: 0, not_before: None };
+    let head = LockHead {
+        slots: 1,
+        holders: 1,
+        mode: types::LockMode::Exclusive,
+        waiters: 0,
+        not_before: None,
+        first_place: 0,
+    };
     let leader = PartyShown { number: 50, row: holder(42, Some("[1]")), owner: "w".into() };
     let led = LockRead { head: Some(head), holders: vec![leader], waiters: Vec::new() };
     server.backend.coordinate(|told| told.locks = vec![(election("e"), led)]);

@@ -26,6 +26,8 @@ pub struct LockHead {
     pub waiters: u32,
     /// Cluster clock before which nobody gets it; there is a timer then.
     pub not_before: Option<ClusterMillis>,
+    /// No waiter has a place before this: where to look for the first, and not among the traces of all that waited before.
+    pub first_place: Revision,
 }
 
 impl LockHead {

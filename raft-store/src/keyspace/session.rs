@@ -28,6 +28,8 @@ pub struct SessionRow {
     pub created: WallMillis,
     /// How many things hang on it.
     pub attached: u32,
+    /// Bytes of the rows of the entries among them.
+    pub bytes: u64,
 }
 
 /// What may hang on a session. The numbers are on disk and never change their meaning.

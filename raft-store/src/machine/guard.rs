@@ -19,6 +19,10 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn newest_token(&self, guard: &Guard) -> Result<Option<Revision>, Fault> {
+        // Without a holder there are only the traces of those that were.
+        if self.overlay.peek(&lock_queue::head_key(&guard.lock))?.is_none() {
+            return Ok(None);
+        }
         let (start, end) = lock_queue::holders_of(&guard.lock);
         let newest = self.overlay.scan_from(&start, &end, true, 1)?;
         let token = |row_key: &[u8]| lock_queue::decode_holder(row_key).map_err(|error| Fault::row(row_key, error));

@@ -58,7 +58,14 @@ impl<V: View> Applier<'_, V> {
         if let Err(rejection) = self.check_session(wish.session)? {
             return Ok(Err(rejection));
         }
-        let fresh = LockHead { slots, holders: 0, mode: wish.mode, waiters: 0, not_before: None };
+        let fresh = LockHead {
+            slots,
+            holders: 0,
+            mode: wish.mode,
+            waiters: 0,
+            not_before: None,
+            first_place: self.vars.revision,
+        };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = wish;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
@@ -260,8 +267,13 @@ impl<V: View> Applier<'_, V> {
 
     /// Gives the lock to the first in the queue, and to those behind it as long as it admits them.
     pub(super) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
-        let (start, end) = lock_queue::waiters_of(lock);
+        let (_, end) = lock_queue::waiters_of(lock);
         while let Some(mut head) = self.head(lock)? {
+            let is_full = head.holders > 0 && head.mode == LockMode::Exclusive && head.holders >= head.slots;
+            if head.waiters == 0 || head.not_before.is_some() || is_full {
+                return Ok(());
+            }
+            let start = lock_queue::waiter_key(lock, head.first_place);
             let first = self.overlay.scan(&start, &end, 1)?.into_iter().next();
             assert_eq!(first.is_some(), head.waiters > 0, "the queue of {lock:?} is not as {head:?} has it");
             let Some((row_key, row)) = first else { return Ok(()) };
@@ -273,7 +285,7 @@ impl<V: View> Applier<'_, V> {
             }
             self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
             self.overlay.take(&row_key)?;
-            head.waiters -= 1;
+            (head.waiters, head.first_place) = (head.waiters - 1, place);
             party.since = self.vars.wall;
             self.hold(lock, head, party, AuditOp::Grant, Asker::default())?;
         }

@@ -58,7 +58,8 @@ impl<V: View> Applier<'_, V> {
         let id = SessionId(self.vars.revision);
         let expires_at = self.vars.clock.saturating_add(ttl_ms);
         let created = self.vars.wall;
-        let row = SessionRow { ttl_ms, expires_at, armed_at: expires_at, owner, labels, created, attached: 0 };
+        let row =
+            SessionRow { ttl_ms, expires_at, armed_at: expires_at, owner, labels, created, attached: 0, bytes: 0 };
         self.overlay.insert_new(session::row_key(id), codec::encode(&row))?;
         self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
         self.vars.sessions += 1;
@@ -142,6 +143,29 @@ impl<V: View> Applier<'_, V> {
                 self.put_session(id, &row)
             }
         }
+    }
+
+    /// Whether an entry of so many bytes instead of so many may go with a session.
+    pub(super) fn check_session_bytes(
+        &mut self,
+        id: SessionId,
+        before: usize,
+        after: usize,
+    ) -> Result<Result<(), Rejection>, Fault> {
+        let bytes = self.session_row(id)?.map_or(0, |row| row.bytes);
+        let (what, limit) = (Bounded::AttachedBytes, limits::SESSION_BYTES_MAX);
+        let fits = after <= before || bytes.saturating_sub(before as u64) + after as u64 <= limit;
+        Ok(if fits { Ok(()) } else { Err(Rejection::TooMany { what, limit }) })
+    }
+
+    /// Counts the bytes of an entry that goes with a session, which may be about to end.
+    pub(super) fn count_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Result<(), Fault> {
+        let Some(mut row) = self.session_row(id)? else { return Ok(()) };
+        let rest = row.bytes.checked_sub(before as u64);
+        let rest =
+            rest.ok_or_else(|| Fault::Invariant(format!("session {id} has fewer bytes than an entry: {row:?}")))?;
+        row.bytes = rest + after as u64;
+        self.put_session(id, &row)
     }
 
     /// The timer of a session: it ends, or was renewed since.

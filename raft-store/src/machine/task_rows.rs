@@ -116,7 +116,10 @@ impl<V: View> Applier<'_, V> {
         match &head.state {
             TaskState::Scheduled => self.overlay.take(&task::due_key(name, head.due, head.number)).map(|_| ()),
             TaskState::Dead { at } => self.overlay.take(&task::dead_key(name, *at, head.number)).map(|_| ()),
-            TaskState::Unplanned => self.overlay.take(&task::unplanned_key(name, id)).map(|_| ()),
+            TaskState::Unplanned => {
+                self.vars.unplanned -= 1;
+                self.overlay.take(&task::unplanned_key(name, id)).map(|_| ())
+            }
             TaskState::Claimed { until, .. } => self.disarm(*until, TimerKind::TaskLease, &task::subject(name, id)),
             TaskState::Done { until } => self.disarm(*until, TimerKind::TaskKept, &task::subject(name, id)),
         }
@@ -139,6 +142,7 @@ impl<V: View> Applier<'_, V> {
                 self.overlay.insert_new(task::dead_key(name, *at, head.number), id_bytes())?;
             }
             TaskState::Unplanned => {
+                self.vars.unplanned += 1;
                 self.overlay.insert_new(task::unplanned_key(name, id), Vec::new())?;
             }
             TaskState::Claimed { until, session, .. } => {

@@ -25,6 +25,8 @@ pub struct Vars {
     pub collections: u64,
     /// How many sessions live.
     pub sessions: u64,
+    /// How many tasks wait to be planned.
+    pub unplanned: u64,
     /// No timer is due before this; `None` while there is none.
     pub next_timer: Option<ClusterMillis>,
     /// Digest of all rows that are in no bucket.
@@ -52,6 +54,7 @@ impl Default for Vars {
             wall: 0,
             collections: 0,
             sessions: 0,
+            unplanned: 0,
             next_timer: None,
             lasting_digest: 0,
             buckets: Vec::new(),

@@ -91,6 +91,12 @@ impl<V: View> Applier<'_, V> {
         {
             planned = Err(rejection);
         }
+        if let Ok(Planned { row: Some(row), meta: Some(EntryMeta { session: Some(id), .. }), .. }) = &planned {
+            let had = before.and_then(|meta| meta.session) == Some(*id);
+            if let Err(rejection) = self.check_session_bytes(*id, if had { read } else { 0 }, row.len())? {
+                planned = Err(rejection);
+            }
+        }
         let planned = match planned {
             Ok(planned) => planned,
             Err(rejection) => {
@@ -165,8 +171,10 @@ impl<V: View> Applier<'_, V> {
         }
         self.take_revision()?;
         let removed = row.is_none();
-        self.take_bytes(row.as_ref().map_or(0, Vec::len));
+        let new_bytes = row.as_ref().map_or(0, Vec::len);
+        self.take_bytes(new_bytes);
         let old_row = self.overlay.replace(row_key, row)?;
+        let old_bytes = old_row.as_ref().map_or(0, Vec::len);
         let superseded = match (old_row, before) {
             (None, None) => None,
             (Some(old_row), Some(before)) => {
@@ -189,10 +197,12 @@ impl<V: View> Applier<'_, V> {
         self.move_row(key, unlocked, unlocks, keyspace::lock::row_key)?;
         let session = |meta: Option<&EntryMeta>| meta.and_then(|meta| meta.session);
         let (left, joined) = (session(before), session(after));
+        left.map_or(Ok(()), |id| self.count_session_bytes(id, old_bytes, 0))?;
         if left != joined {
             left.map_or(Ok(()), |id| self.detach(id, AttachedKind::Entry, key))?;
             joined.map_or(Ok(()), |id| self.attach(id, AttachedKind::Entry, key, Vec::new()))?;
         }
+        joined.map_or(Ok(()), |id| self.count_session_bytes(id, 0, new_bytes))?;
         Ok(superseded)
     }
 

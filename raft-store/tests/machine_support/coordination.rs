@@ -95,10 +95,10 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         }
         family::SESSION => {
             let row: SessionRow = codec::decode(value).unwrap();
-            let SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached } = row;
+            let SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes } = row;
             let id = session::decode_key(row_key).unwrap();
             let times = format!("ttl={ttl_ms} until={expires_at} armed={armed_at} created={created}");
-            format!("session {id} = {times} owner={owner:?} labels={labels:?} attached={attached}")
+            format!("session {id} = {times} owner={owner:?} labels={labels:?} attached={attached} bytes={bytes}")
         }
         family::ATTACHED => {
             let (id, kind, subject) = session::decode_attached(row_key).unwrap();
@@ -163,10 +163,17 @@ fn check_sessions(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Ve
     for (row_key, _) in &attached {
         *counts.entry(session::decode_attached(row_key).unwrap().0).or_insert(0) += 1;
     }
+    let mut bytes: BTreeMap<SessionId, u64> = BTreeMap::new();
+    for (_, row) in store.rows(family::ENTRY) {
+        if let Some(id) = entry::decode(&row).unwrap().meta.session {
+            *bytes.entry(id).or_default() += row.len() as u64;
+        }
+    }
     for (row_key, row) in sessions {
         let (id, row) = (session::decode_key(&row_key).unwrap(), codec::decode::<SessionRow>(&row).unwrap());
         assert!(row.armed_at <= row.expires_at, "{row:?}");
         assert_eq!(row.attached, counts.remove(&id).unwrap_or(0), "{row:?}");
+        assert_eq!(row.bytes, bytes.remove(&id).unwrap_or(0), "{row:?}");
         timers.insert(timer::row_key(row.armed_at, TimerKind::Session, &id.0.to_be_bytes()));
     }
     assert!(counts.is_empty(), "things that hang on sessions that are none: {counts:?}");
@@ -212,6 +219,12 @@ fn check_parties(store: &Store, timers: &mut BTreeSet<Vec<u8>>) -> BTreeSet<(Vec
         assert!(
             waiting.first().is_none_or(|first| !head.admits(first.party.mode)),
             "{lock:?} is kept from {waiting:?}"
+        );
+        let places = store.rows(family::WAITER).into_iter().map(|(key, _)| lock_queue::decode_waiter(&key).unwrap());
+        let first = places.filter(|(of, _)| *of == lock).map(|(_, place)| place).min();
+        assert!(
+            first.is_none_or(|first| first >= head.first_place),
+            "{lock:?}: {head:?}, the first waits at {first:?}"
         );
         if let Some(at) = head.not_before {
             timers.insert(timer::row_key(at, TimerKind::LockDelay, &lock.to_bytes()));

@@ -52,6 +52,8 @@ pub fn check(store: &Store) {
     let set = store.rows(family::TIMER).into_iter().map(|(row_key, _)| row_key);
     let found: BTreeSet<_> = set.filter(|row_key| is_of_task(timer::decode_key(row_key).unwrap().1)).collect();
     assert_eq!(found, timers, "timers of tasks on the left, claims and kept ids on the right");
+    let unplanned: u64 = counts.values().map(|counts| counts[3]).sum();
+    assert_eq!(store.vars.unplanned, unplanned);
     check_queues(store, counts);
 }
 
