@@ -115,7 +115,10 @@ async fn what_is_not_to_be_had_is_told_and_nothing_is_left_behind() {
     let again = take(&mut caller, "l", &one, json!({})).await;
     assert_eq!((again.token, again.state), (Some(token), LockState::Held));
     let replayed = take(&mut caller, "l", &one, json!({"request_id": "first"})).await;
-    assert_eq!(replayed, AcquireAnswer { replayed: true, ..held });
+    // As it is now, so where that was read.
+    assert!(replayed.index > held.index);
+    let (revision, index) = (replayed.revision, replayed.index);
+    assert_eq!(replayed, AcquireAnswer { replayed: true, revision, index, ..held });
 
     let wants = |more: Value| {
         let mut body = json!({"session": two});
@@ -148,6 +151,11 @@ async fn what_is_not_to_be_had_is_told_and_nothing_is_left_behind() {
     assert_eq!(show(&mut caller, "l").await.waiter_count, 0);
     let wrong = caller.post("/v1/locks/l/release", &json!({"token": token + 1})).await.problem();
     assert_eq!(wrong.code, ErrorCode::NotLockHolder);
+    // Once it is over, the same request is not told that it holds.
+    caller.post("/v1/locks/l/release", &json!({"token": token})).await.expect_success();
+    let body = json!({"session": one, "request_id": "first"});
+    assert_eq!(caller.post(route, &body).await.problem().code, ErrorCode::Locked);
+    take(&mut caller, "l", &one, json!({})).await;
     // A place ends by itself, when nobody listens.
     caller.post(route, &wants(json!({"wait_ms": 300, "poll_ms": 0}))).await.expect_success();
     eventually("the place is over", PATIENCE, async || match show(&mut caller, "l").await.waiter_count {
