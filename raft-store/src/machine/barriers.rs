@@ -90,9 +90,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn barrier_row(&self, name: &Name) -> Result<Option<BarrierRow>, Fault> {
-        let row_key = gates::barrier_key(name);
-        let row = self.overlay.peek(&row_key)?;
-        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+        self.decoded(&gates::barrier_key(name))
     }
 
     fn put_barrier(&mut self, name: &Name, row: Option<&BarrierRow>) -> Result<(), Fault> {

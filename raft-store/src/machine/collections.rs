@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::view::{Fault, View};
 use super::write::decode_current;
 use super::{Applier, stored_key};
-use crate::codec;
 use crate::document::{Criteria, Json};
 use crate::keyspace::collection::{self, CollectionRow};
 use crate::keyspace::entry::{self, EntryRow};
@@ -58,8 +57,7 @@ impl<V: View> Applier<'_, V> {
 
     /// A collection by the key of its row.
     pub(super) fn collection(&self, row_key: &[u8]) -> Result<Option<CollectionRow>, Fault> {
-        let row = self.overlay.peek(row_key)?;
-        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(row_key, error))).transpose()
+        self.decoded(row_key)
     }
 
     /// The sequences that a write into a collection may draw from.

@@ -34,9 +34,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn latch_row(&self, name: &Name) -> Result<Option<LatchRow>, Fault> {
-        let row_key = gates::latch_key(name);
-        let row = self.overlay.peek(&row_key)?;
-        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+        self.decoded(&gates::latch_key(name))
     }
 }
 

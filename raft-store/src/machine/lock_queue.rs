@@ -269,8 +269,8 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
         let (_, end) = lock_queue::waiters_of(lock);
         while let Some(mut head) = self.head(lock)? {
-            let is_full = head.holders > 0 && head.mode == LockMode::Exclusive && head.holders >= head.slots;
-            if head.waiters == 0 || head.not_before.is_some() || is_full {
+            let admits_any = head.admits(LockMode::Exclusive) || head.admits(LockMode::Shared);
+            if head.waiters == 0 || !admits_any {
                 return Ok(());
             }
             let start = lock_queue::waiter_key(lock, head.first_place);
@@ -319,9 +319,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Where a session is at a lock, if it is there.
     fn party_at(&self, lock: &LockName, session: SessionId) -> Result<Option<PartyAt>, Fault> {
-        let row_key = session::attached_key(session, AttachedKind::Lock, &lock.to_bytes());
-        let row = self.overlay.peek(&row_key)?;
-        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+        self.decoded(&session::attached_key(session, AttachedKind::Lock, &lock.to_bytes()))
     }
 
     /// Notes where a session is at a lock.
@@ -337,9 +335,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn head(&self, lock: &LockName) -> Result<Option<LockHead>, Fault> {
-        let row_key = lock_queue::head_key(lock);
-        let row = self.overlay.peek(&row_key)?;
-        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+        self.decoded(&lock_queue::head_key(lock))
     }
 
     /// The head of a lock that has a party or is held back.
@@ -355,10 +351,8 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn holder(&self, lock: &LockName, token: Revision) -> Result<HolderRow, Fault> {
-        let row_key = lock_queue::holder_key(lock, token);
-        let row = self.overlay.peek(&row_key)?;
-        let row = row.ok_or_else(|| Fault::Invariant(format!("no token {token} holds {lock:?}")))?;
-        codec::decode(&row).map_err(|error| Fault::row(&row_key, error))
+        let row = self.decoded(&lock_queue::holder_key(lock, token))?;
+        row.ok_or_else(|| Fault::Invariant(format!("no token {token} holds {lock:?}")))
     }
 
     fn put_holder(&mut self, lock: &LockName, token: Revision, party: &HolderRow) -> Result<(), Fault> {
@@ -368,10 +362,8 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn waiter(&self, lock: &LockName, place: Revision) -> Result<WaiterRow, Fault> {
-        let row_key = lock_queue::waiter_key(lock, place);
-        let row = self.overlay.peek(&row_key)?;
-        let row = row.ok_or_else(|| Fault::Invariant(format!("nobody has place {place} of {lock:?}")))?;
-        codec::decode(&row).map_err(|error| Fault::row(&row_key, error))
+        let row = self.decoded(&lock_queue::waiter_key(lock, place))?;
+        row.ok_or_else(|| Fault::Invariant(format!("nobody has place {place} of {lock:?}")))
     }
 
     /// Keeps who leads an election from the present revision on, for those who observe it; of a lock nothing is kept.

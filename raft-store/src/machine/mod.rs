@@ -150,6 +150,12 @@ impl<'v, V: View> Applier<'v, V> {
         Ok(reply)
     }
 
+    /// A row in its decoded form, if it is there; it is not kept at hand.
+    fn decoded<T: bincode::Decode<()>>(&self, row_key: &[u8]) -> Result<Option<T>, Fault> {
+        let row = self.overlay.peek(row_key)?;
+        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(row_key, error))).transpose()
+    }
+
     /// Counts what a command reads, writes or answers.
     fn take_bytes(&mut self, count: usize) {
         self.taken = self.taken.saturating_add(count);

@@ -50,9 +50,7 @@ impl<V: View> Applier<'_, V> {
 
     /// The same without keeping it at hand.
     pub(super) fn peek_task(&self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
-        let row_key = task::row_key(queue, id);
-        let row = self.overlay.peek(&row_key)?;
-        row.map(|row| codec::decode(&row).map_err(|error| Fault::row(&row_key, error))).transpose()
+        self.decoded(&task::row_key(queue, id))
     }
 
     /// A task that another row says is there.
