@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     };
     start_logging(&config);
     end_on_panic();
+    if let Err(error) = take_small_pages() {
+        tracing::warn!(%error, "the kernel may use huge pages: connections that are quiet take twice the memory");
+    }
     if let Err(error) = raise_file_limit() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
@@ -68,6 +71,14 @@ async fn run(config: Config) -> Result<(), server::ServerError> {
         quorate_node::end_now(1);
     });
     server::run(config, stop).await
+}
+
+/// The allocator asks for huge pages, and one small thing that lives long keeps all of such a page in RAM: ten thousand
+/// idle watches took twice the memory. No effect on throughput was seen.
+fn take_small_pages() -> std::io::Result<()> {
+    // SAFETY: takes no pointers.
+    let done = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Every connection and every database file takes a descriptor, and a database that gets none ends the node: take all

@@ -30,6 +30,9 @@ struct Args {
     /// Idle watches, each of a prefix of its own, on one follower; 0 leaves that part out
     #[arg(long, default_value_t = 10_000)]
     idle: usize,
+    /// How often idle watches are opened: writes without them and with them are measured in turns
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
     /// Busy watches of one prefix; 0 leaves that part out
     #[arg(long, default_value_t = 100)]
     busy: usize,
@@ -68,43 +71,57 @@ async fn main() {
 
 // --- idle watches ---------------------------------------------------------------------------------------------------
 
-/// Writes as fast as they go without watches and with them, and the memory of their node before and after.
+/// Writes as fast as they go without watches and with them, in turns, and the memory of their node before and after.
 async fn idle(cluster: &Cluster, args: &Args) -> serde_json::Value {
     let node = cluster.follower().await;
-    // Twice, so that what the first one warms up is not counted for the watches.
+    // What the first writes warm up is not counted for the watches.
     write_all_out(cluster, args).await;
-    let without = write_all_out(cluster, args).await;
-    let before = resident_bytes(cluster.process_id(node));
-    let began = Instant::now();
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut watches = Vec::new();
-    for number in 0..args.idle {
-        let stream = open(cluster.client_address(node), &format!("prefix=idle/{number}/")).await;
-        let stream = stream.unwrap_or_else(|error| panic!("watch {number}: {error}"));
-        watches.push(tokio::spawn(drain(stream, Arc::clone(&stop))));
-    }
-    let opened = began.elapsed();
-    // A heartbeat of each, so that all of them are at rest.
-    tokio::time::sleep(Duration::from_secs(6)).await;
-    let after = resident_bytes(cluster.process_id(node));
-    let with = write_all_out(cluster, args).await;
-    let after_load = resident_bytes(cluster.process_id(node));
-    stop.store(true, Ordering::Relaxed);
-    let ended = watches.iter().filter(|watch| watch.is_finished()).count();
-    for watch in watches {
-        watch.abort();
+    let (mut without, mut with, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ended = 0;
+    for _ in 0..args.rounds {
+        without.push(write_all_out(cluster, args).await);
+        let before = resident_bytes(cluster.process_id(node));
+        let stop = Arc::new(AtomicBool::new(false));
+        let watches = open_idle(cluster, node, args.idle, &stop).await;
+        let after = resident_bytes(cluster.process_id(node));
+        with.push(write_all_out(cluster, args).await);
+        memory.push(json!({
+            "before": before,
+            "after": after,
+            "after_load": resident_bytes(cluster.process_id(node)),
+            "each": after.saturating_sub(before) / args.idle as u64,
+        }));
+        stop.store(true, Ordering::Relaxed);
+        ended += watches.iter().filter(|watch| watch.is_finished()).count();
+        watches.iter().for_each(JoinHandle::abort);
     }
     json!({
         "watches": args.idle,
         "ended_by_themselves": ended,
-        "opened_in_ms": opened.as_millis() as u64,
-        "resident_bytes_before": before,
-        "resident_bytes_after": after,
-        "resident_bytes_after_load": after_load,
-        "bytes_each": (after.saturating_sub(before)) / args.idle as u64,
+        "resident_bytes": memory,
         "writes_a_second_without": without,
         "writes_a_second_with": with,
+        "median_with_by_median_without": median(&with) / median(&without),
     })
+}
+
+/// Opens that many and waits until they are at rest.
+async fn open_idle(cluster: &Cluster, node: u64, count: usize, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+    let mut watches = Vec::new();
+    for number in 0..count {
+        let stream = open(cluster.client_address(node), &format!("prefix=idle/{number}/")).await;
+        let stream = stream.unwrap_or_else(|error| panic!("watch {number}: {error}"));
+        watches.push(tokio::spawn(drain(stream, Arc::clone(stop))));
+    }
+    // A heartbeat of each.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    watches
+}
+
+fn median(figures: &[u64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2] as f64
 }
 
 /// Writes without a pause; gives how many were acknowledged a second.
