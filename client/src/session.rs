@@ -114,7 +114,14 @@ impl StartSession<'_> {
         let mut starts = 1;
         loop {
             let sent = Instant::now();
-            let answer = self.create(RequestId::random()).await?;
+            let answer = match self.create(RequestId::random()).await {
+                // A retry found that an earlier try, whose answer was lost, had created one, and that it is over.
+                Err(Error::Rejected(problem)) if problem.code == ErrorCode::SessionExpired && starts < STARTS_MAX => {
+                    starts += 1;
+                    continue;
+                }
+                answer => answer?,
+            };
             let (ttl, renew_in) = (answer.ttl_ms, answer.renew_in_ms);
             let lease = Lease::begin(Duration::from_millis(ttl), Duration::from_millis(renew_in), sent);
             if lease.loss(Instant::now()).is_none() || starts == STARTS_MAX {

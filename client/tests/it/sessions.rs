@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::api::{Applied, ErrorCode, Problem};
 use quorate_client::{Client, Error, Loss, Session, SessionState};
 use serde_json::{Value, json};
 
@@ -127,6 +127,21 @@ async fn a_session_that_was_created_too_late_is_not_used() {
     assert_eq!(session.state(), SessionState::Ok);
     let created = fake.seen_at("/v1/sessions");
     assert!(created.len() == 2 && created[0].id != created[1].id, "another one was asked for: {created:?}");
+}
+
+#[tokio::test]
+async fn a_session_that_was_over_before_its_answer_came_is_asked_for_again() {
+    let (fake, client) = Fake::with_client().await;
+    // The first try's answer is lost; its retry is told that what it created is over.
+    let over = Problem { index: Some(7), ..Problem::new(ErrorCode::SessionExpired, Applied::No, "it is over") };
+    fake.script([Act::Reset, Act::refuse(over.clone())]);
+    let session = session(&client).await;
+    assert_eq!(session.state(), SessionState::Ok);
+    let ids: Vec<_> = fake.seen_at("/v1/sessions").into_iter().map(|seen| seen.id).collect();
+    assert!(ids.len() == 3 && ids[0] == ids[1] && ids[1] != ids[2], "{ids:?}");
+    fake.always("/v1/sessions", Act::refuse(over));
+    let refused = client.session().await.expect_err("not for ever");
+    assert_eq!(refused.code(), Some(ErrorCode::SessionExpired));
 }
 
 #[tokio::test]
