@@ -5,6 +5,7 @@
 // A server says things through its log.
 #![warn(clippy::print_stdout)]
 
+pub mod commands;
 pub mod config;
 pub mod limits;
 

@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config, LogFormat};
 use quorate_node::server;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,8 +19,37 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Exit code for arguments or a configuration that make no sense.
 const EXIT_USAGE: u8 = 2;
 
+/// The Quorate server: one node of a cluster.
+///
+/// Each setting is taken from its flag, else from its environment variable, else from the file, else the default. In the
+/// file a setting is called as its flag, with `_` for `-`: `node_id = 1`.
+#[derive(Debug, Parser)]
+#[command(name = "quorate-node", version, max_term_width = 110, args_conflicts_with_subcommands = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    settings: Args,
+}
+
 fn main() -> ExitCode {
-    let config = match Config::try_from(Args::parse()) {
+    let line = Line::parse();
+    match line.command {
+        Some(command) => done(commands::run(command)),
+        None => serve(line.settings),
+    }
+}
+
+fn done(result: Result<(), CommandError>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    eprintln!("quorate-node: {error}");
+    match error {
+        CommandError::Usage(_) => ExitCode::from(EXIT_USAGE),
+    }
+}
+
+fn serve(settings: Args) -> ExitCode {
+    let config = match Config::try_from(settings) {
         Ok(config) => config,
         Err(error) => {
             eprintln!("quorate-node: {error}");

@@ -8,8 +8,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::types::{Action, Batch, Command, WriteOp};
 
-/// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no coordination.)
-pub const FORMAT_VERSION: u8 = 4;
+/// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no
+/// coordination, 4 no sizes.)
+pub const FORMAT_VERSION: u8 = 5;
 
 /// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for
 /// that much memory and panic. Twice the largest batch: an audit group repeats every key of its batch.

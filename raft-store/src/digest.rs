@@ -1,13 +1,23 @@
 //! The digest of all replicated state: a wrapping 128-bit sum of row hashes.
 //!
-//! Owns the hash of a row. A sum, so that each apply updates it by the rows it touched; two nodes with equal digests
+//! Owns the hash of a row, and the mark by which a row is taken out of the sums unread. A sum, so that each apply updates it by the rows it touched; two nodes with equal digests
 //! at one log index hold equal rows. Not meant against an adversary.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use bincode::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::keyspace::family;
+
+/// What has to be known of a row to take it out of all sums over rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct RowMark {
+    /// [`RowHasher::hash`] of it.
+    pub hash: u128,
+    /// Bytes of its key and its value together.
+    pub bytes: u64,
+}
 
 /// Hashes rows, reusing one buffer.
 #[derive(Debug, Default)]
@@ -25,6 +35,11 @@ impl RowHasher {
         self.scratch.extend_from_slice(row_key);
         self.scratch.extend_from_slice(value);
         xxh3_128(&self.scratch)
+    }
+
+    /// The mark of a row.
+    pub fn mark(&mut self, row_key: &[u8], value: &[u8]) -> RowMark {
+        RowMark { hash: self.hash(row_key, value), bytes: (row_key.len() + value.len()) as u64 }
     }
 }
 

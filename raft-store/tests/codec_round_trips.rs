@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use quorate_store::digest::RowMark;
 use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
 use quorate_store::keyspace::history::Version;
@@ -13,7 +14,7 @@ use quorate_store::keyspace::meta::AppliedRecord;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
-use quorate_store::machine::{BucketDigest, Vars};
+use quorate_store::machine::{BucketDigest, Sizes, Vars};
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use quorate_store::types::*;
 use quorate_store::{codec, limits};
@@ -283,11 +284,12 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
         Refusal::Unsupported,
         Refusal::CasListed,
     ]);
-    let superseded = any::<(u64, u128)>().prop_map(|(revision, row_hash)| Superseded { revision, row_hash });
+    let mark = || any::<(u128, u64)>().prop_map(|(hash, bytes)| RowMark { hash, bytes });
+    let superseded = (any::<u64>(), mark()).prop_map(|(revision, row)| Superseded { revision, row });
     let effect = prop_oneof![
         refusal.prop_map(AuditEffect::Refused),
         Just(AuditEffect::Relocked),
-        any::<u128>().prop_map(|row_hash| AuditEffect::Elected { row_hash }),
+        mark().prop_map(|row| AuditEffect::Elected { row }),
         (option::of(superseded), any::<bool>())
             .prop_map(|(previous, removed)| AuditEffect::Changed { previous, removed }),
     ];
@@ -323,6 +325,7 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
             next_timer,
             lasting_digest,
             buckets,
+            sizes: Sizes { entries: wall % 11, live_bytes: wall, history_bytes: clock },
         }
     });
     let log_id =

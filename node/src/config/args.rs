@@ -9,10 +9,7 @@ use serde::Deserialize;
 
 use super::{ConfigError, LogFormat};
 
-/// The Quorate server: one node of a cluster.
-///
-/// Each setting is taken from its flag, else from its environment variable, else from the file, else the default. In the
-/// file a setting is called as its flag, with `_` for `-`: `node_id = 1`.
+/// All settings, as given in one place. In the file a setting is called as its flag, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Deserialize)]
 #[command(name = "quorate-node", version, max_term_width = 110)]
 #[serde(deny_unknown_fields, default)]

@@ -2,6 +2,7 @@
 //!
 //! Owns making and removing the temporary directory. Never looks into a given one: that is the store's business.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,15 @@ pub enum DataDir {
 pub struct OpenDataDir {
     path: PathBuf,
     temporary: bool,
+}
+
+impl fmt::Display for DataDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Given(path) => path.display().fmt(f),
+            Self::Temporary => f.write_str("a temporary directory that goes with it"),
+        }
+    }
 }
 
 impl DataDir {

@@ -8,13 +8,14 @@ use bincode::{Decode, Encode};
 
 use super::{decode_pair_key, family, pair_key};
 use crate::codec::{self, CodecError};
+use crate::digest::RowMark;
 use crate::types::{ClusterMillis, Key, RequestId, Revision, WallMillis};
 
 /// Of a group at most, without its lines: version byte, six numbers.
 const HEAD_BYTES: usize = 1 + 6 * 9;
 
-/// Of a line at most, without its key, id and principal: two numbers, a hash, three lengths, five tags.
-const LINE_BYTES: usize = 2 * 9 + 17 + 3 * 9 + 5;
+/// Of a line at most, without its key, id and principal: three numbers, a hash, three lengths, five tags.
+const LINE_BYTES: usize = 3 * 9 + 17 + 3 * 9 + 5;
 
 /// What one batch did.
 ///
@@ -156,8 +157,8 @@ pub enum AuditEffect {
     Beside,
     /// It changed who leads an election: there is a row that says who. The key is [`crate::types::LockName::waker`].
     Elected {
-        /// [`crate::digest::RowHasher::hash`] of that row.
-        row_hash: u128,
+        /// The mark of that row.
+        row: RowMark,
     },
 }
 
@@ -166,8 +167,8 @@ pub enum AuditEffect {
 pub struct Superseded {
     /// Its mod revision.
     pub revision: Revision,
-    /// [`crate::digest::RowHasher::hash`] of its history row: compaction subtracts it without reading the row again.
-    pub row_hash: u128,
+    /// The mark of its history row: compaction takes it away without reading the row again.
+    pub row: RowMark,
 }
 
 /// Why: [`crate::types::Rejection`] without its details.

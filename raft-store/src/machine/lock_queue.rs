@@ -386,8 +386,8 @@ impl<V: View> Applier<'_, V> {
         };
         let row = codec::encode(&elected);
         self.take_bytes(row.len());
-        let row_hash = self.overlay.insert_new(lock_queue::elected_key(&lock.name, self.vars.revision), row)?;
-        Ok(AuditEffect::Elected { row_hash })
+        let row = self.overlay.insert_new(lock_queue::elected_key(&lock.name, self.vars.revision), row)?;
+        Ok(AuditEffect::Elected { row })
     }
 }
 

@@ -119,28 +119,28 @@ impl<V: View> Applier<'_, V> {
             let Some(key) = line.key else { continue };
             let (previous, removed) = match line.effect {
                 AuditEffect::Changed { previous, removed } => (previous, removed),
-                AuditEffect::Elected { row_hash } => {
+                AuditEffect::Elected { row } => {
                     let Some(name) = Waker::Election.name(&key) else {
                         return Err(Fault::Invariant(format!("{key} stands for no election")));
                     };
-                    self.overlay.delete_known(lock_queue::elected_key(&name, line.revision), row_hash)?;
+                    self.overlay.delete_known(lock_queue::elected_key(&name, line.revision), row)?;
                     rows += 1;
                     continue;
                 }
                 AuditEffect::Relocked | AuditEffect::Beside | AuditEffect::Refused(_) => continue,
             };
             if let Some(previous) = previous {
-                self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row_hash)?;
+                self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row)?;
                 rows += 1;
             }
             if removed {
                 let tombstone = history::row_key(key.as_bytes(), line.revision);
-                let hash = hasher.hash(&tombstone, history::TOMBSTONE);
-                self.overlay.delete_known(tombstone, hash)?;
+                let mark = hasher.mark(&tombstone, history::TOMBSTONE);
+                self.overlay.delete_known(tombstone, mark)?;
                 rows += 1;
             }
         }
-        self.overlay.delete_known(row_key.to_vec(), hasher.hash(row_key, row))?;
+        self.overlay.delete_known(row_key.to_vec(), hasher.mark(row_key, row))?;
         let oldest = std::mem::replace(&mut self.vars.oldest_revision, last_revision);
         assert!(last_revision > oldest, "a group of revision {last_revision} dropped after revision {oldest}");
         Ok(rows)

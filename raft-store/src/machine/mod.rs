@@ -29,7 +29,7 @@ mod vars;
 mod view;
 mod write;
 
-pub use vars::{BucketDigest, Vars};
+pub use vars::{BucketDigest, Sizes, Vars};
 pub use view::{Fault, MemoryView, Row, View, Write};
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,8 +9,7 @@ use std::ops::Bound;
 
 use super::vars::Vars;
 use super::view::{Fault, Row, View, Write};
-use crate::digest::RowHasher;
-use crate::keyspace::bucket;
+use crate::digest::{RowHasher, RowMark};
 
 /// A view with pending writes over it.
 pub(super) struct Overlay<'v, V: View> {
@@ -36,10 +35,10 @@ enum SlotState {
     Read,
     /// It is to be written.
     Written {
-        /// Hash of the row in the view, where there is one.
-        original: Option<u128>,
-        /// Hash of the row in the slot, where it is known already.
-        current: Option<u128>,
+        /// Mark of the row in the view, where there is one.
+        original: Option<RowMark>,
+        /// Mark of the row in the slot, where it is known already.
+        current: Option<RowMark>,
     },
 }
 
@@ -104,13 +103,13 @@ impl<'v, V: View> Overlay<'v, V> {
         self.remember(key);
         let Some(slot) = self.slots.get_mut(key) else {
             let old = load(self.view, &self.dropped, key)?;
-            let original = old.as_ref().map(|old| self.hasher.hash(key, old));
+            let original = old.as_ref().map(|old| self.hasher.mark(key, old));
             let state = SlotState::Written { original, current: None };
             self.slots.insert(key.to_vec(), Slot { row, state });
             return Ok(old);
         };
         let original = match (&slot.state, &slot.row) {
-            (SlotState::Read, Some(old)) => Some(self.hasher.hash(key, old)),
+            (SlotState::Read, Some(old)) => Some(self.hasher.mark(key, old)),
             (SlotState::Read, None) => None,
             (SlotState::Written { original, .. }, _) => *original,
         };
@@ -123,17 +122,17 @@ impl<'v, V: View> Overlay<'v, V> {
         self.replace(key, None)?.ok_or_else(|| Fault::Invariant(format!("row {} is missing", key.escape_ascii())))
     }
 
-    /// Writes a row that cannot be there yet, and gives its hash. That it is not in the view follows from the key,
+    /// Writes a row that cannot be there yet, and gives its mark. That it is not in the view follows from the key,
     /// which holds a revision, a log index or a deadline; builds with debug assertions look all the same.
-    pub(super) fn insert_new(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<u128, Fault> {
+    pub(super) fn insert_new(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<RowMark, Fault> {
         self.remember(&key);
-        let hash = self.hasher.hash(&key, &row);
+        let mark = self.hasher.mark(&key, &row);
         match self.slots.entry(key) {
             btree_map::Entry::Vacant(slot) => {
                 if cfg!(debug_assertions) && load(self.view, &self.dropped, slot.key())?.is_some() {
                     return Err(Fault::Invariant(format!("row {} exists already", slot.key().escape_ascii())));
                 }
-                let state = SlotState::Written { original: None, current: Some(hash) };
+                let state = SlotState::Written { original: None, current: Some(mark) };
                 slot.insert(Slot { row: Some(row), state });
             }
             btree_map::Entry::Occupied(slot) if slot.get().row.is_some() => {
@@ -144,30 +143,30 @@ impl<'v, V: View> Overlay<'v, V> {
                     SlotState::Read => None,
                     SlotState::Written { original, .. } => original,
                 };
-                let state = SlotState::Written { original, current: Some(hash) };
+                let state = SlotState::Written { original, current: Some(mark) };
                 slot.insert(Slot { row: Some(row), state });
             }
         }
-        Ok(hash)
+        Ok(mark)
     }
 
-    /// Deletes a row that must be there and has this hash, without reading it from the view. Builds with debug
+    /// Deletes a row that must be there and has this mark, without reading it from the view. Builds with debug
     /// assertions read it and compare.
-    pub(super) fn delete_known(&mut self, key: Vec<u8>, hash: u128) -> Result<(), Fault> {
+    pub(super) fn delete_known(&mut self, key: Vec<u8>, mark: RowMark) -> Result<(), Fault> {
         if cfg!(debug_assertions) {
             let row = self.peek(&key)?.map(Cow::into_owned);
-            if row.map(|row| self.hasher.hash(&key, &row)) != Some(hash) {
-                return Err(Fault::Invariant(format!("row {} has not hash {hash:032x}", key.escape_ascii())));
+            if row.map(|row| self.hasher.mark(&key, &row)) != Some(mark) {
+                return Err(Fault::Invariant(format!("row {} has not {mark:?}", key.escape_ascii())));
             }
         }
         self.remember(&key);
         match self.slots.entry(key) {
             btree_map::Entry::Vacant(slot) => {
-                slot.insert(Slot { row: None, state: SlotState::Written { original: Some(hash), current: None } });
+                slot.insert(Slot { row: None, state: SlotState::Written { original: Some(mark), current: None } });
             }
             btree_map::Entry::Occupied(mut slot) => {
                 let original = match slot.get().state {
-                    SlotState::Read => Some(hash),
+                    SlotState::Read => Some(mark),
                     SlotState::Written { original, .. } => original,
                 };
                 slot.insert(Slot { row: None, state: SlotState::Written { original, current: None } });
@@ -226,19 +225,18 @@ impl<'v, V: View> Overlay<'v, V> {
         }
     }
 
-    /// The writes, dropped ranges first; brings the digests in `vars` up to date.
+    /// The writes, dropped ranges first; brings the digests and sizes in `vars` up to date.
     pub(super) fn finish(mut self, vars: &mut Vars) -> Vec<Write> {
         let mut writes: Vec<Write> = Vec::with_capacity(self.dropped.len() + self.slots.len());
         writes.extend(self.dropped.into_iter().map(|(start, end)| Write::DeleteRange { start, end }));
         for (key, slot) in self.slots {
             let SlotState::Written { original, current } = slot.state else { continue };
-            let hash = match (&slot.row, current) {
+            let mark = match (&slot.row, current) {
                 (None, _) => None,
-                (Some(_), Some(hash)) => Some(hash),
-                (Some(row), None) => Some(self.hasher.hash(&key, row)),
+                (Some(_), Some(mark)) => Some(mark),
+                (Some(row), None) => Some(self.hasher.mark(&key, row)),
             };
-            let delta = hash.unwrap_or(0).wrapping_sub(original.unwrap_or(0));
-            vars.add_to_digest(bucket::of_row(&key), delta);
+            vars.exchange(&key, original, mark);
             match slot.row {
                 Some(value) => writes.push(Write::Put { key, value }),
                 None if original.is_some() => writes.push(Write::Delete { key }),

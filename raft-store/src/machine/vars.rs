@@ -5,12 +5,14 @@
 
 use bincode::{Decode, Encode};
 
+use crate::digest::{self, RowMark};
+use crate::keyspace::{bucket, family};
 use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
 ///
-/// Invariant: `1 <= oldest_revision <= revision`; nothing here but the counts, `next_timer` and the digests ever
-/// goes down.
+/// Invariant: `1 <= oldest_revision <= revision`; nothing here but the counts, the sizes, `next_timer` and the digests
+/// ever goes down.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Vars {
     /// Of the whole store; 1 while it is empty.
@@ -33,6 +35,20 @@ pub struct Vars {
     pub lasting_digest: u128,
     /// Digests of the live buckets that hold rows, in ascending order of bucket.
     pub buckets: Vec<BucketDigest>,
+    /// How much there is.
+    pub sizes: Sizes,
+}
+
+/// How much there is, exactly: bytes are those of the keys and values of rows, before compression and without what the
+/// database adds. Rows that go with a bucket are in none of the sums; they are gone after a while whatever happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub struct Sizes {
+    /// Entries, those that are past their deadline but not buried yet included.
+    pub entries: u64,
+    /// Bytes of what is there now.
+    pub live_bytes: u64,
+    /// Bytes of the past: versions, audit groups, changes of elections. Compaction takes them away.
+    pub history_bytes: u64,
 }
 
 /// The part of the digest that goes away with one bucket.
@@ -58,6 +74,7 @@ impl Default for Vars {
             next_timer: None,
             lasting_digest: 0,
             buckets: Vec::new(),
+            sizes: Sizes::default(),
         }
     }
 }
@@ -68,8 +85,18 @@ impl Vars {
         self.buckets.iter().fold(self.lasting_digest, |sum, bucket| sum.wrapping_add(bucket.digest))
     }
 
+    /// One row took the place of another: at most one of the two is nothing.
+    pub(super) fn exchange(&mut self, row_key: &[u8], before: Option<RowMark>, after: Option<RowMark>) {
+        let hash = |mark: Option<RowMark>| mark.map_or(0, |mark| mark.hash);
+        let bucket = bucket::of_row(row_key);
+        self.add_to_digest(bucket, hash(after).wrapping_sub(hash(before)));
+        if bucket.is_none() {
+            self.sizes.exchange(row_key, before, after);
+        }
+    }
+
     /// Adds to the part of the digest that a row of `bucket` (or of none) belongs to.
-    pub(super) fn add_to_digest(&mut self, bucket: Option<u64>, delta: u128) {
+    fn add_to_digest(&mut self, bucket: Option<u64>, delta: u128) {
         let Some(bucket) = bucket else {
             self.lasting_digest = self.lasting_digest.wrapping_add(delta);
             return;
@@ -79,4 +106,38 @@ impl Vars {
             Err(at) => self.buckets.insert(at, BucketDigest { bucket, digest: delta }),
         }
     }
+}
+
+impl Sizes {
+    /// The sizes from scratch, of all rows in any order: what [`Vars::sizes`] must equal.
+    pub fn of_rows<K: AsRef<[u8]>, V: AsRef<[u8]>>(rows: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut sizes = Self::default();
+        for (key, value) in rows {
+            let (key, value) = (key.as_ref(), value.as_ref());
+            if digest::covers(key) && bucket::of_row(key).is_none() {
+                let mark = RowMark { hash: 0, bytes: (key.len() + value.len()) as u64 };
+                sizes.exchange(key, None, Some(mark));
+            }
+        }
+        sizes
+    }
+
+    fn exchange(&mut self, row_key: &[u8], before: Option<RowMark>, after: Option<RowMark>) {
+        let bytes = |mark: Option<RowMark>| mark.map_or(0, |mark| mark.bytes);
+        let sum = if is_history(row_key) { &mut self.history_bytes } else { &mut self.live_bytes };
+        *sum = moved(*sum, bytes(before), bytes(after));
+        if row_key.first() == Some(&family::ENTRY) {
+            self.entries = moved(self.entries, u64::from(before.is_some()), u64::from(after.is_some()));
+        }
+    }
+}
+
+/// Whether compaction takes a row away.
+fn is_history(row_key: &[u8]) -> bool {
+    matches!(row_key.first(), Some(&(family::HISTORY | family::AUDIT | family::ELECTED)))
+}
+
+fn moved(sum: u64, less: u64, more: u64) -> u64 {
+    let left = sum.checked_sub(less);
+    left.expect("what is taken away was counted when it came") + more
 }

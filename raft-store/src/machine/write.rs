@@ -180,8 +180,8 @@ impl<V: View> Applier<'_, V> {
             (Some(old_row), Some(before)) => {
                 let revision = before.mod_revision;
                 self.take_bytes(old_row.len());
-                let row_hash = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
-                Some(Superseded { revision, row_hash })
+                let row = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
+                Some(Superseded { revision, row })
             }
             (row, before) => {
                 let key = key.escape_ascii();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use openraft::EntryPayload;
 
 use super::db::LatestView;
+use super::digests;
 use super::feed::Told;
 use super::shared::{Shared, position_of};
 use super::types::StateFault;
@@ -48,8 +49,8 @@ impl Committer {
         self.record.log_id.map_or(0, |id| id.index)
     }
 
-    /// Applies entries as one group, up to the one that makes it [`GROUP_EFFECT_BYTES_MAX`] large; one answer for each
-    /// applied. When it returns they are visible to all readers, and after a crash either all or none of them are there.
+    /// Applies entries as one group, up to the one that makes it [`GROUP_EFFECT_BYTES_MAX`] large or at which digests are
+    /// compared; one answer for each applied. When it returns they are visible to all readers, and after a crash either all or none of them are there.
     /// An error means that this node must stop.
     pub(crate) fn apply<'e>(
         &mut self,
@@ -65,7 +66,7 @@ impl Committer {
         for entry in entries {
             let answer = apply_entry(&mut self.record, &mut applier, entry);
             answers.push(answer.map_err(|fault| StateFault(format!("log entry {}: {}", entry.log_id, fault.0)))?);
-            if applier.taken_bytes() >= GROUP_EFFECT_BYTES_MAX {
+            if applier.taken_bytes() >= GROUP_EFFECT_BYTES_MAX || digests::is_mark(entry.log_id.index) {
                 break;
             }
         }
@@ -77,6 +78,7 @@ impl Committer {
         fail::fail_point!("state-after-write-before-reply");
         self.is_unsound = false;
         let at = position_of(&self.record);
+        self.shared.digests.note(at.index, self.record.vars.digest());
         let (changes, names) = (applied.changed, &applied.woken);
         let (after, oldest) = (at.revision, at.oldest_revision);
         self.shared.feed.tell(Told { changes, names, before, after, oldest });

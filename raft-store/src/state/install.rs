@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::db::Db;
 use super::files;
 use super::home::UNFINISHED_PREFIX;
-use super::shared::Shared;
+use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file, write_manifest};
 use super::types::StateFault;
 use crate::raft::wire::SnapshotMetaRecord;
@@ -55,6 +55,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     fail::fail_point!("install-after-pointer");
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
+    shared.digests.restart(position_of(&applied).index, applied.vars.digest());
     shared.feed.tell_replaced(applied.vars.revision);
     shared.note_durable()?;
     close_when_unused(old)

@@ -8,6 +8,7 @@ mod types;
 
 mod apply;
 mod db;
+mod digests;
 mod fresh;
 mod home;
 mod recent;

@@ -3,6 +3,7 @@
 //! Owns the handle that everything else in the node reads the state through. Never writes, and never waits for the
 //! state machine: see [`super::shared`] for how a read gets its exact position.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::codec;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::{bucket, entry, family, family_range, history, request};
-use crate::machine;
+use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::{ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision};
 
@@ -165,6 +166,16 @@ impl StateReader {
             digest: record.vars.digest(),
             membership: record.membership,
         }
+    }
+
+    /// Digests of the state by log index, of late: [`AppliedState::digest`] as it was at each of them.
+    pub fn digests(&self) -> BTreeMap<u64, u128> {
+        self.shared.digests.all()
+    }
+
+    /// How much there is at the applied position; cheap.
+    pub fn sizes(&self) -> Sizes {
+        self.shared.sizes()
     }
 
     /// Current position; cheaper than [`Self::applied`].

@@ -16,13 +16,14 @@ use parking_lot::Mutex;
 use rocksdb::{DBPinnableSlice, ReadOptions, Snapshot};
 
 use super::db::{self, Db};
+use super::digests::Digests;
 use super::feed::Feed;
 use super::home::Home;
 use super::snapshot::SnapshotHandle;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
-use crate::machine::{Fault, View};
+use crate::machine::{Fault, Sizes, View};
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
+    pub(crate) digests: Digests,
     /// Index after the last durable entry, so that 0 is none.
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
@@ -96,6 +98,8 @@ impl Shared {
     ) -> Result<Self, StateFault> {
         let record = db.applied()?;
         let at = position_of(&record);
+        let digests = Digests::default();
+        digests.restart(at.index, record.vars.digest());
         let position = PublishedPosition {
             index: AtomicU64::new(at.index),
             revision: AtomicU64::new(at.revision),
@@ -110,6 +114,7 @@ impl Shared {
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
             feed: Feed::new(at.revision, feed_bytes_max),
+            digests,
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),
@@ -130,6 +135,11 @@ impl Shared {
     /// The applied row as published last.
     pub(crate) fn applied(&self) -> AppliedRecord {
         self.applied.lock().clone()
+    }
+
+    /// The sizes published last.
+    pub(crate) fn sizes(&self) -> Sizes {
+        self.applied.lock().vars.sizes
     }
 
     /// The position published last.

@@ -17,7 +17,7 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
 };
-use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Vars, View, Write};
+use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Sizes, Vars, View, Write};
 use quorate_store::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision, Waker};
 use quorate_store::{codec, digest};
 
@@ -66,6 +66,7 @@ impl Store {
     pub fn check(&self) {
         let vars = &self.vars;
         assert_eq!(vars.digest(), digest::of_rows(&self.view.0), "the incremental digest differs from the real one");
+        assert_eq!(vars.sizes, Sizes::of_rows(&self.view.0), "the sizes kept differ from the real ones");
         assert!(1 <= vars.oldest_revision && vars.oldest_revision <= vars.revision, "{vars:?}");
         self.check_deadlines();
         let superseded = self.check_audit();

@@ -255,10 +255,10 @@ fn group(value: &[u8]) -> String {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
             AuditEffect::Relocked => text.push_str(" relocked"),
             AuditEffect::Beside => text.push_str(" beside"),
-            AuditEffect::Elected { row_hash } => write!(text, " elected {row_hash:032x}").unwrap(),
+            AuditEffect::Elected { row } => write!(text, " elected {:032x}", row.hash).unwrap(),
             AuditEffect::Changed { previous, removed } => {
                 if let Some(previous) = previous {
-                    write!(text, " over={} {:032x}", previous.revision, previous.row_hash).unwrap();
+                    write!(text, " over={} {:032x}", previous.revision, previous.row.hash).unwrap();
                 }
                 if removed {
                     text.push_str(" removed");
