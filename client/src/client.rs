@@ -275,6 +275,12 @@ impl Client {
         }
     }
 
+    /// One attempt at one node, for an answer that is text.
+    pub(crate) async fn text_from(&self, node: usize, call: &Call, budget: Duration) -> Result<String, Error> {
+        let answer = self.body_from(node, call, budget).await?;
+        Ok(String::from_utf8_lossy(&answer.body).into_owned())
+    }
+
     /// One attempt at one node, whatever is known of it.
     pub(crate) async fn fetch_from<T: DeserializeOwned>(
         &self,
@@ -282,6 +288,12 @@ impl Client {
         call: &Call,
         budget: Duration,
     ) -> Result<T, Error> {
+        let answer = self.body_from(node, call, budget).await?;
+        decode(call, self.inner.transport.address(node), answer.status, &answer.body)
+    }
+
+    /// A successful answer to one attempt.
+    async fn body_from(&self, node: usize, call: &Call, budget: Duration) -> Result<Answer, Error> {
         let started = Instant::now();
         let answer = match self.inner.transport.send(node, call, budget).await {
             Ok(answer) => answer,
@@ -292,7 +304,7 @@ impl Client {
         };
         let (status, body) = (answer.status, answer.body.clone());
         if status.is_success() {
-            return decode(call, self.inner.transport.address(node), status, &body);
+            return Ok(answer);
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Err(Error::Rejected(Box::new(problem))),

@@ -56,6 +56,10 @@ pub struct Config {
     pub log_filter: String,
     /// Format of the log lines.
     pub log_format: LogFormat,
+    /// From when on a request is slow; zero for never.
+    pub slow_request: Duration,
+    /// The highest feature level that this node agrees to.
+    pub feature_level_max: u32,
     /// Pause between two heartbeats of a leader.
     pub heartbeat: Duration,
     /// Shortest silence of the leader after which a node stands for election.
@@ -112,6 +116,7 @@ impl Config {
             body_timeout: self.body_timeout,
             body_rate_min: self.body_rate_min,
             requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
+            slow_request: self.slow_request,
         }
     }
 

@@ -11,10 +11,13 @@ pub mod limits;
 
 pub mod app;
 pub mod http;
+pub mod logging;
 pub mod metrics;
 pub mod peer;
 pub mod raft_config;
 pub mod server;
+pub mod slow;
+pub mod spent;
 
 /// Exit code of a node that cannot trust or write its storage.
 pub const EXIT_STORAGE: i32 = 3;
@@ -23,8 +26,10 @@ pub const EXIT_STORAGE: i32 = 3;
 ///
 /// `std::process::exit` is not that: it runs the C library's exit handlers first, and RocksDB's waits there for all of its
 /// background threads, for seconds of compaction or, on a disk that hangs, for ever, while the other threads go on
-/// answering requests. Nothing is lost by leaving them out: what was acknowledged is synced, and stderr is not buffered.
+/// answering requests. Nothing is lost by leaving them out: what was acknowledged is synced, and what waits for stderr
+/// goes out first, as far as that takes no time.
 pub fn end_now(code: i32) -> ! {
+    logging::last_words();
     // SAFETY: the call takes no memory of ours, and returns to nobody.
     unsafe { libc::_exit(code) }
 }

@@ -143,6 +143,12 @@ pub const OBSERVERS_MAX: usize = 10_000;
 /// Most changes of a leader that are read at a time for one observer: with the longest values some MiB.
 pub const OBSERVED_CHANGES_MAX: usize = 32;
 
+/// Lines of slow requests in one second: enough to see what is going on, too few to hurt.
+pub const SLOW_LINES_A_SECOND: u64 = 10;
+
+/// Most characters of a path in such a line, before they are escaped. The beginning of a key says whose it is.
+pub const SLOW_PATH_CHARS_MAX: usize = 96;
+
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;
 

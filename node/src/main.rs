@@ -6,11 +6,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use quorate_node::commands::{self, Command, CommandError};
-use quorate_node::config::{Args, Config, LogFormat};
-use quorate_node::server;
+use quorate_node::config::{Args, Config};
+use quorate_node::{logging, server};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 /// A tenth of the CPU of a write went into the system's allocator, RocksDB's share included.
 #[global_allocator]
@@ -56,7 +55,10 @@ fn serve(settings: Args) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
-    start_logging(&config);
+    if let Err(error) = logging::start(&config.log_filter, config.log_format) {
+        eprintln!("quorate-node: no thread for the log: {error}");
+        return ExitCode::FAILURE;
+    }
     end_on_panic();
     if let Err(error) = take_small_pages() {
         tracing::warn!(%error, "the kernel may use huge pages: connections that are quiet take twice the memory");
@@ -68,15 +70,18 @@ fn serve(settings: Args) -> ExitCode {
         match tokio::runtime::Builder::new_multi_thread().worker_threads(config.worker_threads).enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
-                tracing::error!(%error, "no runtime");
+                logging::say_last(&format!("quorate-node: no runtime: {error}"));
                 return ExitCode::FAILURE;
             }
         };
     match runtime.block_on(run(config)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            logging::flush();
+            ExitCode::SUCCESS
+        }
         Err(error) => {
-            // On stderr too, in one plain sentence: this is what somebody sees who starts a node by hand.
-            eprintln!("quorate-node: {error}");
+            // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
+            logging::say_last(&format!("quorate-node: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -123,15 +128,6 @@ fn raise_file_limit() -> std::io::Result<()> {
         }
     };
     if raised { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-}
-
-fn start_logging(config: &Config) {
-    let filter = EnvFilter::new(&config.log_filter);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match config.log_format {
-        LogFormat::Text => builder.with_ansi(false).init(),
-        LogFormat::Json => builder.json().init(),
-    }
 }
 
 /// A broken invariant in any task ends the process: a node with one task missing is worse than no node.

@@ -6,6 +6,7 @@
 
 mod process;
 mod sample;
+mod status;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use quorate_client::api::{Role, StatusAnswer, WatchEndCode};
+use quorate_client::api::{StatusAnswer, WatchEndCode};
 
 pub use sample::{MetricsSource, Sample, Value};
 
@@ -91,10 +92,13 @@ pub struct Metrics {
     ends: Vec<Counter>,
     batch_commands: Histogram,
     batch_bytes: Histogram,
+    batch_durations: Histogram,
     forwarded: Counter,
     read_rounds: Counter,
     reads_per_round: Histogram,
     elections: Counter,
+    leader_changes: Counter,
+    slow_requests: Counter,
     watch_events: Vec<Counter>,
     watch_ends: Vec<Counter>,
     sources: Arc<Sources>,
@@ -122,10 +126,13 @@ impl Metrics {
             connections: Gauge::default(),
             batch_commands: Histogram::new(COUNT_BUCKETS),
             batch_bytes: Histogram::new(SIZE_BUCKETS),
+            batch_durations: Histogram::new(LATENCY_BUCKETS),
             forwarded: Counter::default(),
             read_rounds: Counter::default(),
             reads_per_round: Histogram::new(COUNT_BUCKETS),
             elections: Counter::default(),
+            leader_changes: Counter::default(),
+            slow_requests: Counter::default(),
             watch_events: WATCH_SOURCES
                 .into_iter()
                 .map(|source| watch_events.get_or_create_owned(&vec![("source", source)]))
@@ -140,17 +147,23 @@ impl Metrics {
         registry.register("http_requests", "Requests answered", requests);
         let help = "Time from a complete request head to the answer";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, latencies);
+        let help = "Requests that took longer than `slow_request_ms`, waits that were asked for aside";
+        registry.register("http_slow_requests", help, metrics.slow_requests.clone());
         registry.register("http_connections", "Open client connections", metrics.connections.clone());
         registry.register("http_connections_ended", "Client connections that ended, by reason", ends);
         registry.register("batch_commands", "Commands in one Raft entry", metrics.batch_commands.clone());
         registry.register_with_unit("batch_size", "Bytes of one Raft entry", Unit::Bytes, metrics.batch_bytes.clone());
+        let help = "Time from the proposal of a Raft entry to its replies";
+        registry.register_with_unit("batch_duration", help, Unit::Seconds, metrics.batch_durations.clone());
         registry.register("forwarded_commands", "Commands sent on to the leader", metrics.forwarded.clone());
         registry.register("read_index_rounds", "Read-index rounds", metrics.read_rounds.clone());
         registry.register("read_index_reads", "Reads that shared one round", metrics.reads_per_round.clone());
         registry.register("elections_started", "Elections this node stood for", metrics.elections.clone());
+        let help = "Times that this node heard of another leader";
+        registry.register("raft_leader_changes", help, metrics.leader_changes.clone());
         registry.register("watch_events", "Events sent to watches, by where they were read", watch_events);
         registry.register("watch_ends", "Watches that this node ended, by reason", watch_ends);
-        sources.add(Process);
+        sources.add(Process::new());
         registry.register_collector(Box::new(sources));
         Arc::new(Self { registry, ..metrics })
     }
@@ -184,6 +197,21 @@ impl Metrics {
         self.batch_bytes.observe(bytes as f64);
     }
 
+    /// A batch that was proposed has its replies.
+    pub fn observe_batch_done(&self, took: Duration) {
+        self.batch_durations.observe(took.as_secs_f64());
+    }
+
+    /// A request took too long.
+    pub fn observe_slow_request(&self) {
+        self.slow_requests.inc();
+    }
+
+    /// Another node leads than before.
+    pub fn observe_leader_change(&self) {
+        self.leader_changes.inc();
+    }
+
     /// Commands were sent on to the leader.
     pub fn observe_forwarded(&self, commands: usize) {
         self.forwarded.inc_by(commands as u64);
@@ -213,11 +241,7 @@ impl Metrics {
 
     /// The OpenMetrics text, with the node's own view of itself. Asks all sources, so it may take some milliseconds.
     pub fn encode(&self, status: &StatusAnswer, load: HttpLoad) -> Result<String, fmt::Error> {
-        let mut gauges = status_samples(status);
-        gauges.push(Sample::gauge("http_requests_in_flight", "Requests being handled", load.requests as u64));
-        let help = "Bytes of request bodies in memory";
-        gauges.push(Sample::gauge("http_request_bodies_bytes", help, load.body_bytes as u64));
-        self.sources.set_status(gauges);
+        self.sources.set_status(status::samples(status, load));
         let mut out = String::with_capacity(32 * 1024);
         text::encode(&mut out, &self.registry)?;
         Ok(out)
@@ -240,25 +264,4 @@ fn by_class(family: &Family<Labels, Counter>, route: Route) -> [Counter; CLASSES
 
 fn latency(family: &Family<Labels, Histogram, fn() -> Histogram>, route: Route) -> Histogram {
     family.get_or_create_owned(&vec![("route", route.template())])
-}
-
-fn status_samples(status: &StatusAnswer) -> Vec<Sample> {
-    let gauge = Sample::gauge;
-    let truth = |name, help, value: bool| Sample::gauge(name, help, u64::from(value));
-    vec![
-        gauge("raft_term", "Raft term", status.term),
-        gauge("raft_leader_id", "Node id of the leader, 0 for none", status.leader_id.unwrap_or(0)),
-        truth("raft_is_leader", "Whether this node leads", status.role == Role::Leader),
-        truth("ready", "Whether this node would answer a linearizable read", status.ready),
-        gauge("raft_last_log_index", "Last log index on this node", status.last_log_index),
-        gauge("raft_committed_index", "Last index known to be committed", status.committed_index),
-        gauge("raft_applied_index", "Last index applied", status.applied_index),
-        gauge("raft_snapshot_index", "Last index covered by the snapshot", status.snapshot_index),
-        gauge("raft_purged_index", "Last index dropped from the log", status.purged_index),
-        gauge("raft_members", "Members of the cluster", status.members.len() as u64),
-        gauge("revision", "Cluster revision at the applied index", status.revision),
-        gauge("oldest_revision", "Oldest revision that can be read", status.oldest_revision),
-        gauge("cluster_clock_milliseconds", "Cluster clock at the applied index", status.cluster_clock_ms),
-        gauge("warnings", "Things this node is worried about", status.warnings.len() as u64),
-    ]
 }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use openraft::async_runtime::WatchReceiver;
-use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::LogStore;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateOptions, StateReader, StateStore};
+use quorate_store::{codec, level};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -26,14 +26,16 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, maintenance,
-    room,
+    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, levels,
+    maintenance, room,
 };
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
+use crate::logging;
 use crate::metrics::Metrics;
-use crate::peer::{self, LocalPeer, PeerNet, PeerTimings, RaftRpc};
+use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
+use crate::slow::SlowLog;
 
 /// How often the node looks whether openraft still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -157,6 +159,12 @@ fn end_process(error: &str) {
     crate::end_now(crate::EXIT_STORAGE);
 }
 
+/// What this node says of feature levels to its peers.
+fn levels_of(state: &StateReader) -> Levels {
+    let state = state.clone();
+    Levels { known: level::KNOWN, reached: Arc::new(move || state.applied().level) }
+}
+
 struct Node {
     app: App,
     raft: Raft,
@@ -192,10 +200,16 @@ impl Node {
             data_dir: data_dir.to_path_buf(),
             identity: identity.clone(),
             member: member.clone(),
+            level_known: config.feature_level_max,
             app: OnceLock::new(),
         });
         let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));
-        let local = LocalPeer { identity: identity.clone(), member, format_version: codec::FORMAT_VERSION };
+        let local = LocalPeer {
+            identity: identity.clone(),
+            member,
+            format_version: codec::FORMAT_VERSION,
+            levels: levels_of(&state),
+        };
         let net = PeerNet::new(local, timings);
 
         let wish = machine.snapshot_wish();
@@ -226,7 +240,11 @@ impl Node {
             space: space.clone(),
             renewals: renewals.counts(),
             waiting: waiting.clone(),
+            view: view.clone(),
         });
+        if let Some(log) = logging::current() {
+            metrics.add_source(log);
+        }
         let app = App::new(Inner {
             raft: raft.clone(),
             state: state.clone(),
@@ -238,6 +256,8 @@ impl Node {
             renewals,
             waiting,
             space,
+            level_known: config.feature_level_max,
+            slow: SlowLog::new(config.slow_request),
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -267,6 +287,7 @@ impl Node {
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         let retention =
             Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
+        tasks.spawn(levels::run(parts.clone(), config.feature_level_max, all_end.clone()));
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         let api = Api::new(app.clone(), config.api_settings(), metrics);

@@ -7,6 +7,7 @@
 #![warn(clippy::print_stdout)]
 
 pub mod codec;
+pub mod level;
 pub mod limits;
 pub mod types;
 
@@ -17,6 +18,7 @@ pub mod machine;
 pub mod rules;
 
 pub mod durable;
+pub mod durations;
 pub mod identity;
 pub mod log;
 pub mod raft;

@@ -58,6 +58,7 @@ pub struct SpaceGuard {
 
 struct Seen {
     free: u64,
+    size: u64,
     at: Instant,
 }
 
@@ -66,7 +67,8 @@ impl SpaceGuard {
     /// `min_free_bytes` is free the ballast is dropped; otherwise it is made, unless that would make the room too little.
     pub fn open(data_dir: &Path, ballast_bytes: u64, min_free_bytes: u64) -> io::Result<SpaceGuard> {
         let data_dir_c = CString::new(data_dir.as_os_str().as_bytes())?;
-        let seen = Mutex::new(Seen { free: free_bytes(&data_dir_c)?, at: Instant::now() });
+        let (free, size) = room_of(&data_dir_c)?;
+        let seen = Mutex::new(Seen { free, size, at: Instant::now() });
         let guard = SpaceGuard { data_dir: data_dir.to_owned(), data_dir_c, ballast_bytes, min_free_bytes, seen };
         if matches!(guard.state(), Space::Low { .. }) {
             guard.release_ballast()?;
@@ -87,13 +89,23 @@ impl SpaceGuard {
     pub fn free(&self) -> u64 {
         let mut seen = self.seen.lock();
         if seen.at.elapsed() >= FRESH_FOR {
-            let free = free_bytes(&self.data_dir_c).unwrap_or_else(|error| {
+            let (free, size) = room_of(&self.data_dir_c).unwrap_or_else(|error| {
                 tracing::error!(dir = %self.data_dir.display(), %error, "cannot ask for the free space");
-                0
+                (0, seen.size)
             });
-            *seen = Seen { free, at: Instant::now() };
+            *seen = Seen { free, size, at: Instant::now() };
         }
         seen.free
+    }
+
+    /// Bytes of the whole disk.
+    pub fn size(&self) -> u64 {
+        self.seen.lock().size
+    }
+
+    /// Free bytes below which [`Self::state`] says [`Space::Low`].
+    pub fn needed(&self) -> u64 {
+        self.min_free_bytes
     }
 
     /// Gives the reserve up. Fine where there is none.
@@ -131,8 +143,8 @@ impl SpaceGuard {
 
     fn forget(&self) {
         let mut seen = self.seen.lock();
-        match free_bytes(&self.data_dir_c) {
-            Ok(free) => *seen = Seen { free, at: Instant::now() },
+        match room_of(&self.data_dir_c) {
+            Ok((free, size)) => *seen = Seen { free, size, at: Instant::now() },
             Err(error) => tracing::error!(dir = %self.data_dir.display(), %error, "cannot ask for the free space"),
         }
     }
@@ -152,7 +164,8 @@ fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-fn free_bytes(dir: &CString) -> io::Result<u64> {
+/// Bytes that are free for this process, and bytes in all.
+fn room_of(dir: &CString) -> io::Result<(u64, u64)> {
     // SAFETY: all-zero bytes are a valid `statvfs`, which is plain integers.
     let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
     // SAFETY: the path ends with a zero byte and `stat` outlives the call.
@@ -160,7 +173,7 @@ fn free_bytes(dir: &CString) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
-    Ok(stat.f_bavail as u64 * stat.f_frsize as u64)
+    Ok((stat.f_bavail as u64 * stat.f_frsize as u64, stat.f_blocks as u64 * stat.f_frsize as u64))
 }
 
 #[cfg(test)]

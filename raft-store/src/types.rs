@@ -17,6 +17,7 @@ use bincode::{Decode, Encode};
 use crate::document::path::Path;
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
 use crate::keyspace::collection::CollectionRow;
+use crate::level::Level;
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
 
@@ -357,6 +358,12 @@ pub enum Maintenance {
     Indexes {
         /// Most entries and rows looked at by this command.
         rows_max: u32,
+    },
+    /// Raises the feature level, see [`crate::level`]; nothing where it is as high already. A node that does not know the
+    /// level stops. Takes no revision.
+    RaiseLevel {
+        /// Every member said that it knows it.
+        level: Level,
     },
 }
 

@@ -155,7 +155,8 @@ fn commands() -> impl Strategy<Value = Command> {
     let expire = any::<u32>().prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit }));
     let compact = any::<(u64, u32)>()
         .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
-    (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact])
+    let raise = any::<u32>().prop_map(|level| Action::Maintain(Maintenance::RaiseLevel { level }));
+    (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise])
         .prop_map(|(request_id, principal, action)| Command { request_id, principal, action })
 }
 
@@ -326,6 +327,7 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
             lasting_digest,
             buckets,
             sizes: Sizes { entries: wall % 11, live_bytes: wall, history_bytes: clock },
+            level: (revision % 5) as u32,
         }
     });
     let log_id =

@@ -25,6 +25,7 @@
 //! task QUEUE extend|complete|fail ID TOKEN [lease=MS] [error=TEXT] [retry=MS] [die] [back] [id=ID]
 //! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
 //! indexes ROWS              Indexes
+//! level N                   RaiseLevel
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! garbage HEX               bytes that are no command
@@ -158,6 +159,7 @@ fn command(line: &str) -> Command {
             let (revision, groups_max) = (words[1].parse().unwrap(), words[2].parse().unwrap());
             plain(Maintenance::Compact { revision, groups_max })
         }
+        "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
         | "unlatch" => coordination::command(&words),

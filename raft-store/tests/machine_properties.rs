@@ -16,7 +16,7 @@ use quorate_store::types::{
     Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
     Outcome, Rejection, Reply, RequestId, Step, Txn, Value, WriteOp,
 };
-use quorate_store::{codec, limits};
+use quorate_store::{codec, level, limits};
 
 const KEYS: [&[u8]; 4] = [b"a", b"a\0", b"a\0\x01", b"b"];
 
@@ -124,6 +124,7 @@ fn commands() -> impl Strategy<Value = Command> {
         12 => writes().prop_map(Action::Write),
         2 => prop::collection::vec(writes(), 0..4).prop_map(Action::Bulk),
         5 => txns().prop_map(Action::Txn),
+        1 => (0..=level::KNOWN).prop_map(|level| Action::Maintain(Maintenance::RaiseLevel { level })),
         1 => (0..4u32).prop_map(|limit| Action::Maintain(Maintenance::ExpireDue { limit })),
         1 => (0..40u64, 0..4u32)
             .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max })),

@@ -84,6 +84,18 @@ pub struct StatusAnswer {
     pub cluster_clock_ms: u64,
     /// Digest of the replicated state at the applied index, 32 hex digits.
     pub digest: String,
+    /// Feature level of the cluster at the applied index: what its members have agreed to do when they apply the log.
+    #[serde(default)]
+    pub level: u32,
+    /// Highest feature level that the answering node agrees to.
+    #[serde(default)]
+    pub level_known: u32,
+    /// Free bytes on its data disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_free_bytes: Option<u64>,
+    /// Bytes of its data disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_size_bytes: Option<u64>,
 }
 
 /// The answer of `GET /v1/cluster/digest`.

@@ -292,7 +292,7 @@ mod tests {
         let nodes: BTreeMap<_, _> = members.iter().map(|id| (*id, member(*id))).collect();
         let configs = vec![members.iter().copied().collect()];
         let membership = (!members.is_empty()).then_some(MembershipRecord { configs, nodes });
-        (id, HelloAnswer { node_id: id, member: member(id), cluster_id, membership })
+        (id, HelloAnswer { node_id: id, member: member(id), cluster_id, membership, level_known: 1 })
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quorate_store::level::Level;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
 pub use quorate_store::raft::state_machine::StateMachine;
@@ -21,11 +22,14 @@ use quorate_store::{codec, raft::TypeConfig};
 use tokio::sync::watch;
 
 use crate::peer::message::Fate;
+use crate::slow::SlowLog;
+use crate::spent::{self, Part};
 use renewals::{Renewals, Renewed};
 
 pub mod bootstrap;
 mod clock;
 pub mod cron;
+pub mod levels;
 pub mod maintenance;
 mod peers;
 mod proposer;
@@ -184,6 +188,10 @@ pub struct Inner {
     pub waiting: WaitingCount,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
+    /// The highest feature level that this node agrees to.
+    pub level_known: Level,
+    /// Which forwarded writes take too long.
+    pub slow: SlowLog,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
     /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
@@ -218,6 +226,10 @@ impl App {
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown fate is repeated only
     /// where the command carries a request id, which makes the repetition harmless.
     pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+        spent::on(Part::Log, self.put_through(command, deadline)).await
+    }
+
+    async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
         self.check_disk()?;
         self.check_space(&command)?;
         let repeatable = command.request_id.is_some();
@@ -254,7 +266,7 @@ impl App {
     /// same time. Tried again until the deadline, also where the fate of a try is unknown: to renew again is harmless.
     pub async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
         self.check_disk()?;
-        self.inner.renewals.renew(sessions, deadline).await
+        spent::on(Part::Log, self.inner.renewals.renew(sessions, deadline)).await
     }
 
     /// Counts one who waits, until what is returned is dropped.
@@ -300,12 +312,13 @@ impl App {
     pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
         self.check_disk()?;
         match consistency {
-            Consistency::Linearizable => self.linearizable_barrier(deadline).await,
+            Consistency::Linearizable => spent::on(Part::Freshness, self.linearizable_barrier(deadline)).await,
             Consistency::Local if self.inner.recovered.load(Ordering::Relaxed) => Ok(()),
             Consistency::Local => Err(AppError::NotReady("the node is still applying its log again".into())),
             Consistency::AtLeast(revision) => {
                 let reached = self.inner.state.wait_revision(revision);
-                tokio::time::timeout_at(deadline.into(), reached).await.map_err(|_| AppError::TimeoutNotProposed)
+                let reached = spent::on(Part::Freshness, tokio::time::timeout_at(deadline.into(), reached)).await;
+                reached.map_err(|_| AppError::TimeoutNotProposed)
             }
         }
     }

@@ -237,6 +237,7 @@ impl ProposerParts {
         let count = commands.len();
         let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
         self.metrics.observe_batch(count, batch.len());
+        let begin = Instant::now();
         let (responder, written) = ProgressResponder::complete_only();
         let proposal = self.raft.write(EncodedBatch(batch)).responder(responder).with_leader(leadership);
         if let Err(fatal) = proposal.await {
@@ -244,7 +245,10 @@ impl ProposerParts {
             return Err(Fate::Unknown);
         }
         match written.await {
-            Ok(Ok(response)) => Ok(response.data.replies),
+            Ok(Ok(response)) => {
+                self.metrics.observe_batch_done(begin.elapsed());
+                Ok(response.data.replies)
+            }
             // Rejected before it was appended: openraft gives these two for nothing else.
             Ok(Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {
                 Err(Fate::NotProposed)

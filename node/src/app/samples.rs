@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
-use quorate_store::log::{FSYNC_BUCKETS_MICROS, LogStats, LogStore};
-use quorate_store::space::SpaceGuard;
+use quorate_store::durations::{BUCKETS_MICROS, DurationCounts};
+use quorate_store::log::{LogStats, LogStore};
+use quorate_store::space::{Space, SpaceGuard};
 use quorate_store::state::{StateReader, StateStats};
 
 use super::proposer::Backlog;
 use super::renewals::RenewalCounts;
-use super::{Raft, WaitingCount};
+use super::{Raft, View, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
 use crate::peer::PeerNet;
 use crate::peer::counters::{LaneCounts, PeerCounters};
@@ -34,10 +35,15 @@ pub struct NodeSamples {
     pub renewals: Arc<RenewalCounts>,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Who leads.
+    pub view: Arc<View>,
 }
 
 /// Most locks in use that are looked at for one scrape: some milliseconds.
 const LOCKS_COUNTED_MAX: usize = 100_000;
+
+/// Most queues of tasks, for the same reason.
+const QUEUES_COUNTED_MAX: usize = 10_000;
 
 impl MetricsSource for NodeSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
@@ -49,13 +55,51 @@ impl MetricsSource for NodeSamples {
         let (commands, bytes) = self.backlog.now();
         out.push(Sample::gauge("write_queue_commands", "Commands that wait for a group", commands as u64));
         out.push(Sample::gauge("write_queue_bytes", "Bytes of the commands that wait for a group", bytes as u64));
-        out.push(Sample::gauge("disk_free_bytes", "Free bytes on the data disk", self.space.free()));
+        let silence = self.view.silence().as_secs_f64();
+        let help =
+            "Time since a leader was heard, since the start where none was yet; on the leader since a quorum answered";
+        out.push(Sample::seconds("raft_leader_silence_seconds", help, silence));
+        self.space_samples(out);
         self.coordination_samples(out);
+        self.task_samples(out);
         peer_samples(&self.net.counters(), out);
     }
 }
 
 impl NodeSamples {
+    fn space_samples(&self, out: &mut Vec<Sample>) {
+        let is_low = self.space.state() != Space::Ok;
+        out.extend([
+            Sample::gauge("disk_free_bytes", "Free bytes on the data disk", self.space.free()),
+            Sample::gauge("disk_size_bytes", "Bytes of the data disk", self.space.size()),
+            Sample::gauge("disk_needed_bytes", "Free bytes below which writes are refused", self.space.needed()),
+            Sample::gauge(
+                "disk_low",
+                "Whether writes are refused since the data disk is nearly full",
+                u64::from(is_low),
+            ),
+        ]);
+    }
+
+    fn task_samples(&self, out: &mut Vec<Sample>) {
+        match self.state.task_counts(QUEUES_COUNTED_MAX) {
+            Ok(counts) => {
+                let by_state = [
+                    ("scheduled", counts.scheduled),
+                    ("claimed", counts.claimed),
+                    ("dead", counts.dead),
+                    ("done", counts.done),
+                ];
+                let help = "Tasks by state, of the first 10000 queues";
+                let samples =
+                    by_state.map(|(state, count)| Sample::gauge("tasks", help, count).labelled("state", state));
+                out.extend(samples);
+                out.push(Sample::gauge("task_queues", "Queues of tasks, at most 10000", counts.queues));
+            }
+            Err(fault) => tracing::warn!(%fault, "tasks could not be counted for the metrics"),
+        }
+    }
+
     fn coordination_samples(&self, out: &mut Vec<Sample>) {
         match self.state.coordination_counts(LOCKS_COUNTED_MAX) {
             Ok(counts) => out.extend([
@@ -82,18 +126,16 @@ impl NodeSamples {
     }
 }
 
-fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
+/// What the stores counted, as a histogram in seconds.
+fn durations(name: &'static str, help: &'static str, counts: &DurationCounts) -> Sample {
     let seconds = |micros: u64| micros as f64 / 1e6;
-    let bounds = FSYNC_BUCKETS_MICROS.into_iter().map(seconds).chain([f64::INFINITY]);
-    out.push(Sample {
-        name: "log_fsync_duration_seconds",
-        help: "Time of one fsync of the log",
-        label: None,
-        value: Value::Histogram {
-            sum: seconds(stats.fsync_micros_total),
-            buckets: bounds.zip(stats.fsync_buckets).collect(),
-        },
-    });
+    let bounds = BUCKETS_MICROS.into_iter().map(seconds).chain([f64::INFINITY]);
+    let buckets = bounds.zip(counts.buckets).collect();
+    Sample { name, help, label: None, value: Value::Histogram { sum: seconds(counts.micros_total), buckets } }
+}
+
+fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
+    out.push(durations("log_fsync_duration_seconds", "Time of one fsync of the log", &stats.fsync));
     out.push(Sample::counter("log_groups", "Groups of log operations that shared one write and sync", stats.groups));
     out.push(Sample::counter("log_entries", "Entries appended to the log", stats.entries));
     out.push(Sample::counter("log_written_bytes", "Bytes the log gave to the disk", stats.bytes));
@@ -102,6 +144,14 @@ fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
 }
 
 fn state_samples(stats: &StateStats, out: &mut Vec<Sample>) {
+    let help = "Time to apply one group of log entries and write what they change";
+    out.push(durations("apply_duration_seconds", help, &stats.apply));
+    out.extend([
+        Sample::counter("applied_entries", "Log entries applied", stats.applied_entries),
+        Sample::counter("state_snapshots_built", "Snapshots built", stats.snapshots_built),
+        Sample::counter("state_snapshots_installed", "Snapshots of other nodes installed", stats.snapshots_installed),
+        Sample::gauge("state_stalled", "Whether RocksDB holds writes up", u64::from(stats.is_stalled)),
+    ]);
     out.extend([
         Sample::gauge("state_durable_index", "Applied index that would survive a crash", stats.durable_index),
         Sample::gauge("state_rows_estimate", "Rows of all kinds, by estimate", stats.rows_estimate),
@@ -133,20 +183,25 @@ fn peer_samples(counters: &PeerCounters, out: &mut Vec<Sample>) {
     }
 }
 
-/// Counts the terms in which this node stood for election, until openraft stops. A candidate that wins at once may only be
+/// Counts the terms in which this node stood for election, and other leaders, until openraft stops. A candidate that wins at once may only be
 /// seen as the leader it became, so both count.
 pub async fn count_elections(raft: Raft, metrics: Arc<Metrics>) {
     let mut server = raft.server_metrics();
     let mut counted = None;
+    let mut leader = None;
     loop {
-        let (term, stood) = {
+        let (term, stood, leads) = {
             let current = server.borrow_watched();
             let stood = matches!(current.state, ServerState::Candidate | ServerState::Leader);
-            (current.vote.leader_id.term, stood)
+            (current.vote.leader_id.term, stood, current.current_leader)
         };
         if stood && counted != Some(term) {
             counted = Some(term);
             metrics.observe_election();
+        }
+        if leads.is_some() && leads != leader {
+            leader = leads;
+            metrics.observe_leader_change();
         }
         if server.changed().await.is_err() {
             return;

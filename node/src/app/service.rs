@@ -12,6 +12,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::{ChangeMembers, errors};
 use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
+use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
 
@@ -19,6 +20,7 @@ use super::proposer::Submitted;
 use super::{App, Lack};
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
+use crate::slow;
 
 /// How long a joining node may take to catch up before it has to ask again.
 const JOIN_MAX: Duration = Duration::from_secs(60);
@@ -36,6 +38,8 @@ pub struct Service {
     pub identity: Arc<arc_swap::ArcSwap<Identity>>,
     /// Where it is reached.
     pub member: MemberRecord,
+    /// The highest feature level that this node agrees to.
+    pub level_known: Level,
     /// The app, once it runs.
     pub app: OnceLock<App>,
 }
@@ -71,6 +75,7 @@ impl Service {
             member: self.member.clone(),
             cluster_id: identity.cluster_id,
             membership: self.app.get().and_then(membership),
+            level_known: self.level_known,
         }
     }
 
@@ -106,7 +111,7 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
 
 async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {
     match request {
-        PeerRequest::Forward { commands } => forward(app, commands).await,
+        PeerRequest::Forward { commands } => forward(app, from.node_id, commands).await,
         PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
             Some(index) => PeerResponse::ReadIndex { index },
             None => not_leader(app),
@@ -125,24 +130,40 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
     }
 }
 
-async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
+async fn forward(app: &App, from: NodeId, commands: Vec<Vec<u8>>) -> PeerResponse {
     if app.inner.view.now().leader != Some(app.node_id()) {
         return not_leader(app);
     }
-    let submitted: Vec<_> = commands.into_iter().map(|command| submit_forwarded(app, command)).collect();
-    let deadline = Instant::now() + FORWARDED_MAX;
+    let came = Instant::now();
+    let commands: Vec<Bytes> = commands.into_iter().map(Bytes::from).collect();
+    let submitted: Vec<_> = commands.iter().map(|command| submit_forwarded(app, command.clone())).collect();
+    let deadline = came + FORWARDED_MAX;
     let mut fates = Vec::with_capacity(submitted.len());
     let mut bytes = 0;
-    for fate in submitted {
+    for (fate, command) in submitted.into_iter().zip(&commands) {
         let fate = match fate {
             Taken::Queued(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
             Taken::Refused(fate) => *fate,
         };
+        if app.inner.slow.is_slow(came.elapsed()) {
+            tell_slow(app, from, command, &fate, came.elapsed());
+        }
         bytes += answer_bytes(&fate);
         // What does not fit is asked for again under its request id, in a smaller group.
         fates.push(if bytes <= FORWARDED_BYTES_MAX { fate } else { Fate::Unknown });
     }
     PeerResponse::Forwarded { fates }
+}
+
+/// The line of a forwarded write that took too long here: with the request id that the node has told its client, so that the
+/// lines of both nodes are found together. Decoded only here.
+fn tell_slow(app: &App, from: NodeId, command: &[u8], fate: &Fate, took: Duration) {
+    let Some(left_out) = app.inner.slow.admit() else { return };
+    let request_id = codec::decode_command(command).ok().and_then(|command| command.request_id);
+    let request_id = request_id.map(|id| slow::shown(&id.0));
+    let index = if let Fate::Decided(reply) = fate { Some(reply.index) } else { None };
+    let (node, ms, bytes_in) = (app.node_id(), slow::ms(took), command.len());
+    tracing::warn!(request_id, from, node, index, ms, bytes_in, left_out, "slow forwarded write");
 }
 
 /// A forwarded command on its way, or its fate where it got no further.
@@ -152,7 +173,7 @@ enum Taken {
 }
 
 /// Queues one forwarded command, unless this node's disk has no room for what it does.
-fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
+fn submit_forwarded(app: &App, command: Bytes) -> Taken {
     if let Some(lack) = app.lack_of_space() {
         // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
         // refused when it is applied, and changes nothing.
@@ -162,7 +183,7 @@ fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
             return Taken::Refused(Box::new(Fate::NoSpace { node_id, free, needed }));
         }
     }
-    match app.inner.proposer.submit(Bytes::from(command), true) {
+    match app.inner.proposer.submit(command, true) {
         Ok(submitted) => Taken::Queued(submitted),
         Err(_full) => Taken::Refused(Box::new(Fate::NotProposed)),
     }

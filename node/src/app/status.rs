@@ -56,6 +56,10 @@ impl App {
             cluster_clock_ms: applied.at.clock,
             digest: format!("{:032x}", applied.digest),
             members,
+            level: applied.level,
+            level_known: self.inner.level_known,
+            disk_free_bytes: Some(self.inner.space.free()),
+            disk_size_bytes: Some(self.inner.space.size()),
         }
     }
 

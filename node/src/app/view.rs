@@ -61,6 +61,11 @@ impl View {
         (heard != 0).then(|| self.elapsed_ms().saturating_sub(heard))
     }
 
+    /// Time since a leader was heard here, as [`Self::silence_ms`] says it; since the start where none was heard yet.
+    pub fn silence(&self) -> Duration {
+        Duration::from_millis(self.silence_ms().unwrap_or_else(|| self.elapsed_ms()))
+    }
+
     /// Whether a leader is known and was heard lately. The view alone names a dead leader until another is elected.
     pub fn hears_leader(&self) -> bool {
         let fresh = |silence| u128::from(silence) <= self.silence_max.as_millis();

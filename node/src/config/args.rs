@@ -56,6 +56,15 @@ pub struct Args {
     #[arg(long, env = "QUORATE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 
+    /// Milliseconds from which a request is logged as slow; 0 for never [default: 500]
+    #[arg(long, env = "QUORATE_SLOW_REQUEST_MS", value_name = "MS")]
+    pub slow_request_ms: Option<u64>,
+
+    /// Highest feature level that this node agrees to: keep it during an upgrade for as long as you may want to go back to the
+    /// version before [default: all that it knows]
+    #[arg(long, env = "QUORATE_FEATURE_LEVEL_MAX", value_name = "N")]
+    pub feature_level_max: Option<u32>,
+
     /// Milliseconds between heartbeats of the leader [default: 60]
     #[arg(long, env = "QUORATE_HEARTBEAT_MS", value_name = "MS")]
     pub heartbeat_ms: Option<u64>,
@@ -162,7 +171,7 @@ impl Args {
     fn over(self, under: Self) -> Self {
         layered!(self, under;
             config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
-            heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
+            slow_request_ms feature_level_max heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes dev insecure)

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::{Args, Config, ConfigError, ConfigFault, DataDir};
 use crate::limits;
+use quorate_store::level;
 
 /// Applies the defaults and checks every setting; reports all faults, not only the first.
 pub fn resolve(args: Args) -> Result<Config, ConfigError> {
@@ -70,6 +71,8 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
         join,
         log_filter: log_filter(args.log, faults),
         log_format: args.log_format.unwrap_or_default(),
+        slow_request: faults.millis("slow_request_ms", args.slow_request_ms.unwrap_or(500), 0, DAY_MS),
+        feature_level_max: args.feature_level_max.map_or(level::KNOWN, |max| max.min(level::KNOWN)),
         heartbeat,
         election_min,
         election_max,

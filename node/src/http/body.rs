@@ -18,6 +18,7 @@ use super::error::Failure;
 use super::paths::Route;
 use super::{ApiSettings, Backend, headers};
 use crate::limits;
+use crate::spent::{self, Part};
 
 /// The longest body that a route takes. A stream of operations may be as long as it likes: it is its lines that are bounded.
 pub fn longest<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Option<usize> {
@@ -93,6 +94,11 @@ pub struct BodyPlace<'a> {
 }
 
 impl BodyPlace<'_> {
+    /// What it takes at the moment.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
         self.room.take(bytes).map_err(Failure::closing)?;
         self.bytes += bytes;
@@ -115,6 +121,14 @@ pub async fn collect<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, bytes_max
 /// The same of a body that may be longer than is configured for others. It keeps its place in memory until the request is
 /// answered: until then there is the body, or what was made of it.
 pub async fn collect_long<B: Backend>(
+    ask: &mut Ask<'_, B>,
+    body: Incoming,
+    bytes_max: usize,
+) -> Result<Bytes, Failure> {
+    spent::on(Part::Body, collect_in_time(ask, body, bytes_max)).await
+}
+
+async fn collect_in_time<B: Backend>(
     ask: &mut Ask<'_, B>,
     mut body: Incoming,
     bytes_max: usize,

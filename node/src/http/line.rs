@@ -14,8 +14,11 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::json::JsonFault;
 use super::op_body::OpWish;
+use super::paths::Route;
+use super::slow_request::SlowRequest;
 use super::{Api, Backend, headers, json, ops, render};
 use crate::app::ClusterGlance;
+use crate::spent;
 
 const FIELDS: &str = "n, timeout_ms, op";
 
@@ -197,13 +200,26 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
 
 /// Executes a line.
 pub async fn run<B: Backend>(task: Task<B>) -> Answered {
+    let (api, bytes_in, came) = (Arc::clone(&task.place.api), task.place.bytes, task.came);
+    let ((answered, request_id), spent) = spent::of(execute(task)).await;
+    let took = came.elapsed();
+    if api.slow.is_slow(took) {
+        let (status, bytes) = (answered.status, (bytes_in, Some(answered.json.len() as u64)));
+        let (route, method, path, request_id) = (Route::Ops, "POST", "", &request_id);
+        SlowRequest { route, method, path, request_id, status, bytes, took, spent }.tell(&api);
+    }
+    answered
+}
+
+/// The answer, and the id under which the line was executed.
+async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
     let Task { line: Line { n, mut wish, .. }, place, came, deadline } = task;
     let mut request_id = match wish.request_id.take() {
         Some(given) => given,
         None if wish.writes() => headers::fresh_id(),
         None => String::new(),
     };
-    match ops::perform(&place.api.backend, wish, &request_id, deadline).await {
+    let answered = match ops::perform(&place.api.backend, wish, &request_id, deadline).await {
         Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {
@@ -211,5 +227,6 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
             }
             Answered::failed(Some(n), failure, &request_id, came)
         }
-    }
+    };
+    (answered, request_id)
 }

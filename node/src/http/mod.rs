@@ -59,6 +59,7 @@ mod scan;
 mod schema;
 mod sequences;
 mod sessions;
+mod slow_request;
 mod sse;
 mod stream;
 mod task_answer;
@@ -97,11 +98,14 @@ pub use payload::Body;
 
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
+use crate::slow::SlowLog;
+use crate::spent::{self, Part};
 use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
 use pulse::Busy;
+use slow_request::SlowRequest;
 use task_line::TaskLines;
 
 /// What a handler returns when it succeeds.
@@ -128,6 +132,8 @@ pub struct ApiSettings {
     pub body_rate_min: u64,
     /// Requests handled at once; one more is answered with 429.
     pub requests_in_flight_max: usize,
+    /// From when on a request is logged as slow; zero for never.
+    pub slow_request: Duration,
 }
 
 /// The API over one node.
@@ -147,6 +153,8 @@ pub struct Api<B> {
     watch_reads: Arc<Semaphore>,
     /// Where claims stand that wait for tasks.
     task_lines: TaskLines,
+    /// Which requests take too long.
+    slow: SlowLog,
 }
 
 impl<B: Backend> Api<B> {
@@ -157,6 +165,7 @@ impl<B: Backend> Api<B> {
         let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
         let task_lines = TaskLines::default();
+        let slow = SlowLog::new(settings.slow_request);
         Arc::new(Self {
             backend,
             settings,
@@ -168,6 +177,7 @@ impl<B: Backend> Api<B> {
             scans,
             watch_reads,
             task_lines,
+            slow,
         })
     }
 
@@ -193,16 +203,22 @@ impl<B: Backend> Api<B> {
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
         let mut ask = Ask::new(&self, &head, started, busy);
-        let outcome = answer(&mut ask, route, rest, body).await;
+        let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
+        let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
         let (request_id, busy) = (ask.request_id, ask.busy);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
+        if self.slow.is_slow(took.saturating_sub(spent.on(Part::Wish))) {
+            let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
+            let bytes = (body_bytes, response.body().size_hint().exact());
+            let request_id = &request_id;
+            SlowRequest { route, method, path, request_id, status, bytes, took, spent }.tell(&self);
+        }
         let response = self.finish(&head, response, request_id);
         if let Some(busy) = busy
             && response.headers().contains_key(header::CONNECTION)
         {
             busy.pulse().linger();
         }
-        let took = started.elapsed();
         self.metrics.observe_request(route, response.status(), took);
         // The route, not the path: keys belong to their owners, not into logs.
         tracing::debug!(method = %head.method, route = route.template(), status = response.status().as_u16(), ?took);

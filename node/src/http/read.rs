@@ -18,6 +18,7 @@ use super::key::NamedKey;
 use super::{Backend, Outcome, convert, headers, ok};
 use crate::app::Consistency;
 use crate::limits;
+use crate::spent::{self, Part};
 
 /// Reads as the request wants it.
 pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
@@ -149,7 +150,7 @@ async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result
             break;
         }
         let seen = read.entry.as_ref().map_or(read.at.revision, |entry| entry.meta.mod_revision);
-        backend.wait_key_change(key, seen, left).await;
+        spent::on(Part::Wish, backend.wait_key_change(key, seen, left)).await;
         read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     }
     Ok(read)

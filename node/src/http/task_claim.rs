@@ -16,6 +16,7 @@ use super::error::Failure;
 use super::openapi::Common;
 use super::task_body::ClaimWish;
 use super::{Backend, Outcome, command, task_answer, tasks, write};
+use crate::spent::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -102,9 +103,9 @@ impl Claim {
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
     async fn wait<B: Backend>(&self, ask: &Ask<'_, B>, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
         let mut line = ask.api.task_lines.enter(self.queue());
-        while line.come_to_head(until).await {
+        while spent::on(Part::Wish, line.come_to_head(until)).await {
             loop {
-                if !self.wait_until_due(ask, &tried, until).await? {
+                if !spent::on(Part::Wish, self.wait_until_due(ask, &tried, until)).await? {
                     return Ok(tried);
                 }
                 tried = self.attempt(ask).await?;

@@ -11,6 +11,7 @@ use quorate_store::types::Key;
 use super::Backend;
 use super::ask::Ask;
 use super::error::Failure;
+use crate::spent::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
 pub async fn until<B: Backend, T: Send>(
@@ -29,11 +30,13 @@ pub async fn until<B: Backend, T: Send>(
             found = read(backend)?;
             Ok(found.is_some() || left.is_zero())
         });
-        let has_stopped = tokio::select! {
-            woken = woken => woken.map(|()| false),
-            () = stop.cancelled() => Ok(true),
+        let wait = async {
+            tokio::select! {
+                woken = woken => woken.map(|()| false),
+                () = stop.cancelled() => Ok(true),
+            }
         };
-        let has_stopped = has_stopped.map_err(|fault| Failure::from_fault(&fault))?;
+        let has_stopped = spent::on(Part::Wish, wait).await.map_err(|fault| Failure::from_fault(&fault))?;
         if found.is_some() || left.is_zero() || has_stopped {
             return Ok(found);
         }

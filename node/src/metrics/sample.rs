@@ -29,6 +29,8 @@ pub enum Value {
     Gauge(f64),
     /// Only goes up, from 0 at the start of the process.
     Counter(u64),
+    /// The same of time.
+    Seconds(f64),
     /// How often something had which size.
     Histogram {
         /// Of all sizes.
@@ -42,6 +44,11 @@ impl Sample {
     /// A number that goes up and down.
     pub fn gauge(name: &'static str, help: &'static str, value: u64) -> Self {
         Self { name, help, label: None, value: Value::Gauge(value as f64) }
+    }
+
+    /// Time that goes up and down, or a moment.
+    pub fn seconds(name: &'static str, help: &'static str, seconds: f64) -> Self {
+        Self { name, help, label: None, value: Value::Gauge(seconds) }
     }
 
     /// A number that only goes up.
@@ -59,7 +66,7 @@ impl Value {
     fn kind(&self) -> MetricType {
         match self {
             Self::Gauge(_) => MetricType::Gauge,
-            Self::Counter(_) => MetricType::Counter,
+            Self::Counter(_) | Self::Seconds(_) => MetricType::Counter,
             Self::Histogram { .. } => MetricType::Histogram,
         }
     }
@@ -68,6 +75,7 @@ impl Value {
         match self {
             Self::Gauge(value) => encoder.encode_gauge(value),
             Self::Counter(value) => encoder.encode_counter::<NoLabelSet, _, u64>(value, None),
+            Self::Seconds(seconds) => encoder.encode_counter::<NoLabelSet, _, u64>(seconds, None),
             Self::Histogram { sum, buckets } => {
                 // Not a count of its own: it has to be that of the buckets, also where more came in between.
                 let count = buckets.iter().map(|(_, count)| count).sum();

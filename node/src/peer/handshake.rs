@@ -10,6 +10,7 @@ use bincode::{Decode, Encode};
 use bytes::Bytes;
 use quorate_store::codec;
 use quorate_store::identity::Identity;
+use quorate_store::level::Level;
 use quorate_store::raft::wire::MemberRecord;
 
 use super::counters::LaneKind;
@@ -30,6 +31,17 @@ pub struct LocalPeer {
     pub member: MemberRecord,
     /// Format of log entries and state ([`codec::FORMAT_VERSION`] unless a test says otherwise).
     pub format_version: u8,
+    /// Feature levels.
+    pub levels: Levels,
+}
+
+/// Which feature levels a node knows, and which one its state has reached.
+#[derive(Clone)]
+pub struct Levels {
+    /// The highest that its binary knows ([`quorate_store::level::KNOWN`] unless a test says otherwise).
+    pub known: Level,
+    /// Where its state is at the moment.
+    pub reached: Arc<dyn Fn() -> Level + Send + Sync>,
 }
 
 /// Said by the side that connects.
@@ -49,6 +61,8 @@ pub struct Hello {
     pub member: MemberRecord,
     /// Whom it means to reach, if it knows.
     pub to_node: Option<u64>,
+    /// See [`Levels::known`].
+    pub level_known: Level,
 }
 
 /// Said by the side that accepts.
@@ -64,6 +78,8 @@ pub struct Welcome {
     pub incarnation: u128,
     /// Why the connection is refused, if it is.
     pub refusal: Option<String>,
+    /// See [`Levels::known`].
+    pub level_known: Level,
 }
 
 impl LocalPeer {
@@ -78,6 +94,7 @@ impl LocalPeer {
             incarnation: identity.incarnation,
             member: self.member.clone(),
             to_node,
+            level_known: self.levels.known,
         }
     }
 
@@ -90,6 +107,7 @@ impl LocalPeer {
             node_id: identity.node_id,
             incarnation: identity.incarnation,
             refusal,
+            level_known: self.levels.known,
         }
     }
 
@@ -107,6 +125,7 @@ impl LocalPeer {
             return Err(format!("this is node {}, not node {wanted}", identity.node_id));
         }
         self.judge_peer(hello.node_id, hello.incarnation, known, hello.cluster_id, hello.format_version)?;
+        self.judge_level(hello.node_id, hello.level_known)?;
         if lane != LaneKind::App && !self.shares_cluster(hello.cluster_id) {
             let unadopted = if identity.cluster_id.is_none() { identity.node_id } else { hello.node_id };
             return Err(format!("node {unadopted} has not been adopted by a cluster yet"));
@@ -122,7 +141,20 @@ impl LocalPeer {
         if let Some(wanted) = to.filter(|wanted| *wanted != welcome.node_id) {
             return Err(format!("node {} answered instead of node {wanted}", welcome.node_id));
         }
-        self.judge_peer(welcome.node_id, welcome.incarnation, known, welcome.cluster_id, welcome.format_version)
+        self.judge_peer(welcome.node_id, welcome.incarnation, known, welcome.cluster_id, welcome.format_version)?;
+        self.judge_level(welcome.node_id, welcome.level_known)
+    }
+
+    /// A node that does not know what the cluster has agreed to could only stop at the first entry it applies.
+    fn judge_level(&self, node: u64, known: Level) -> Result<(), String> {
+        let reached = (self.levels.reached)();
+        if known < reached {
+            return Err(format!(
+                "node {node} knows feature levels up to {known}, and the cluster has reached level {reached}: install a newer \
+                 version on node {node}"
+            ));
+        }
+        Ok(())
     }
 
     fn judge_peer(

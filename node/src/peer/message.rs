@@ -1,6 +1,7 @@
 //! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
 
 use bincode::{Decode, Encode};
+use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
@@ -43,6 +44,8 @@ pub struct HelloAnswer {
     pub cluster_id: Option<u128>,
     /// The membership in its state or log, once Raft was initialized.
     pub membership: Option<MembershipRecord>,
+    /// The highest feature level that it agrees to.
+    pub level_known: Level,
 }
 
 /// An answer.

@@ -34,7 +34,7 @@ mod serve_snapshot;
 mod writer;
 
 pub use client::{CallError, PeerNet, PeerTimings};
-pub use handshake::LocalPeer;
+pub use handshake::{Levels, LocalPeer};
 pub use raft_rpc::{RaftCell, RaftRpc};
 pub use server::serve;
 pub use service::{PeerInfo, PeerService};

@@ -702,6 +702,10 @@ impl Backend for Fake {
             oldest_revision: 1,
             cluster_clock_ms: 1_000,
             digest: String::new(),
+            level: 1,
+            level_known: 1,
+            disk_free_bytes: None,
+            disk_size_bytes: None,
         }
     }
 

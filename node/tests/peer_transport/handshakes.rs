@@ -84,6 +84,19 @@ async fn another_format_is_refused() {
 }
 
 #[tokio::test]
+async fn a_node_that_does_not_know_what_the_cluster_agreed_to_is_refused_by_either_side() {
+    let one = Setup { levels: (2, 2), ..Setup::new(1) }.start().await;
+    let older = Setup { levels: (1, 1), ..Setup::new(2) }.start().await;
+    for (from, to) in [(&one, &older), (&older, &one)] {
+        let reason = refusal(from, to, None, DIGEST).await;
+        assert!(reason.contains("node 2 knows feature levels up to 1") && reason.contains("newer"), "{reason}");
+    }
+    // A newer binary is welcome as long as the cluster has not gone on.
+    let newer = Setup { levels: (3, 2), ..Setup::new(3) }.start().await;
+    assert_eq!(one.net.call(&newer.addr, None, DIGEST, soon()).await, Ok(PeerResponse::Done));
+}
+
+#[tokio::test]
 async fn a_node_does_not_connect_to_itself() {
     let one = node(1).await;
     let by_number = refusal(&one, &one, Some(1), DIGEST).await;

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::raft_codec::RaftAnswer;
 use quorate_node::peer::raft_rpc::SnapshotIntake;
-use quorate_node::peer::{LocalPeer, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve};
+use quorate_node::peer::{Levels, LocalPeer, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve};
 use quorate_store::codec::FORMAT_VERSION;
 use quorate_store::identity::Identity;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
@@ -198,12 +198,14 @@ pub struct Setup {
     pub timings: PeerTimings,
     pub with_raft: bool,
     pub format_version: u8,
+    /// Feature levels known and reached.
+    pub levels: (u32, u32),
 }
 
 impl Setup {
     pub fn new(id: u64) -> Self {
         let timings = PeerTimings::new(500, 4_000);
-        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version: FORMAT_VERSION }
+        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version: FORMAT_VERSION, levels: (1, 1) }
     }
 
     pub async fn start(self) -> Node {
@@ -213,7 +215,10 @@ impl Setup {
         let identity = Arc::new(ArcSwap::from_pointee(identity));
         let member =
             MemberRecord { peer_addr: addr.clone(), client_addr: String::new(), incarnation: incarnation(self.id) };
-        let local = LocalPeer { identity: Arc::clone(&identity), member, format_version: self.format_version };
+        let (known, reached) = self.levels;
+        let levels = Levels { known, reached: Arc::new(move || reached) };
+        let format_version = self.format_version;
+        let local = LocalPeer { identity: Arc::clone(&identity), member, format_version, levels };
         let net = PeerNet::new(local, self.timings);
         let raft = Arc::new(FakeRaft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),

@@ -73,7 +73,7 @@ mod writer;
 
 pub use options::LogOptions;
 pub use recover::{LOG_DIR, LogOpenError};
-pub use stats::{FSYNC_BUCKETS_MICROS, LogStats};
+pub use stats::LogStats;
 
 use chores::Chores;
 use index::Content;

@@ -9,6 +9,7 @@ use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
 use crate::keyspace::{deadline, entry, history, lock, lock_queue};
+use crate::level::{self, Level};
 use crate::limits;
 use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
@@ -22,7 +23,15 @@ impl<V: View> Applier<'_, V> {
             Maintenance::ExpireDue { limit } => self.expire_due(limit as usize),
             Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
             Maintenance::Indexes { rows_max } => self.index_step(rows_max as usize),
+            Maintenance::RaiseLevel { level } => self.raise_level(level),
         }
+    }
+
+    /// From the next command on what belongs to the level holds. A node that cannot do it must not go on.
+    fn raise_level(&mut self, level: Level) -> Result<Outcome, Fault> {
+        level::judge(level)?;
+        self.vars.level = self.vars.level.max(level);
+        Ok(maintained(0, false))
     }
 
     /// Buries what is due, in order of deadline, until the batch has taken all that it may; then forgets the locks that

@@ -7,6 +7,7 @@ use bincode::{Decode, Encode};
 
 use crate::digest::{self, RowMark};
 use crate::keyspace::{bucket, family};
+use crate::level::Level;
 use crate::types::{ClusterMillis, Revision, WallMillis};
 
 /// Revision, clocks, digest.
@@ -37,6 +38,8 @@ pub struct Vars {
     pub buckets: Vec<BucketDigest>,
     /// How much there is.
     pub sizes: Sizes,
+    /// What the members have agreed to do when they apply, see [`crate::level`].
+    pub level: Level,
 }
 
 /// How much there is, exactly: bytes are those of the keys and values of rows, before compression and without what the
@@ -75,6 +78,7 @@ impl Default for Vars {
             lasting_digest: 0,
             buckets: Vec::new(),
             sizes: Sizes::default(),
+            level: 0,
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::codec::CodecError;
+use crate::level::TooNew;
 
 /// Local damage: an undecodable row, a broken invariant, a failed read. Never caused by what a client sent. The node
 /// must stop, because it can no longer hold the same state as the others.
@@ -27,6 +28,9 @@ pub enum Fault {
     /// Stored rows contradict each other. Holds both sides.
     #[error("the state breaks an invariant: {0}")]
     Invariant(String),
+    /// A newer build has to go on from here.
+    #[error(transparent)]
+    TooNew(#[from] TooNew),
 }
 
 impl Fault {

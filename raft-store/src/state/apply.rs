@@ -2,7 +2,11 @@
 //!
 //! Owns the order of these steps and the check that entries come without gaps. Knows no openraft trait.
 
+#![expect(clippy::disallowed_methods, reason = "measures how long a group took; nothing of it is replicated")]
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use openraft::EntryPayload;
 
@@ -59,6 +63,7 @@ impl Committer {
         if std::mem::replace(&mut self.is_unsound, true) {
             return Err(StateFault("applying failed before; the node must stop".into()));
         }
+        let begin = Instant::now();
         let db = self.shared.db_owned();
         let view = LatestView(&db);
         let mut applier = Applier::new(&view, self.record.vars.clone());
@@ -77,6 +82,8 @@ impl Committer {
         self.shared.publish(&self.record, || db.write(&applied, &self.record))?;
         fail::fail_point!("state-after-write-before-reply");
         self.is_unsound = false;
+        self.shared.work.apply.observe(begin.elapsed());
+        self.shared.work.applied_entries.fetch_add(answers.len() as u64, Relaxed);
         let at = position_of(&self.record);
         self.shared.digests.note(at.index, self.record.vars.digest());
         let (changes, names) = (applied.changed, &applied.woken);

@@ -64,6 +64,7 @@ fn complete(shared: &Shared, db: &Arc<Db>, unfinished: &Path) -> Result<Snapshot
     files::sync_dir(files::parent(&dir))?;
     let handle = SnapshotHandle::new(dir, manifest);
     shared.adopt_snapshot(&handle);
+    shared.work.snapshots_built.fetch_add(1, Ordering::Relaxed);
     Ok(handle)
 }
 

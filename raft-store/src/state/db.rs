@@ -174,7 +174,7 @@ impl Db {
     }
 
     /// Whether a write would have to wait for flushes or compactions.
-    fn is_stalled(&self) -> Result<bool, StateFault> {
+    pub(crate) fn is_stalled(&self) -> Result<bool, StateFault> {
         Ok(self.number("rocksdb.is-write-stopped")? != 0 || self.number("rocksdb.actual-delayed-write-rate")? != 0)
     }
 }

@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::db::Db;
@@ -16,6 +17,7 @@ use super::home::UNFINISHED_PREFIX;
 use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file, write_manifest};
 use super::types::StateFault;
+use crate::level;
 use crate::raft::wire::SnapshotMetaRecord;
 
 /// How often the old database is tried to be closed while somebody still reads from it.
@@ -44,6 +46,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
             applied.log_id, applied.membership
         )));
     }
+    level::check(&applied.vars).map_err(|error| StateFault(error.to_string()))?;
     remember_checksums(&fresh, snapshot);
     files::sync_dir(&dir)?;
     files::sync_dir(shared.state_dir())?;
@@ -56,6 +59,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
     shared.digests.restart(position_of(&applied).index, applied.vars.digest());
+    shared.work.snapshots_installed.fetch_add(1, Ordering::Relaxed);
     shared.feed.tell_replaced(applied.vars.revision);
     shared.note_durable()?;
     close_when_unused(old)

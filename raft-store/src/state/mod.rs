@@ -52,7 +52,7 @@ pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead,
 pub use range::WatchRange;
 pub use reader::StateReader;
 pub use ring::{FORMS, FeedPosition, RecentChange};
-pub use tasks::{QueueView, QueuesPage, TaskFilter, TasksPage, TasksQuery, Unplanned};
+pub use tasks::{QueueView, QueuesPage, TaskCounts, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{
     AppliedState, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateOpenError,
     StateOptions, StateStats,
@@ -65,6 +65,7 @@ pub(crate) use install::install as install_snapshot;
 pub(crate) use keeper::Keeper;
 pub(crate) use shared::Shared;
 
+use crate::level;
 use crate::raft::state_machine::StateMachine;
 
 /// Opens the state of a node.
@@ -78,6 +79,7 @@ impl StateStore {
         let live = home.prepare()?;
         let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.0 };
         let db = db::Db::open(&live, options.node_id).map_err(damaged)?;
+        level::check(&db.applied().map_err(damaged)?.vars)?;
         db.verify(options.verify_bytes_max).map_err(damaged)?;
         let snapshots = home.snapshots();
         let snapshot = snapshot::load_newest(&snapshots)

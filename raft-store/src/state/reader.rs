@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::changes::{self, ChangesQuery, ChangesRead};
@@ -164,6 +165,7 @@ impl StateReader {
             at: position_of(&record),
             wall: record.vars.wall,
             digest: record.vars.digest(),
+            level: record.vars.level,
             membership: record.membership,
         }
     }
@@ -263,6 +265,7 @@ impl StateReader {
     pub fn stats(&self) -> Result<StateStats, StateFault> {
         let db = self.shared.db_owned();
         let snapshot = self.shared.current_snapshot();
+        let work = &self.shared.work;
         Ok(StateStats {
             applied_index: self.position().index,
             durable_index: self.durable_index(),
@@ -275,6 +278,11 @@ impl StateReader {
             snapshot_bytes: snapshot.map_or(0, |snapshot| snapshot.manifest().total_bytes()),
             watched_keys: self.shared.feed.register.len() as u64,
             watches: self.shared.feed.watches() as u64,
+            is_stalled: db.is_stalled()?,
+            apply: work.apply.read(),
+            applied_entries: work.applied_entries.load(Relaxed),
+            snapshots_built: work.snapshots_built.load(Relaxed),
+            snapshots_installed: work.snapshots_installed.load(Relaxed),
         })
     }
 

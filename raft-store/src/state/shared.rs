@@ -22,11 +22,21 @@ use super::home::Home;
 use super::snapshot::SnapshotHandle;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
+use crate::durations::Durations;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, Sizes, View};
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
+
+/// What the state has done since the start, for the metrics. Relaxed: nothing is decided by it.
+#[derive(Debug, Default)]
+pub(crate) struct WorkCounters {
+    pub(crate) apply: Durations,
+    pub(crate) applied_entries: AtomicU64,
+    pub(crate) snapshots_built: AtomicU64,
+    pub(crate) snapshots_installed: AtomicU64,
+}
 
 type DurableHook = Arc<dyn Fn(u64) + Send + Sync>;
 
@@ -41,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
     pub(crate) digests: Digests,
+    pub(crate) work: WorkCounters,
     /// Index after the last durable entry, so that 0 is none.
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
@@ -115,6 +126,7 @@ impl Shared {
             revision_mark: Watermark::new(at.revision),
             feed: Feed::new(at.revision, feed_bytes_max),
             digests,
+            work: WorkCounters::default(),
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),

@@ -92,6 +92,21 @@ pub struct QueuesPage {
     pub more: bool,
 }
 
+/// How many tasks there are, over all queues that were looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TaskCounts {
+    /// Queues.
+    pub queues: u64,
+    /// Tasks that wait, those without a plan too.
+    pub scheduled: u64,
+    /// Tasks that somebody works on.
+    pub claimed: u64,
+    /// Tasks that are not tried any more.
+    pub dead: u64,
+    /// Completed tasks whose ids are still in use.
+    pub done: u64,
+}
+
 /// A task that waits for a plan.
 #[derive(Debug, Clone)]
 pub struct Unplanned {
@@ -126,6 +141,11 @@ impl StateReader {
     /// Queues after this name, at most `limit`.
     pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
         self.shared.with_moment(|moment| queues(moment, after, limit))
+    }
+
+    /// How many tasks there are; looks at every queue, `queues_max` at most.
+    pub fn task_counts(&self, queues_max: usize) -> Result<TaskCounts, StateFault> {
+        self.shared.with_moment(|moment| task_counts(moment, queues_max))
     }
 
     /// Tasks that wait for a plan, at most `limit`.
@@ -254,6 +274,25 @@ fn queues(moment: &Moment<'_>, after: Option<&QueueName>, limit: usize) -> Resul
     }
     rows.status()?;
     Ok(page)
+}
+
+fn task_counts(moment: &Moment<'_>, queues_max: usize) -> Result<TaskCounts, StateFault> {
+    let mut counts = TaskCounts::default();
+    let (start, end) = family_range(family::QUEUE);
+    let mut rows = moment.rows(&start, &end);
+    rows.seek_to_first();
+    for _ in 0..queues_max {
+        let Some(row) = rows.value() else { break };
+        let row: QueueRow = codec::decode(row)?;
+        counts.queues += 1;
+        counts.scheduled += row.scheduled + row.unplanned;
+        counts.claimed += row.claimed;
+        counts.dead += row.dead;
+        counts.done += row.kept;
+        rows.next();
+    }
+    rows.status()?;
+    Ok(counts)
 }
 
 fn queue_view(moment: &Moment<'_>, name: QueueName, row: QueueRow) -> Result<QueueView, StateFault> {

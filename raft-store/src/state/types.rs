@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::durations::DurationCounts;
+use crate::level::{Level, TooNew};
 use crate::machine::Fault;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 use crate::types::{ClusterMillis, Entry, Key, Revision};
@@ -65,6 +67,9 @@ pub enum StateOpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A newer build has been at work.
+    #[error(transparent)]
+    TooNew(#[from] TooNew),
 }
 
 /// How to open the state store.
@@ -191,6 +196,8 @@ pub struct AppliedState {
     pub wall: u64,
     /// Digest of all replicated state there.
     pub digest: u128,
+    /// Feature level there.
+    pub level: Level,
 }
 
 /// Numbers for metrics. Sizes are RocksDB's own and approximate.
@@ -218,4 +225,14 @@ pub struct StateStats {
     pub watched_keys: u64,
     /// Watches.
     pub watches: u64,
+    /// Whether RocksDB holds writes up until it has caught up.
+    pub is_stalled: bool,
+    /// Groups of entries applied, by how long each took with its write.
+    pub apply: DurationCounts,
+    /// Entries in those groups.
+    pub applied_entries: u64,
+    /// Snapshots built since the start.
+    pub snapshots_built: u64,
+    /// Snapshots of other nodes that took the place of the state since the start.
+    pub snapshots_installed: u64,
 }

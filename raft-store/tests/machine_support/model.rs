@@ -87,6 +87,7 @@ impl Model {
             Action::Maintain(Maintenance::Compact { revision, groups_max }) => {
                 self.compact((*revision).min(batch_start), *groups_max as usize)
             }
+            Action::Maintain(Maintenance::RaiseLevel { .. }) => Outcome::Maintained { removed: 0, more: false },
             other => panic!("the model knows no {other:?}"),
         };
         let reply = self.reply(index, outcome);

@@ -11,10 +11,6 @@ use crate::output::{self, Form};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show the cluster: asks every endpoint
-    ///
-    /// Exit code 1 if no node answers.
-    Status,
     /// Show and change the members of the cluster
     Member {
         #[command(subcommand)]
@@ -44,11 +40,6 @@ pub enum Member {
 /// Runs a command on the cluster.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
-        Command::Status => {
-            let nodes = context.client.status_of_all().await?;
-            show(&nodes, context.shared.output)?;
-            if nodes.iter().all(|node| node.status.is_err()) { Err(Failed::other("no node answers")) } else { Ok(()) }
-        }
         Command::Member { command: Member::List } => members(context).await,
         Command::TransferLeader { to } => transfer(context, to).await,
         Command::WaitReady { any } => wait_ready(context, any).await,

@@ -25,9 +25,12 @@ mod lock;
 mod locks;
 mod output;
 mod parse;
+mod rates;
 mod session;
+mod status;
 mod task_work;
 mod tasks;
+mod top;
 mod txn;
 mod watch;
 
@@ -141,6 +144,14 @@ enum Command {
     Task(tasks::Command),
     #[command(flatten)]
     Cluster(cluster::Command),
+    /// Show the cluster at a glance: asks every member
+    ///
+    /// Exit code 1 if no node answers.
+    Status,
+    /// Show what the nodes are doing, again and again
+    ///
+    /// Asks the endpoints for their metrics. Rates are of the time between two looks.
+    Top(top::Args),
     /// Measure the cluster with closed-loop clients
     Bench(Box<bench::Args>),
     /// Print the completion script of a shell
@@ -218,6 +229,8 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Latch(command) => latch::run(&context, command).await,
             Command::Task(command) => tasks::run(&context, command).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
+            Command::Status => status::run(&context).await,
+            Command::Top(args) => top::run(&context, args).await,
             Command::Bench(args) => bench::run(&context, *args).await,
             Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),
         }

@@ -112,6 +112,20 @@ pub fn millis(millis: u64) -> String {
     }
 }
 
+/// Bytes as people read them.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, next);
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
+}
+
 /// Rows in columns as wide as they need; the first row is the heading.
 pub fn table(rows: &[Vec<String>]) -> Result<(), Failed> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -1,0 +1,189 @@
+//! The files under `scripts/deploy/`: as far as a machine without Docker, Kubernetes and systemd can tell, they work.
+//!
+//! Owns no opinion on how to deploy. Checks that what they say to the programs is understood by them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use quorate_node::http::Route;
+use serde_json::Value;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/deploy").join(name)
+}
+
+fn text(name: &str) -> String {
+    std::fs::read_to_string(file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn node(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate-node"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments).output().expect("the program can be run")
+}
+
+fn help() -> String {
+    String::from_utf8(node(&["--help"]).stdout).expect("the help is text")
+}
+
+/// Words of a text that begin so, cut where they end.
+fn words<'t>(text: &'t str, start: &str) -> BTreeSet<&'t str> {
+    let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let found = text.match_indices(start).map(|(at, _)| {
+        let rest = &text[at..];
+        let end = rest[start.len()..].find(is_end).map_or(rest.len(), |end| end + start.len());
+        (&text[..at], &rest[..end])
+    });
+    found
+        .filter(|(before, _)| !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-'))
+        .map(|(_, word)| word)
+        .collect()
+}
+
+fn documents(name: &str) -> Vec<Value> {
+    let documents = serde_saphyr::from_multiple(&text(name));
+    documents.unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn the_example_configuration_is_accepted() {
+    let path = file("node.toml");
+    let checked = node(&["config", "check", "--config", path.to_str().unwrap()]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+#[test]
+fn every_flag_and_variable_of_the_deployments_is_one_of_the_node() {
+    let help = help();
+    let mut looked_at = 0;
+    for name in ["kubernetes.yaml", "quorate-node.service"] {
+        let text = text(name);
+        for flag in words(&text, "--") {
+            assert!(words(&help, "--").contains(flag), "{name}: {flag} is no flag of quorate-node");
+            looked_at += 1;
+        }
+        for variable in words(&text, "QUORATE_") {
+            assert!(words(&help, "QUORATE_").contains(variable), "{name}: the node reads no variable {variable}");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at >= 8, "only {looked_at} words looked at");
+    // The image has the client's programs too, whose variable is another.
+    let of_client = ["QUORATE_ENDPOINTS"];
+    for variable in words(&text("Dockerfile"), "QUORATE_") {
+        let is_known = words(&help, "QUORATE_").contains(variable) || of_client.contains(&variable);
+        assert!(is_known, "Dockerfile: nobody reads {variable}");
+    }
+}
+
+/// All values below this name, wherever it stands.
+fn below<'v>(value: &'v Value, name: &str, found: &mut Vec<&'v Value>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                if field == name {
+                    found.push(value);
+                }
+                below(value, name, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| below(item, name, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_objects_of_kubernetes_fit_each_other_and_probe_real_routes() {
+    let documents = documents("kubernetes.yaml");
+    let kinds: Vec<_> = documents.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["Service", "Service", "PodDisruptionBudget", "StatefulSet"]);
+    let set = &documents[3]["spec"];
+    assert_eq!(set["serviceName"], documents[0]["metadata"]["name"]);
+    let labels = &set["template"]["metadata"]["labels"];
+    for selector in
+        [&documents[0]["spec"]["selector"], &documents[1]["spec"]["selector"], &set["selector"]["matchLabels"]]
+    {
+        assert_eq!(selector, labels);
+    }
+    assert_eq!(&documents[2]["spec"]["selector"]["matchLabels"], labels);
+    let container = &set["template"]["spec"]["containers"][0];
+    let ports: BTreeSet<_> = container["ports"].as_array().unwrap().iter().map(|port| port["name"].as_str()).collect();
+    let mut probes = Vec::new();
+    below(container, "httpGet", &mut probes);
+    assert_eq!(probes.len(), 3, "a startup, a liveness and a readiness probe");
+    for probe in probes {
+        let path = probe["path"].as_str().unwrap();
+        assert!(Route::ALL.iter().any(|route| route.template() == path), "{path} is no route");
+        assert!(ports.contains(&probe["port"].as_str()), "{} is no port of the container", probe["port"]);
+    }
+    let replicas = set["replicas"].as_u64().unwrap();
+    let command = container["command"][2].as_str().unwrap();
+    for id in 1..=replicas {
+        let member = format!("{id}=quorate-{}.quorate-peers:7200", id - 1);
+        assert!(command.contains(&member), "{member} is missing in {command}");
+    }
+}
+
+#[test]
+fn the_command_of_the_pods_gives_a_configuration_that_is_accepted() {
+    let documents = documents("kubernetes.yaml");
+    let container = &documents[3]["spec"]["template"]["spec"]["containers"][0];
+    let command = container["command"][2].as_str().unwrap();
+    let program = env!("CARGO_BIN_EXE_quorate-node");
+    let command = command.replace("exec quorate-node", &format!("exec {program} config check"));
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &command]).env_clear().env("POD_NAME", "quorate-2");
+    for variable in container["env"].as_array().unwrap() {
+        if let Some(value) = variable["value"].as_str() {
+            shell.env(variable["name"].as_str().unwrap(), value);
+        }
+    }
+    let checked = shell.output().unwrap();
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success() && said.contains("Node 3"), "{said}");
+}
+
+#[test]
+fn the_unit_restarts_only_after_what_may_be_better_the_second_time() {
+    let unit = text("quorate-node.service");
+    let forbidden: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix("RestartPreventExitStatus=")).collect();
+    let expected = format!("2 {}", quorate_node::EXIT_STORAGE);
+    assert_eq!(forbidden, [expected.as_str()], "wrong usage, and storage that is not to be trusted");
+    assert!(unit.lines().any(|line| line == "Restart=on-failure"));
+}
+
+/// `systemd-analyze verify` wants the programs to be where the unit says, so it gets a copy that names the one just built.
+#[test]
+fn systemd_accepts_the_unit_where_there_is_a_systemd() {
+    let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else {
+        println!("there is no systemd-analyze here");
+        return;
+    };
+    assert!(version.status.success());
+    let unit = text("quorate-node.service").replace("/usr/local/bin/quorate-node", env!("CARGO_BIN_EXE_quorate-node"));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("quorate-node.service");
+    std::fs::write(&path, unit).unwrap();
+    let verified = Command::new("systemd-analyze").arg("verify").arg("--man=no").arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    let about_the_unit: Vec<_> = said.lines().filter(|line| line.contains("quorate-node.service")).collect();
+    assert!(about_the_unit.is_empty(), "{}", about_the_unit.join("\n"));
+}
+
+#[test]
+fn the_image_runs_as_nobody_special_and_says_when_it_is_well() {
+    let image = text("Dockerfile");
+    let instructions: Vec<_> = image.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let stages = instructions.iter().filter(|word| **word == "FROM").count();
+    assert_eq!(stages, 2, "built in one stage, run in another");
+    for needed in ["USER", "HEALTHCHECK", "VOLUME", "ENTRYPOINT", "STOPSIGNAL"] {
+        assert!(instructions.contains(&needed), "{needed} is missing");
+    }
+    assert!(
+        image.lines().any(|line| line.starts_with("USER 1")),
+        "a number, so that Kubernetes can see it is not root"
+    );
+}

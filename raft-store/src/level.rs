@@ -1,0 +1,61 @@
+//! The feature level: what the members of a cluster have agreed to do when they apply its log.
+//!
+//! Owns which levels this build knows. A change of what a log entry means belongs to a new level: apply asks
+//! [`crate::machine::Vars::level`], which is part of the replicated state, and never which binary it runs in. So all nodes turn
+//! to the new meaning at the same log entry, however old and new binaries are mixed. Never decides when a level is
+//! reached: the leader proposes it once every member said that it knows it.
+//!
+//! To add a level: write it into [`known`], raise [`KNOWN`], and ask `vars.level >= N` where the meaning differs. A new kind of
+//! command, which older builds cannot even read, may be proposed only once its level is reached.
+
+use crate::machine::Vars;
+
+/// A feature level. Only grows.
+pub type Level = u32;
+
+/// The highest level that this build knows. Level 0 is that of a cluster that was founded a moment ago.
+pub const KNOWN: Level = 1;
+
+/// What each level brought, for people.
+pub const fn known(level: Level) -> Option<&'static str> {
+    match level {
+        0 => Some("as founded"),
+        1 => Some("members agree on a level before what they apply changes its meaning"),
+        _ => None,
+    }
+}
+
+/// The cluster has reached a level that this build does not know: it must not apply anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the cluster has reached feature level {reached}, and this binary (version {version}) knows levels up to {KNOWN}: \
+     install a newer version on this node; its data stays as it is",
+    version = env!("CARGO_PKG_VERSION")
+)]
+pub struct TooNew {
+    /// The level of the cluster.
+    pub reached: Level,
+}
+
+/// Refuses a state that only a newer build may go on with.
+pub fn check(vars: &Vars) -> Result<(), TooNew> {
+    judge(vars.level)
+}
+
+/// The same of a level by itself.
+pub fn judge(reached: Level) -> Result<(), TooNew> {
+    if reached > KNOWN { Err(TooNew { reached }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_known_level_says_what_it_brought_and_no_other_does() {
+        assert!((0..=KNOWN).all(|level| known(level).is_some() && judge(level).is_ok()));
+        assert_eq!(known(KNOWN + 1), None);
+        let refused = judge(KNOWN + 1).expect_err("it is not known").to_string();
+        assert!(refused.contains(&format!("level {}", KNOWN + 1)) && refused.contains("newer version"), "{refused}");
+    }
+}
