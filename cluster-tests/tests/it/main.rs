@@ -46,3 +46,9 @@ mod documents;
 mod identity;
 mod old_state;
 mod space;
+
+// What an operator sees.
+mod insight;
+mod levels;
+mod logging;
+mod operations;

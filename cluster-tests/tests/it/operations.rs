@@ -1,0 +1,14 @@
+//! The commands of `node/OPERATIONS.md`, run as they are typed there.
+
+use cluster_tests::Cluster;
+
+use super::guide::run_page;
+
+const PAGE: &str = include_str!("../../../node/OPERATIONS.md");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_of_the_operators_guide_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    run_page(&cluster, "node/OPERATIONS.md", PAGE).await;
+    cluster.assert_agreement().await;
+}
