@@ -30,7 +30,7 @@ pub struct NodeMetrics {
 /// A member and what it says of itself.
 #[derive(Debug)]
 pub struct MemberStatus {
-    /// Its id; `None` for an endpoint that did not answer while nobody could tell who is there.
+    /// Its id; `None` for an endpoint that did not answer and that no member names as its own.
     pub node_id: Option<u64>,
     /// `host:port`
     pub address: String,
@@ -40,7 +40,7 @@ pub struct MemberStatus {
 
 impl Client {
     /// Every member as it sees the cluster, in order of ids. Members that no endpoint leads to are asked at the address that
-    /// they advertise; one that does not answer is there with the reason. Where no endpoint answers: the endpoints.
+    /// they advertise; one that does not answer is there with the reason, and so is an endpoint that nobody knows.
     pub async fn overview(&self) -> Result<Vec<MemberStatus>, Error> {
         let asked = self.status_of_all().await?;
         let known = asked.iter().filter_map(|node| node.status.as_ref().ok()).max_by_key(|status| status.applied_index);
@@ -51,17 +51,27 @@ impl Client {
         };
         let answered: BTreeSet<u64> =
             asked.iter().filter_map(|node| node.status.as_ref().ok()).map(|status| status.node_id).collect();
-        let missing: Vec<(u64, String)> = known
-            .members
+        let missing: Vec<_> = known.members.iter().filter(|member| !answered.contains(&member.id)).collect();
+        let id_at = |address: &str| missing.iter().find(|member| member.client_addr == address).map(|member| member.id);
+        let is_asked = |address: &str| asked.iter().any(|node| node.address == address);
+        let others: Vec<_> = missing
             .iter()
-            .filter(|member| !answered.contains(&member.id))
-            .map(|member| (member.id, member.client_addr.clone()))
+            .filter(|member| !is_asked(&member.client_addr))
+            .map(|member| self.ask_member(member.id, member.client_addr.clone()))
             .collect();
-        let mut members: Vec<MemberStatus> = asked.into_iter().filter_map(answering).collect();
-        let others = missing.into_iter().map(|(id, address)| self.ask_member(id, address));
-        members.extend(futures::future::join_all(others).await);
-        members.sort_by_key(|member| member.node_id);
-        members.dedup_by_key(|member| member.node_id);
+        let mut members = futures::future::join_all(others).await;
+        let ids: Vec<_> = asked
+            .iter()
+            .map(|node| node.status.as_ref().map_or_else(|_| id_at(&node.address), |status| Some(status.node_id)))
+            .collect();
+        let of_endpoints = asked.into_iter().zip(ids);
+        members.extend(of_endpoints.map(|(NodeStatus { address, status }, node_id)| MemberStatus {
+            node_id,
+            address,
+            status,
+        }));
+        members.sort_by_key(|member| (member.node_id.is_none(), member.node_id));
+        members.dedup_by(|one, other| one.node_id.is_some() && one.node_id == other.node_id);
         Ok(members)
     }
 
@@ -89,9 +99,4 @@ impl Client {
         });
         Ok(futures::future::join_all(asked).await)
     }
-}
-
-fn answering(node: NodeStatus) -> Option<MemberStatus> {
-    let node_id = Some(node.status.as_ref().ok()?.node_id);
-    Some(MemberStatus { node_id, address: node.address, status: node.status })
 }
