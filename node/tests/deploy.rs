@@ -37,10 +37,12 @@ fn words<'t>(text: &'t str, start: &str) -> BTreeSet<&'t str> {
         let end = rest[start.len()..].find(is_end).map_or(rest.len(), |end| end + start.len());
         (&text[..at], &rest[..end])
     });
-    found
-        .filter(|(before, _)| !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-'))
-        .map(|(_, word)| word)
-        .collect()
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    // Three dashes begin a document of YAML.
+    let is_whole = |before: &str, word: &str| {
+        !before.ends_with(is_word) && word[start.len()..].starts_with(|c: char| c.is_ascii_alphanumeric())
+    };
+    found.filter(|(before, word)| is_whole(before, word)).map(|(_, word)| word).collect()
 }
 
 fn documents(name: &str) -> Vec<Value> {

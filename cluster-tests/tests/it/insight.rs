@@ -220,6 +220,7 @@ async fn top_shows_what_the_nodes_do_meanwhile() {
 async fn the_leader_counts_whom_it_reaches_and_disks_and_rates_are_told() {
     let mut cluster = Cluster::start().await;
     let leader = cluster.leader().await;
+    Request::put("insight", "1").send(cluster.client_address(leader)).await.expect("an answer").expect_success();
     let reached = async |expected: f64| {
         let scrape = scrape(&cluster, leader).await;
         let found = scrape.value("quorate_raft_voters_reached");
