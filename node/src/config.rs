@@ -58,6 +58,10 @@ pub struct Config {
     pub log_format: LogFormat,
     /// From when on a request is slow; zero for never.
     pub slow_request: Duration,
+    /// Where spans of requests go: the whole address.
+    pub otlp_endpoint: Option<String>,
+    /// How many of a hundred requests go there where nobody else decided.
+    pub trace_percent: u32,
     /// The highest feature level that this node agrees to.
     pub feature_level_max: u32,
     /// Pause between two heartbeats of a leader.
@@ -117,6 +121,7 @@ impl Config {
             body_rate_min: self.body_rate_min,
             requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
             slow_request: self.slow_request,
+            traces: None,
         }
     }
 

@@ -30,12 +30,13 @@ use crate::app::{
     maintenance, room,
 };
 use crate::config::{Config, millis};
-use crate::http::{self, Api};
+use crate::http::{self, Api, ApiSettings};
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
+use crate::traces::{TraceCounts, Traces};
 
 /// How often the node looks whether openraft still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -178,6 +179,7 @@ struct Node {
     clients_end: CancellationToken,
     /// Ends everything else.
     all_end: CancellationToken,
+    traces: Option<Arc<Traces>>,
 }
 
 impl Node {
@@ -290,9 +292,17 @@ impl Node {
         tasks.spawn(levels::run(parts.clone(), config.feature_level_max, all_end.clone()));
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
-        let api = Api::new(app.clone(), config.api_settings(), metrics);
+        let trace_counts = TraceCounts::default();
+        metrics.add_source(trace_counts.clone());
+        let traces = config.otlp_endpoint.as_deref().map(|endpoint| {
+            let traces = Traces::start(endpoint, config.trace_percent, config.node_id, &trace_counts);
+            traces.map(Arc::new).map_err(|reason| ServerError(format!("otlp_endpoint: {reason}")))
+        });
+        let traces = traces.transpose()?;
+        let settings = ApiSettings { traces: traces.clone(), ..config.api_settings() };
+        let api = Api::new(app.clone(), settings, metrics);
         let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));
-        Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end })
+        Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces })
     }
 
     /// Never returns while all is well.
@@ -336,10 +346,13 @@ impl Node {
         self.all_end.cancel();
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
-        let (state, log) = (self.state, self.log);
+        let (state, log, traces) = (self.state, self.log, self.traces);
         let flushed = tokio::task::spawn_blocking(move || {
             state.flush().map_err(|fault| fault.to_string())?;
             log.close();
+            if let Some(traces) = traces {
+                traces.shut_down();
+            }
             Ok::<(), String>(())
         });
         match flushed.await {

@@ -52,3 +52,4 @@ mod insight;
 mod levels;
 mod logging;
 mod operations;
+mod traces;

@@ -60,6 +60,14 @@ pub struct Args {
     #[arg(long, env = "QUORATE_SLOW_REQUEST_MS", value_name = "MS")]
     pub slow_request_ms: Option<u64>,
 
+    /// HTTP address of an OpenTelemetry collector that takes spans of requests, like http://127.0.0.1:4318 [default: none]
+    #[arg(long, env = "QUORATE_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+
+    /// How many of a hundred requests are told to the collector, where the header traceparent does not decide [default: 1]
+    #[arg(long, env = "QUORATE_TRACE_PERCENT", value_name = "N")]
+    pub trace_percent: Option<u32>,
+
     /// Highest feature level that this node agrees to: keep it during an upgrade for as long as you may want to go back to the
     /// version before [default: all that it knows]
     #[arg(long, env = "QUORATE_FEATURE_LEVEL_MAX", value_name = "N")]
@@ -171,7 +179,7 @@ impl Args {
     fn over(self, under: Self) -> Self {
         layered!(self, under;
             config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
-            slow_request_ms feature_level_max heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
+            slow_request_ms otlp_endpoint trace_percent feature_level_max heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes dev insecure)

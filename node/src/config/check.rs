@@ -72,6 +72,8 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
         log_filter: log_filter(args.log, faults),
         log_format: args.log_format.unwrap_or_default(),
         slow_request: faults.millis("slow_request_ms", args.slow_request_ms.unwrap_or(500), 0, DAY_MS),
+        otlp_endpoint: args.otlp_endpoint.and_then(|endpoint| collector(&endpoint, faults)),
+        trace_percent: faults.size("trace_percent", args.trace_percent.unwrap_or(1) as usize, 0, 100) as u32,
         feature_level_max: args.feature_level_max.map_or(level::KNOWN, |max| max.min(level::KNOWN)),
         heartbeat,
         election_min,
@@ -125,6 +127,22 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
         dev,
         insecure,
     }
+}
+
+/// The whole address of a collector; where it names no path, the usual one.
+fn collector(endpoint: &str, faults: &mut Faults) -> Option<String> {
+    let address = endpoint.strip_prefix("http://").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
+    let Some((authority, path)) = address else {
+        let why = "does not begin with http://; a collector beyond TLS is reached through one on this machine";
+        faults.add("otlp_endpoint", format!("`{endpoint}` {why}"));
+        return None;
+    };
+    if let Err(why) = reachable(authority) {
+        faults.add("otlp_endpoint", format!("`{endpoint}` {why}; write it like http://127.0.0.1:4318"));
+        return None;
+    }
+    let path = if path.is_empty() { "v1/traces" } else { path };
+    Some(format!("http://{authority}/{path}"))
 }
 
 fn node_id(given: Option<u64>, dev: bool, faults: &mut Faults) -> u64 {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
 use super::error::Failure;
@@ -15,7 +15,7 @@ use super::extract::Faults;
 use super::json::JsonFault;
 use super::op_body::OpWish;
 use super::paths::Route;
-use super::slow_request::SlowRequest;
+use super::told::Told;
 use super::{Api, Backend, headers, json, ops, render};
 use crate::app::ClusterGlance;
 use crate::spent;
@@ -202,12 +202,9 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
 pub async fn run<B: Backend>(task: Task<B>) -> Answered {
     let (api, bytes_in, came) = (Arc::clone(&task.place.api), task.place.bytes, task.came);
     let ((answered, request_id), spent) = spent::of(execute(task)).await;
-    let took = came.elapsed();
-    if api.slow.is_slow(took) {
-        let (status, bytes) = (answered.status, (bytes_in, Some(answered.json.len() as u64)));
-        let (route, method, path, request_id) = (Route::Ops, "POST", "", &request_id);
-        SlowRequest { route, method, path, request_id, status, bytes, took, spent }.tell(&api);
-    }
+    let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
+    let (route, method, path, request_id) = (Route::Ops, "POST", "", &request_id);
+    Told { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
     answered
 }
 

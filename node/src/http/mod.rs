@@ -59,7 +59,6 @@ mod scan;
 mod schema;
 mod sequences;
 mod sessions;
-mod slow_request;
 mod sse;
 mod stream;
 mod task_answer;
@@ -67,6 +66,7 @@ mod task_body;
 mod task_claim;
 mod task_line;
 mod tasks;
+mod told;
 mod txn;
 mod txn_answer;
 mod txn_body;
@@ -99,14 +99,15 @@ pub use payload::Body;
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
 use crate::slow::SlowLog;
-use crate::spent::{self, Part};
+use crate::spent;
+use crate::traces::Traces;
 use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
 use pulse::Busy;
-use slow_request::SlowRequest;
 use task_line::TaskLines;
+use told::Told;
 
 /// What a handler returns when it succeeds.
 type Answer = Response<Body>;
@@ -134,6 +135,8 @@ pub struct ApiSettings {
     pub requests_in_flight_max: usize,
     /// From when on a request is logged as slow; zero for never.
     pub slow_request: Duration,
+    /// Where spans of requests go.
+    pub traces: Option<Arc<Traces>>,
 }
 
 /// The API over one node.
@@ -207,12 +210,9 @@ impl<B: Backend> Api<B> {
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
         let (request_id, busy) = (ask.request_id, ask.busy);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
-        if self.slow.is_slow(took.saturating_sub(spent.on(Part::Wish))) {
-            let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
-            let bytes = (body_bytes, response.body().size_hint().exact());
-            let request_id = &request_id;
-            SlowRequest { route, method, path, request_id, status, bytes, took, spent }.tell(&self);
-        }
+        let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
+        let bytes = (body_bytes, response.body().size_hint().exact());
+        Told { route, method, path, request_id: &request_id, status, bytes, took, spent }.tell(&self, &head.headers);
         let response = self.finish(&head, response, request_id);
         if let Some(busy) = busy
             && response.headers().contains_key(header::CONNECTION)

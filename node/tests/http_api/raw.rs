@@ -36,6 +36,7 @@ pub fn api_settings() -> ApiSettings {
         body_rate_min: 16 * 1024,
         requests_in_flight_max: 100,
         slow_request: Duration::from_millis(500),
+        traces: None,
     }
 }
 

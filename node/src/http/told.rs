@@ -1,19 +1,20 @@
-//! The line in the log of a request that took too long.
+//! What is told of a request once it was answered: a line in the log where it took too long, a span where a collector shall see it.
 //!
-//! Owns what the line says. Of a key it shows the beginning, escaped; of a value nothing.
+//! Owns what they say. Of a key the line shows the beginning, escaped; of a value nothing.
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use super::paths::Route;
 use super::{Api, Backend};
 use crate::slow::{ms, shown};
 use crate::spent::{Part, Spent};
+use crate::traces::Answered;
 
-/// A request that took too long.
+/// A request that was answered.
 #[derive(Debug)]
-pub struct SlowRequest<'r> {
+pub struct Told<'r> {
     /// Where it went.
     pub route: Route,
     /// What was to be done there.
@@ -32,9 +33,30 @@ pub struct SlowRequest<'r> {
     pub spent: Spent,
 }
 
-impl SlowRequest<'_> {
+impl Told<'_> {
+    /// Tells what is to be told. What it waited for at its caller's wish was not slow.
+    pub fn tell<B: Backend>(&self, api: &Api<B>, headers: &HeaderMap) {
+        if api.slow.is_slow(self.took.saturating_sub(self.spent.on(Part::Wish))) {
+            self.log_slow(api);
+        }
+        let Some(traces) = &api.settings.traces else { return };
+        let Some(parent) = traces.choose(headers) else { return };
+        traces.tell(
+            &parent,
+            &Answered {
+                method: self.method,
+                route: self.route.template(),
+                status: self.status.as_u16(),
+                request_id: self.request_id,
+                leader_id: api.backend.glance().leader_id,
+                took: self.took,
+                spent: self.spent,
+            },
+        );
+    }
+
     /// Counts it, and writes the line unless there were many.
-    pub fn tell<B: Backend>(&self, api: &Api<B>) {
+    fn log_slow<B: Backend>(&self, api: &Api<B>) {
         api.metrics.observe_slow_request();
         let Some(left_out) = api.slow.admit() else { return };
         let glance = api.backend.glance();

@@ -1,0 +1,132 @@
+//! Requests as spans: a collector gets those it shall see, and one that hangs holds up nobody.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cluster_tests::ports::free_addresses;
+use cluster_tests::{PATIENCE, Request, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::guide::built;
+
+/// Ends a node that a failed test leaves behind.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only where it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A node that tells `collector` of this many of a hundred requests, and where its clients connect.
+fn node(collector: std::net::SocketAddr, percent: u32) -> (Running, std::net::SocketAddr) {
+    let addresses = free_addresses(2);
+    let mut command = Command::new(built("quorate-node"));
+    command.args(["--dev", "--client-listen", &addresses[0].to_string(), "--peer-listen", &addresses[1].to_string()]);
+    command.args(["--otlp-endpoint", &format!("http://{collector}"), "--trace-percent", &percent.to_string()]);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    (Running(command.spawn().expect("the node starts")), addresses[0])
+}
+
+async fn wait_ready(client: std::net::SocketAddr) {
+    eventually("the node is ready", PATIENCE, async || {
+        let answer = Request::get("/readyz").send_within(client, Duration::from_secs(2)).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        if answer.is_success() { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+}
+
+/// Takes every message, with head; each connection brings one.
+fn collect(listener: TcpListener) -> Arc<Mutex<Vec<u8>>> {
+    let taken = Arc::new(Mutex::new(Vec::new()));
+    let shared = Arc::clone(&taken);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut message = Vec::new();
+            let mut piece = [0; 4096];
+            while !is_whole(&message) {
+                match stream.read(&mut piece).await {
+                    Ok(count) if count > 0 => message.extend_from_slice(&piece[..count]),
+                    _ => break,
+                }
+            }
+            shared.lock().expect("no test panics while it holds it").extend_from_slice(&message);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).await.expect("the node reads the answer");
+        }
+    });
+    taken
+}
+
+/// Whether a request is there with all of its body.
+fn is_whole(message: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(message).to_lowercase();
+    let Some((head, _)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    message.len() >= head.len() + 4 + length.unwrap_or(0)
+}
+
+fn holds(message: &[u8], part: &[u8]) -> bool {
+    message.windows(part.len()).any(|window| window == part)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collector_gets_the_spans_of_sampled_traces_and_no_others() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let taken = collect(listener);
+    let (_node, client) = node(address, 0);
+    wait_ready(client).await;
+    let trace = [0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36];
+    let hex: String = trace.iter().map(|byte: &u8| format!("{byte:02x}")).collect();
+    let put = |id: &str, sampled: &str| {
+        let parent = format!("00-{hex}-00f067aa0ba902b7-{sampled}");
+        Request::put("secret-key", "\"secret-value\"").request_id(id).header("traceparent", parent)
+    };
+    put("not-sampled", "00").send(client).await.expect("an answer").expect_success();
+    Request::put("secret-key", "1")
+        .request_id("left-to-chance")
+        .send(client)
+        .await
+        .expect("an answer")
+        .expect_success();
+    put("sampled-id", "01").send(client).await.expect("an answer").expect_success();
+    let message = eventually("the collector has the span", PATIENCE, async || {
+        let message = taken.lock().expect("no test panics while it holds it").clone();
+        if holds(&message, b"sampled-id") { Ok(message) } else { Err(format!("{} bytes", message.len())) }
+    })
+    .await;
+    assert!(message.starts_with(b"POST /v1/traces HTTP/1.1\r\n"), "{}", String::from_utf8_lossy(&message));
+    for part in [&trace[..], b"PUT /v1/kv/{key}", b"quorate.log_ms", b"service.name"] {
+        assert!(holds(&message, part), "{} is missing", part.escape_ascii());
+    }
+    for part in ["not-sampled", "left-to-chance", "secret-key", "secret-value"] {
+        assert!(!holds(&message, part.as_bytes()), "{part} was told");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
+    // Connections are accepted by the system and nobody ever reads from them.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let (mut node, client) = node(listener.local_addr().expect("bound"), 100);
+    wait_ready(client).await;
+    for number in 0..3_000 {
+        let put = Request::put(&format!("k{}", number % 10), "1").send_within(client, Duration::from_secs(5)).await;
+        put.expect("an answer").expect_success();
+    }
+    // SAFETY: takes no pointers; the child was not waited for, so the id is its.
+    assert_eq!(unsafe { libc::kill(node.0.id() as libc::pid_t, libc::SIGTERM) }, 0);
+    let end = eventually("it ends when it is told to", PATIENCE, async || {
+        node.0.try_wait().expect("a child can be waited for").ok_or_else(|| "it runs".to_owned())
+    });
+    assert!(end.await.success());
+}
