@@ -27,8 +27,6 @@ const LINE_OVERHEAD_BYTES: usize = 64;
 const LAST_WAIT: Duration = Duration::from_millis(500);
 /// How long the end of a process that must not go on waits.
 const LAST_WORDS_MAX: Duration = Duration::from_millis(50);
-/// A pipe that takes anything at all takes so much without blocking.
-const PIPE_BYTES: usize = 4096;
 
 /// The log of this process.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -228,48 +226,63 @@ pub fn flush() {
     }
 }
 
-/// Writes what waits, as far as stderr takes it without a wait: the process ends with the next instruction, for faults too
-/// after which it must not go on. Over in microseconds where stderr is well, and after [`LAST_WORDS_MAX`] where it is not, be it a
-/// file on a disk that hangs.
+/// Lets the log catch up before a sudden end, for faults after which the process must not go on: over in microseconds where stderr
+/// is well, and soon enough where it is not, be it a full pipe or a file on a disk that hangs.
 pub fn last_words() {
-    let Some(log) = LOG.get().cloned() else { return };
-    let (done, wait) = std::sync::mpsc::channel();
-    let write = move || {
-        log.write_waiting();
-        // Nobody waits any more where it took too long.
-        let _ = done.send(());
-    };
-    if std::thread::Builder::new().name("last-words".into()).spawn(write).is_ok() {
-        // Said or not, there is nothing more to be done about it.
-        let _ = wait.recv_timeout(LAST_WORDS_MAX);
+    if let Some(log) = LOG.get() {
+        log.flush(LAST_WORDS_MAX);
     }
-}
-
-impl Log {
-    fn write_waiting(&self) {
-        let Some(mut queue) = self.0.queue.try_lock_for(LAST_WORDS_MAX) else { return };
-        let mut stderr = Stderr(stderr());
-        while let Some(line) = queue.pop() {
-            for piece in line.chunks(PIPE_BYTES) {
-                if !takes_more() || stderr.write_all(piece).is_err() {
-                    return;
-                }
-            }
-        }
-    }
-}
-
-/// Whether stderr takes [`PIPE_BYTES`] without a wait.
-fn takes_more() -> bool {
-    let mut poll = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one entry, which outlives the call.
-    let ready = unsafe { libc::poll(&raw mut poll, 1, 0) };
-    ready == 1 && poll.revents & libc::POLLOUT != 0
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::{AsRawFd, OwnedFd};
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    /// In a process of its own, which it ends.
+    #[test]
+    #[ignore = "ends its process; run by the test below"]
+    fn a_process_that_ends_suddenly() {
+        start("info", LogFormat::Text).unwrap();
+        for number in 0..1_000 {
+            tracing::info!(number, "before");
+        }
+        tracing::error!("the last words");
+        crate::end_now(7);
+    }
+
+    fn sudden_end(stderr: Stdio) -> std::process::Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "logging::tests::a_process_that_ends_suddenly", "--ignored", "--nocapture"]);
+        command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap()
+    }
+
+    #[test]
+    fn the_last_line_before_a_sudden_end_gets_out() {
+        let done = sudden_end(Stdio::piped()).wait_with_output().unwrap();
+        let text = String::from_utf8(done.stderr).unwrap();
+        assert_eq!((done.status.code(), text.lines().count()), (Some(7), 1_001), "{text}");
+        assert!(text.ends_with("the last words\n"), "{text}");
+    }
+
+    #[test]
+    fn a_sudden_end_does_not_wait_for_a_pipe_that_nobody_reads() {
+        let (_unread, write) = io::pipe().unwrap();
+        // SAFETY: takes no pointers.
+        assert!(unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) } > 0);
+        let mut child = sudden_end(Stdio::from(OwnedFd::from(write)));
+        let begin = Instant::now();
+        let code = loop {
+            if let Some(end) = child.try_wait().unwrap() {
+                break end.code();
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "it waits for ever");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(code, Some(7));
+    }
 
     /// Takes lines only while the gate is open.
     struct Gated(Arc<Mutex<Vec<u8>>>);

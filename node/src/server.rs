@@ -239,6 +239,7 @@ impl Node {
             state: state.clone(),
             net: net.clone(),
             backlog: proposer.backlog(),
+            readers: read_index.readers(),
             space: space.clone(),
             renewals: renewals.counts(),
             waiting: waiting.clone(),

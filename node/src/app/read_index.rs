@@ -36,6 +36,16 @@ pub struct ReadIndex {
     asker: Arc<Asker>,
 }
 
+/// How full the queue is.
+pub struct Readers(mpsc::WeakSender<oneshot::Sender<Answer>>);
+
+impl Readers {
+    /// Readers that wait at the moment.
+    pub fn now(&self) -> usize {
+        self.0.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity())
+    }
+}
+
 struct Asker {
     raft: Raft,
     view: Arc<View>,
@@ -57,6 +67,11 @@ impl ReadIndex {
         let asker = Arc::new(Asker { raft, view, peers, self_id, metrics });
         tokio::spawn(gather(waiting, asker.clone()));
         Self { queue, asker }
+    }
+
+    /// For watching the queue without keeping it open.
+    pub fn readers(&self) -> Readers {
+        Readers(self.queue.downgrade())
     }
 
     /// The log index that a read arriving now has to wait for; `None` where no leader could be asked by this try.

@@ -13,6 +13,7 @@ use quorate_store::space::{Space, SpaceGuard};
 use quorate_store::state::{StateReader, StateStats};
 
 use super::proposer::Backlog;
+use super::read_index::Readers;
 use super::renewals::RenewalCounts;
 use super::{Raft, View, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
@@ -29,6 +30,8 @@ pub struct NodeSamples {
     pub net: PeerNet,
     /// Writes that wait for a group.
     pub backlog: Backlog,
+    /// Reads that wait for a question.
+    pub readers: Readers,
     /// The data disk.
     pub space: Arc<SpaceGuard>,
     /// Renewals of sessions.
@@ -55,6 +58,8 @@ impl MetricsSource for NodeSamples {
         let (commands, bytes) = self.backlog.now();
         out.push(Sample::gauge("write_queue_commands", "Commands that wait for a group", commands as u64));
         out.push(Sample::gauge("write_queue_bytes", "Bytes of the commands that wait for a group", bytes as u64));
+        let readers = self.readers.now() as u64;
+        out.push(Sample::gauge("read_queue_readers", "Reads that wait for the next question to the leader", readers));
         let silence = self.view.silence().as_secs_f64();
         let help =
             "Time since a leader was heard, since the start where none was yet; on the leader since a quorum answered";
@@ -140,6 +145,7 @@ fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
     out.push(Sample::counter("log_entries", "Entries appended to the log", stats.entries));
     out.push(Sample::counter("log_written_bytes", "Bytes the log gave to the disk", stats.bytes));
     out.push(Sample::gauge("log_disk_bytes", "Bytes of the log's segments, the unused parts too", stats.disk_bytes));
+    out.push(Sample::gauge("log_queue_bytes", "Bytes that wait to be written to the log", stats.queue_bytes));
     out.push(Sample::gauge("log_tail_bytes", "Memory of the newest log entries", stats.tail_bytes));
 }
 

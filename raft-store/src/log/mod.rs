@@ -197,7 +197,8 @@ impl LogStore {
 
     /// The counters since the log was opened.
     pub fn stats(&self) -> LogStats {
-        self.shared.counters.read(self.shared.view.read().tail.bytes(), self.shared.spare.disk_bytes())
+        let (tail, queue) = (self.shared.view.read().tail.bytes(), self.shared.queue.waiting_bytes());
+        self.shared.counters.read(tail, self.shared.spare.disk_bytes(), queue)
     }
 
     /// A reader of this log.

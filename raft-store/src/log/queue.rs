@@ -111,6 +111,11 @@ impl Queue {
         Arc::clone(&self.room).acquire_many_owned(permits).await.map_err(|_| closed())
     }
 
+    /// Bytes that wait for the disk, as far as permits tell.
+    pub fn waiting_bytes(&self) -> usize {
+        PERMITS.saturating_sub(self.room.available_permits()) * PERMIT_BYTES
+    }
+
     /// Queues an operation. Fails where the log is closed or has failed; then nothing was queued.
     pub fn push(&self, work: Work, permit: OwnedSemaphorePermit) -> io::Result<()> {
         let mut inner = self.inner.lock();

@@ -22,6 +22,8 @@ pub struct LogStats {
     pub disk_bytes: u64,
     /// Memory held by the newest entries, bytes, by estimate.
     pub tail_bytes: u64,
+    /// Bytes that wait for the disk, in steps of a kilobyte.
+    pub queue_bytes: u64,
 }
 
 /// The counters.
@@ -47,7 +49,7 @@ impl Counters {
     }
 
     /// Reads all counters; each is right, together they may be of slightly different moments.
-    pub fn read(&self, tail_bytes: usize, disk_bytes: u64) -> LogStats {
+    pub fn read(&self, tail_bytes: usize, disk_bytes: u64, queue_bytes: usize) -> LogStats {
         LogStats {
             fsync: self.fsync.read(),
             groups: self.groups.load(Relaxed),
@@ -55,6 +57,7 @@ impl Counters {
             bytes: self.bytes.load(Relaxed),
             disk_bytes,
             tail_bytes: tail_bytes as u64,
+            queue_bytes: queue_bytes as u64,
         }
     }
 }
