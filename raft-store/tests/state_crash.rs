@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
+use quorate_store::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use quorate_store::state::{AppliedState, StateOptions, StateStore};
+use quorate_store::{codec, level};
 use state_support::*;
 
 const ENTRIES: u64 = 3_000;
@@ -189,6 +191,22 @@ fn rows_that_do_not_match_the_digest_are_refused() {
     database.put(b"\x10smuggled", b"row").unwrap();
     drop(database);
     assert!(refusal(dir.path()).contains("digest"));
+}
+
+#[test]
+fn a_state_that_a_newer_build_has_gone_on_with_is_refused_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    make_store(dir.path());
+    let database = rocksdb_of(dir.path());
+    let row = database.get(APPLIED_KEY).unwrap().unwrap();
+    let mut record: AppliedRecord = codec::decode(&row).unwrap();
+    record.vars.level = level::KNOWN + 1;
+    database.put(APPLIED_KEY, codec::encode(&record)).unwrap();
+    drop(database);
+    let refusal = refusal(dir.path());
+    assert!(refusal.contains("feature level") && refusal.contains("install a newer version"), "{refusal}");
+    assert!(!refusal.contains("damaged"), "{refusal}");
+    assert_eq!(rocksdb_of(dir.path()).get(APPLIED_KEY).unwrap().unwrap(), codec::encode(&record));
 }
 
 fn rocksdb_of(dir: &Path) -> rocksdb::DB {
