@@ -15,6 +15,7 @@ mod errors;
 mod find;
 mod listing;
 mod preferences;
+mod slow;
 mod stream;
 mod tasks;
 mod txn;
