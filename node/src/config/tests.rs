@@ -36,6 +36,20 @@ fn the_defaults_are_those_of_the_help() {
 }
 
 #[test]
+fn spans_go_to_the_usual_path_of_a_collector_unless_another_is_named() {
+    for (given, whole) in [
+        ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+        ("http://collector:4318/", "http://collector:4318/v1/traces"),
+        ("http://collector:80/otlp/v1/traces", "http://collector:80/otlp/v1/traces"),
+    ] {
+        let config = with(&["--otlp-endpoint", given, "--slow-request-ms", "0"]).expect("good");
+        assert_eq!((config.otlp_endpoint.as_deref(), config.slow_request), (Some(whole), Duration::ZERO));
+    }
+    let config = with(&["--feature-level-max", "4000000000"]).expect("good");
+    assert_eq!(config.feature_level_max, quorate_store::level::KNOWN, "nobody agrees to what it does not know");
+}
+
+#[test]
 fn a_throw_away_node_needs_nothing_else() {
     let config = parse(&["--dev"]).expect("good");
     assert_eq!((config.node_id, &config.data_dir, config.dev), (1, &DataDir::Temporary, true));
@@ -68,6 +82,9 @@ fn each_bad_setting_is_named_with_a_remedy() {
         ),
         (&["--dev", "--data-dir", "/d"], "data_dir", "leave out either"),
         (&["--dev", "--join", "1=a:1"], "join", "leave out either"),
+        (&["--dev", "--otlp-endpoint", "https://collector"], "otlp_endpoint", "begin with http://"),
+        (&["--dev", "--otlp-endpoint", "http://collector"], "otlp_endpoint", "http://127.0.0.1:4318"),
+        (&["--dev", "--trace-percent", "101"], "trace_percent", "from 0 to 100"),
         (&["--dev", "--client-listen", "localhost"], "client_listen", "127.0.0.1:7100"),
         (&["--dev", "--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1"], "client_listen", "--insecure"),
         (&["--dev", "--peer-listen", "10.0.0.1:7200"], "peer_listen", "--insecure"),
