@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 
-use crate::api::{ErrorCode, RequestAnswer, StatusAnswer};
+use crate::api::{ErrorCode, RepairAnswer, RequestAnswer, StatusAnswer};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -58,6 +58,12 @@ impl Client {
             None => Bytes::from_static(b"{}"),
         };
         self.fetch(call).await
+    }
+
+    /// Rebuilds the state of a member in quarantine from the leader's. Harmless to repeat.
+    pub async fn repair_member(&self, id: u64) -> Result<RepairAnswer, Error> {
+        let path = format!("/v1/cluster/members/{id}/repair");
+        self.fetch(Call::new(Method::POST, path, Intent::Read, Preference::Leader)?).await
     }
 
     /// What became of a write. `None`: it was never decided, or more than 15 minutes ago. A write that is still on its way

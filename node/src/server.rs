@@ -21,6 +21,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::bootstrap::{self, Refused};
+use crate::app::integrity::{self, Integrity};
 use crate::app::maintenance::Retention;
 use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
@@ -32,6 +33,7 @@ use crate::app::{
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
 use crate::metrics::Metrics;
+use crate::peer::halt::{Halt, Haltable};
 use crate::peer::{self, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 
@@ -199,6 +201,8 @@ impl Node {
         let net = PeerNet::new(local, timings);
 
         let wish = machine.snapshot_wish();
+        let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
+        let halt = Halt::default();
         let raft_config = raft_config::build(config).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
         let raft = raft.map_err(ServerError::of)?;
@@ -226,6 +230,7 @@ impl Node {
             space: space.clone(),
             renewals: renewals.counts(),
             waiting: waiting.clone(),
+            integrity: integrity.clone(),
         });
         let app = App::new(Inner {
             raft: raft.clone(),
@@ -238,6 +243,9 @@ impl Node {
             renewals,
             waiting,
             space,
+            integrity,
+            halt: halt.clone(),
+            snapshot_wish: wish.clone(),
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -255,7 +263,7 @@ impl Node {
             app.doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
-        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(raft.clone());
+        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(Haltable { raft: Arc::new(raft.clone()), halt });
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();
@@ -263,6 +271,7 @@ impl Node {
         tasks.spawn(follow(raft.clone(), view, peers));
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
+        tasks.spawn(integrity::run(app.clone()));
         tasks.spawn(room::run(app.clone(), wish));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         let retention =

@@ -19,6 +19,7 @@ pub mod rules;
 pub mod durable;
 pub mod identity;
 pub mod log;
+pub mod quarantine;
 pub mod raft;
 pub mod space;
 pub mod state;

@@ -115,6 +115,15 @@ pub struct TransferLeaderAnswer {
     pub leader_id: u64,
 }
 
+/// The answer of `POST /v1/cluster/members/{id}/repair`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RepairAnswer {
+    /// The member.
+    pub node_id: u64,
+    /// Whether its state was replaced by the leader's. False: it trusts its state, and nothing was done.
+    pub repaired: bool,
+}
+
 /// The answer of `GET /version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionAnswer {

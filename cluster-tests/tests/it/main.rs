@@ -44,5 +44,6 @@ mod task_crashes;
 mod damage;
 mod documents;
 mod identity;
+mod integrity;
 mod old_state;
 mod space;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
-pub use quorate_store::raft::state_machine::StateMachine;
+pub use quorate_store::raft::state_machine::{SnapshotWish, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{
@@ -20,12 +20,15 @@ use quorate_store::{codec, raft::TypeConfig};
 
 use tokio::sync::watch;
 
+use crate::peer::halt::Halt;
 use crate::peer::message::Fate;
+use integrity::Integrity;
 use renewals::{Renewals, Renewed};
 
 pub mod bootstrap;
 mod clock;
 pub mod cron;
+pub mod integrity;
 pub mod maintenance;
 mod peers;
 mod proposer;
@@ -184,6 +187,12 @@ pub struct Inner {
     pub waiting: WaitingCount,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
+    /// Whether the state is trusted.
+    pub integrity: Arc<Integrity>,
+    /// Halts the taking of entries.
+    pub halt: Halt,
+    /// For snapshots out of turn.
+    pub snapshot_wish: SnapshotWish,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
     /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
@@ -275,9 +284,26 @@ impl App {
         if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
-    /// Refuses everything while this disk may be another cluster's.
+    /// Refuses everything while this disk may be another cluster's, or its state is not trusted.
     fn check_disk(&self) -> Result<(), AppError> {
-        if self.inner.doubted.load(Ordering::Relaxed) { Err(AppError::NotReady(DOUBTED.into())) } else { Ok(()) }
+        if self.inner.doubted.load(Ordering::Relaxed) {
+            return Err(AppError::NotReady(DOUBTED.into()));
+        }
+        match self.quarantine() {
+            Some(reason) => Err(AppError::Quarantined(reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Why this node does not trust its state, if so.
+    pub fn quarantine(&self) -> Option<String> {
+        let integrity = self.integrity();
+        integrity.is_quarantined().then(|| integrity.quarantine().map(|found| found.reason.clone())).flatten()
+    }
+
+    /// Whether this node trusts its state.
+    pub fn integrity(&self) -> &Integrity {
+        &self.inner.integrity
     }
 
     /// Refuses what would grow the state on a disk that is nearly full.
@@ -344,6 +370,9 @@ impl App {
         }
         if self.inner.doubted.load(Ordering::Relaxed) {
             return Some(DOUBTED.into());
+        }
+        if let Some(reason) = self.quarantine() {
+            return Some(reason);
         }
         if !self.inner.recovered.load(Ordering::Relaxed) {
             return Some("the node is still applying its log again".into());

@@ -11,6 +11,7 @@ use quorate_store::log::{FSYNC_BUCKETS_MICROS, LogStats, LogStore};
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateReader, StateStats};
 
+use super::integrity::Integrity;
 use super::proposer::Backlog;
 use super::renewals::RenewalCounts;
 use super::{Raft, WaitingCount};
@@ -34,6 +35,8 @@ pub struct NodeSamples {
     pub renewals: Arc<RenewalCounts>,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Whether the state is trusted.
+    pub integrity: Arc<Integrity>,
 }
 
 /// Most locks in use that are looked at for one scrape: some milliseconds.
@@ -51,6 +54,7 @@ impl MetricsSource for NodeSamples {
         out.push(Sample::gauge("write_queue_bytes", "Bytes of the commands that wait for a group", bytes as u64));
         out.push(Sample::gauge("disk_free_bytes", "Free bytes on the data disk", self.space.free()));
         self.coordination_samples(out);
+        integrity_samples(&self.integrity, out);
         peer_samples(&self.net.counters(), out);
     }
 }
@@ -80,6 +84,20 @@ impl NodeSamples {
             Sample::counter("renewed_sessions", "Sessions in those commands", sessions),
         ]);
     }
+}
+
+fn integrity_samples(integrity: &Integrity, out: &mut Vec<Sample>) {
+    let now = integrity.samples();
+    let help = "Last log index at which a majority was seen to hold the state of this node";
+    out.extend([
+        Sample::gauge("quarantined", "Whether this node does not trust its state", u64::from(now.quarantined)),
+        Sample::gauge("digest_compared_index", help, now.compared_index),
+        Sample::gauge(
+            "digest_diverged_nodes",
+            "Other nodes whose state is not that of the majority",
+            now.diverged_nodes,
+        ),
+    ]);
 }
 
 fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {

@@ -15,6 +15,7 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
 
+use super::integrity::Repaired;
 use super::proposer::Submitted;
 use super::{App, Lack};
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
@@ -22,6 +23,9 @@ use crate::peer::{PeerInfo, PeerService};
 
 /// How long a joining node may take to catch up before it has to ask again.
 const JOIN_MAX: Duration = Duration::from_secs(60);
+
+/// How long a repair may take that another node passed on; it goes on after that.
+const REPAIR_MAX: Duration = Duration::from_secs(600);
 
 /// How long a forwarded command may wait here; the node that forwarded it has given up before.
 const FORWARDED_MAX: Duration = Duration::from_secs(2);
@@ -107,6 +111,7 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
 async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {
     match request {
         PeerRequest::Forward { commands } => forward(app, commands).await,
+        PeerRequest::ReadIndex if app.integrity().is_quarantined() => not_leader(app),
         PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
             Some(index) => PeerResponse::ReadIndex { index },
             None => not_leader(app),
@@ -117,16 +122,28 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         PeerRequest::Join { node_id, .. } => {
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
-        PeerRequest::Digest => {
-            let applied = app.state().applied();
-            PeerResponse::Digest { index: applied.at.index, digest: applied.digest }
-        }
+        PeerRequest::Digests => PeerResponse::Digests { points: app.state().digests().into_iter().collect() },
+        PeerRequest::Repair { node_id } => repair(app, node_id).await,
+        PeerRequest::BeginRepair => app.begin_repair().await,
+        PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }
 
-async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
+async fn repair(app: &App, node_id: NodeId) -> PeerResponse {
     if app.inner.view.now().leader != Some(app.node_id()) {
+        return not_leader(app);
+    }
+    match app.repair(node_id, Instant::now() + REPAIR_MAX).await {
+        Ok(Repaired::Done) => PeerResponse::Done,
+        Ok(Repaired::NotNeeded) => PeerResponse::NotNeeded,
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+async fn forward(app: &App, commands: Vec<Vec<u8>>) -> PeerResponse {
+    // A leader that does not trust its state is about to hand over.
+    if app.inner.view.now().leader != Some(app.node_id()) || app.integrity().is_quarantined() {
         return not_leader(app);
     }
     let submitted: Vec<_> = commands.into_iter().map(|command| submit_forwarded(app, command)).collect();

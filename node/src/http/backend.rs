@@ -21,6 +21,7 @@ use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Rev
 
 pub use coordination::{Coordination, Seen};
 
+use crate::app::integrity::Repaired;
 use crate::app::{App, AppError, ClusterGlance, Consistency};
 
 /// The digest of all replicated state, and where it was taken.
@@ -110,6 +111,10 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     fn staleness_ms(&self) -> Option<u64>;
     /// The cluster as this node sees it.
     fn status(&self) -> StatusAnswer;
+    /// Why this node does not trust its state, if so.
+    fn quarantine(&self) -> Option<String>;
+    /// Rebuilds the state of a member in quarantine from the leader's.
+    fn repair(&self, node: u64, deadline: Instant) -> impl Future<Output = Result<Repaired, AppError>> + Send;
     /// Why no traffic should be sent here, if so.
     fn unready_reason(&self) -> Option<String>;
 }
@@ -241,6 +246,14 @@ impl Backend for App {
 
     fn status(&self) -> StatusAnswer {
         self.status()
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        self.quarantine()
+    }
+
+    async fn repair(&self, node: u64, deadline: Instant) -> Result<Repaired, AppError> {
+        self.repair(node, deadline).await
     }
 
     fn unready_reason(&self) -> Option<String> {

@@ -327,6 +327,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),
         (Route::TransferLeader, _) => Box::pin(cluster::transfer_leader(ask, body)).await,
+        (Route::MemberRepair, _) => Box::pin(cluster::repair(ask, rest)).await,
         (Route::Livez, _) => Box::pin(health::livez(ask)).await,
         (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
         (Route::Metrics, _) => Box::pin(health::metrics(ask)).await,

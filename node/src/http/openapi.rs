@@ -38,7 +38,7 @@ use super::{
         latches::put, latches::count_down, latches::get, latches::delete,
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
-        cluster::status, cluster::digest, cluster::transfer_leader,
+        cluster::status, cluster::digest, cluster::transfer_leader, cluster::repair,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),

@@ -108,6 +108,8 @@ pub enum Route {
     ClusterDigest,
     /// `/v1/cluster/transfer-leader`
     TransferLeader,
+    /// `/v1/cluster/members/{id}/repair`
+    MemberRepair,
     /// `/livez`
     Livez,
     /// `/readyz`
@@ -137,7 +139,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 55] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -186,6 +188,7 @@ impl Route {
         Self::ClusterStatus,
         Self::ClusterDigest,
         Self::TransferLeader,
+        Self::MemberRepair,
         Self::Livez,
         Self::Readyz,
         Self::Metrics,
@@ -245,6 +248,7 @@ impl Route {
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
             Self::TransferLeader => "/v1/cluster/transfer-leader",
+            Self::MemberRepair => "/v1/cluster/members/{id}/repair",
             Self::Livez => "/livez",
             Self::Readyz => "/readyz",
             Self::Metrics => "/metrics",
@@ -284,6 +288,7 @@ impl Route {
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
             (Self::TaskQueue, &Method::POST) => Some(WRITE),
             (Self::SessionsRenew | Self::SessionRenew, &Method::POST) => Some(ASK),
+            (Self::MemberRepair, &Method::POST) => Some(READ),
             (Self::Sessions, &Method::POST) | (Self::Latch, &Method::PUT) => Some(WRITE),
             (Self::Session | Self::Latch, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (_, &Method::POST) if self.is_posted() => Some(WRITE),
@@ -295,7 +300,7 @@ impl Route {
         }
     }
 
-    /// Whether it asks for something to be done about what is coordinated, and takes nothing but `POST`.
+    /// Whether it asks for something to be done, and takes nothing but `POST`.
     fn is_posted(self) -> bool {
         matches!(
             self,
@@ -315,6 +320,7 @@ impl Route {
                 | Self::TaskFail
                 | Self::TaskCancel
                 | Self::TaskRequeue
+                | Self::MemberRepair
         )
     }
 
@@ -333,7 +339,7 @@ impl Route {
             Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
             Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
-            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
+            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader | Self::MemberRepair => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
     }

@@ -28,8 +28,17 @@ pub enum PeerRequest {
         /// Each as of `codec::encode_command`.
         commands: Vec<Vec<u8>>,
     },
-    /// Applied index and digest.
-    Digest,
+    /// Digests of the state by log index.
+    Digests,
+    /// Rebuild the state of a member in quarantine from yours (leader only).
+    Repair {
+        /// The member.
+        node_id: u64,
+    },
+    /// Your state is about to be replaced: take no more entries. Idempotent, and to be said again now and then.
+    BeginRepair,
+    /// That is over: take entries again, and trust your state if it was replaced.
+    EndRepair,
 }
 
 /// How far a node is in becoming a member.
@@ -62,13 +71,18 @@ pub enum PeerResponse {
         /// In the order of the commands.
         fates: Vec<Fate>,
     },
-    /// To [`PeerRequest::Digest`].
-    Digest {
-        /// Last applied index.
-        index: u64,
-        /// Digest there.
-        digest: u128,
+    /// To [`PeerRequest::Digests`].
+    Digests {
+        /// Log index and digest there, of late.
+        points: Vec<(u64, u128)>,
     },
+    /// To [`PeerRequest::BeginRepair`].
+    RepairBegun {
+        /// Last log index of the node.
+        last_index: u64,
+    },
+    /// The state is trusted: to [`PeerRequest::BeginRepair`] and [`PeerRequest::Repair`].
+    NotNeeded,
     /// I am not the leader; nothing was done.
     NotLeader {
         /// Who is, as far as I know.

@@ -18,6 +18,7 @@ pub mod message;
 pub mod raft_codec;
 
 pub mod client;
+pub mod halt;
 pub mod handshake;
 pub mod raft_client;
 pub mod raft_rpc;

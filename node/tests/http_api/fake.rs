@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::{Role, StatusAnswer};
+use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_store::document::Criteria;
@@ -60,6 +61,7 @@ struct State {
     /// Most items that one bulk decides.
     items_max: Option<usize>,
     unready: Option<String>,
+    quarantine: Option<String>,
     /// What the next commands that are not writes of one entry come to.
     outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
@@ -703,6 +705,14 @@ impl Backend for Fake {
             cluster_clock_ms: 1_000,
             digest: String::new(),
         }
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        self.with(|state| state.quarantine.clone())
+    }
+
+    async fn repair(&self, node: u64, _: Instant) -> Result<Repaired, AppError> {
+        Ok(if node == 3 { Repaired::Done } else { Repaired::NotNeeded })
     }
 
     fn unready_reason(&self) -> Option<String> {

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::support::{CLUSTER, Node, Setup, incarnation, leader_vote, node, soon};
 
-const DIGEST: PeerRequest = PeerRequest::Digest;
+const DIGEST: PeerRequest = PeerRequest::Digests;
 
 async fn refusal(from: &Node, to: &Node, expect: Option<u64>, request: PeerRequest) -> String {
     match from.net.call(&to.addr, expect, request, soon()).await {

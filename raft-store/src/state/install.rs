@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::db::Db;
@@ -55,6 +56,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     fail::fail_point!("install-after-pointer");
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
+    shared.replacements.fetch_add(1, Ordering::Release);
     shared.digests.restart(position_of(&applied).index, applied.vars.digest());
     shared.feed.tell_replaced(applied.vars.revision);
     shared.note_durable()?;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::changes::{self, ChangesQuery, ChangesRead};
@@ -171,6 +172,11 @@ impl StateReader {
     /// Digests of the state by log index, of late: [`AppliedState::digest`] as it was at each of them.
     pub fn digests(&self) -> BTreeMap<u64, u128> {
         self.shared.digests.all()
+    }
+
+    /// How often the state was replaced by a snapshot since the node started.
+    pub fn replacements(&self) -> u64 {
+        self.shared.replacements.load(Ordering::Acquire)
     }
 
     /// How much there is at the applied position; cheap.

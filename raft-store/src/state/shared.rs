@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
     pub(crate) digests: Digests,
+    /// How often the state was replaced by a snapshot.
+    pub(crate) replacements: AtomicU64,
     /// Index after the last durable entry, so that 0 is none.
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
@@ -115,6 +117,7 @@ impl Shared {
             revision_mark: Watermark::new(at.revision),
             feed: Feed::new(at.revision, feed_bytes_max),
             digests,
+            replacements: AtomicU64::new(0),
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),

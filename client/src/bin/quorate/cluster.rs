@@ -39,6 +39,13 @@ pub enum Command {
 pub enum Member {
     /// List the members
     List,
+    /// Rebuild the state of a member in quarantine from the leader's
+    ///
+    /// A member that found its state to differ from that of a majority serves nobody until then. The others go on meanwhile.
+    Repair {
+        /// Node id of the member.
+        id: u64,
+    },
 }
 
 /// Runs a command on the cluster.
@@ -50,6 +57,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             if nodes.iter().all(|node| node.status.is_err()) { Err(Failed::other("no node answers")) } else { Ok(()) }
         }
         Command::Member { command: Member::List } => members(context).await,
+        Command::Member { command: Member::Repair { id } } => repair(context, id).await,
         Command::TransferLeader { to } => transfer(context, to).await,
         Command::WaitReady { any } => wait_ready(context, any).await,
     }
@@ -108,6 +116,15 @@ fn role(role: Role) -> &'static str {
         Role::Candidate => "candidate",
         Role::Learner => "learner",
         Role::Outside => "outside",
+    }
+}
+
+async fn repair(context: &Context, id: u64) -> Result<(), Failed> {
+    let answer = context.client.repair_member(id).await?;
+    match (context.shared.output, answer.repaired) {
+        (Form::Json, _) => output::json(&answer),
+        (Form::Text, true) => output::line(format!("node {id} has the leader's state and serves again")),
+        (Form::Text, false) => output::line(format!("node {id} trusts its state: nothing was done")),
     }
 }
 

@@ -24,6 +24,9 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(rest) = path.strip_prefix("/v1/tasks/") {
         return find_task(rest);
     }
+    if let Some((id, "repair")) = path.strip_prefix("/v1/cluster/members/").and_then(|rest| rest.split_once('/')) {
+        return (Route::MemberRepair, id);
+    }
     let route = match path {
         "/v1/sessions" => Route::Sessions,
         "/v1/sessions/renew" => Route::SessionsRenew,
