@@ -70,6 +70,12 @@ pub struct Config {
     pub history_keep: Duration,
     /// How many revisions stay readable, however old.
     pub history_keep_revisions: u64,
+    /// Bytes of history above which it is compacted sooner.
+    pub history_bytes_max: u64,
+    /// Bytes of the log on disk above which it is purged sooner.
+    pub log_bytes_max: u64,
+    /// Bytes of what is stored above which only what frees room is taken; 0 for no bound.
+    pub quota_bytes: u64,
     /// Deadline of a request that names none.
     pub request_timeout: Duration,
     /// Longest deadline a request may name.

@@ -263,6 +263,10 @@ fn status_samples(status: &StatusAnswer) -> Vec<Sample> {
         gauge("raft_members", "Members of the cluster", status.members.len() as u64),
         gauge("revision", "Cluster revision at the applied index", status.revision),
         gauge("oldest_revision", "Oldest revision that can be read", status.oldest_revision),
+        gauge("entries", "Entries at the applied index", status.entries),
+        gauge("stored_bytes", "Bytes of all that is stored, without history", status.stored_bytes),
+        gauge("history_bytes", "Bytes of history", status.history_bytes),
+        gauge("quota_bytes", "Bytes that may be stored, 0 for no quota", status.quota_bytes),
         gauge("cluster_clock_milliseconds", "Cluster clock at the applied index", status.cluster_clock_ms),
         gauge("warnings", "Things this node is worried about", status.warnings.len() as u64),
     ]

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::bootstrap::{self, Refused};
 use crate::app::integrity::{self, Integrity};
 use crate::app::maintenance::Retention;
+use crate::app::quota::Quota;
 use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
@@ -243,6 +244,7 @@ impl Node {
             renewals,
             waiting,
             space,
+            quota: Quota { bytes_max: config.quota_bytes },
             integrity,
             halt: halt.clone(),
             snapshot_wish: wish.clone(),
@@ -272,10 +274,13 @@ impl Node {
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
         tasks.spawn(integrity::run(app.clone()));
-        tasks.spawn(room::run(app.clone(), wish));
+        tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max, wish));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
-        let retention =
-            Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
+        let retention = Retention {
+            keep_ms: millis(config.history_keep),
+            keep_revisions: config.history_keep_revisions,
+            bytes_max: config.history_bytes_max,
+        };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         let api = Api::new(app.clone(), config.api_settings(), metrics);

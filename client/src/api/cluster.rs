@@ -84,6 +84,14 @@ pub struct StatusAnswer {
     pub cluster_clock_ms: u64,
     /// Digest of the replicated state at the applied index, 32 hex digits.
     pub digest: String,
+    /// Entries there, those that expired but are not buried yet included.
+    pub entries: u64,
+    /// Bytes of all that is stored there, without history.
+    pub stored_bytes: u64,
+    /// Bytes of history there.
+    pub history_bytes: u64,
+    /// Bytes that may be stored; 0 for no quota.
+    pub quota_bytes: u64,
 }
 
 /// The answer of `GET /v1/cluster/digest`.

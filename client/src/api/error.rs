@@ -170,7 +170,7 @@ impl ErrorCode {
             Self::NotReady => "The node is not ready",
             Self::PreconditionRequired => "The collection demands a condition",
             Self::Quarantined => "The node is quarantined",
-            Self::QuotaExceeded => "The disk is nearly full",
+            Self::QuotaExceeded => "There is no room for more",
             Self::RequestIdReused => "The request id belongs to another request",
             Self::SessionExpired => "There is no such session",
             Self::Timeout => "The deadline passed",

@@ -21,8 +21,9 @@ use quorate_store::{codec, raft::TypeConfig};
 use tokio::sync::watch;
 
 use crate::peer::halt::Halt;
-use crate::peer::message::Fate;
+use crate::peer::message::{Fate, Lack};
 use integrity::Integrity;
+use quota::Quota;
 use renewals::{Renewals, Renewed};
 
 pub mod bootstrap;
@@ -32,6 +33,7 @@ pub mod integrity;
 pub mod maintenance;
 mod peers;
 mod proposer;
+pub mod quota;
 mod read_index;
 pub mod renewals;
 pub mod room;
@@ -86,7 +88,7 @@ pub enum AppError {
     /// The queue of the proposer is full. Not applied.
     #[error("too many writes are waiting on this node")]
     Overloaded,
-    /// The disk is nearly full. Not applied.
+    /// There is no room for more. Not applied.
     #[error("{0}")]
     NoSpace(String),
     /// The deadline passed before anything was proposed. Not applied.
@@ -114,20 +116,16 @@ impl From<StateFault> for AppError {
     }
 }
 
-/// Too little room on a data disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lack {
-    free: u64,
-    needed: u64,
-}
-
-impl Lack {
-    fn of_node(self, node_id: NodeId) -> AppError {
-        let Self { free, needed } = self;
-        AppError::NoSpace(format!(
+/// What is said where a node lacks room.
+fn no_space(node_id: NodeId, lack: Lack) -> AppError {
+    AppError::NoSpace(match lack {
+        Lack::Disk { free, needed } => format!(
             "the data disk of node {node_id} has {free} bytes free, writes need {needed}; free some space or remove keys"
-        ))
-    }
+        ),
+        Lack::Quota { used, quota } => format!(
+            "{used} bytes are stored and the quota of node {node_id} is {quota}; remove keys, or raise --quota-bytes on all nodes"
+        ),
+    })
 }
 
 /// Whether an action needs room on the disk. Removals and renewals do not count: they are the way out.
@@ -187,6 +185,8 @@ pub struct Inner {
     pub waiting: WaitingCount,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
+    /// How much the cluster may hold.
+    pub quota: Quota,
     /// Whether the state is trusted.
     pub integrity: Arc<Integrity>,
     /// Halts the taking of entries.
@@ -245,9 +245,7 @@ impl App {
                 Some(Fate::Decided(reply)) => return Ok(reply),
                 Some(Fate::NotProposed) => {}
                 Some(Fate::Unknown) => may_be_in_log = true,
-                Some(Fate::NoSpace { node_id, free, needed }) => {
-                    return Err(of_all_tries(Lack { free, needed }.of_node(node_id)));
-                }
+                Some(Fate::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
                 None => return Err(of_all_tries(self.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
@@ -306,19 +304,19 @@ impl App {
         &self.inner.integrity
     }
 
-    /// Refuses what would grow the state on a disk that is nearly full.
+    /// Refuses what would grow the state where there is no room for more.
     fn check_space(&self, command: &Command) -> Result<(), AppError> {
         match self.lack_of_space() {
-            Some(lack) if grows_the_state(&command.action) => Err(lack.of_node(self.node_id())),
+            Some(lack) if grows_the_state(&command.action) => Err(no_space(self.node_id(), lack)),
             _ => Ok(()),
         }
     }
 
-    /// What is missing on this node's data disk, if anything is.
+    /// Why this node takes nothing that grows the state, if so.
     fn lack_of_space(&self) -> Option<Lack> {
         match self.inner.space.state() {
-            Space::Low { free, needed } => Some(Lack { free, needed }),
-            Space::Ok => None,
+            Space::Low { free, needed } => Some(Lack::Disk { free, needed }),
+            Space::Ok => self.inner.quota.lack(self.inner.state.sizes()),
         }
     }
 

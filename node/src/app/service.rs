@@ -15,9 +15,9 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, NodeId};
 
+use super::App;
 use super::integrity::Repaired;
 use super::proposer::Submitted;
-use super::{App, Lack};
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
 
@@ -168,15 +168,14 @@ enum Taken {
     Refused(Box<Fate>),
 }
 
-/// Queues one forwarded command, unless this node's disk has no room for what it does.
+/// Queues one forwarded command, unless this node has no room for what it does.
 fn submit_forwarded(app: &App, command: Vec<u8>) -> Taken {
     if let Some(lack) = app.lack_of_space() {
         // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
         // refused when it is applied, and changes nothing.
         let grows = codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
         if grows {
-            let (node_id, Lack { free, needed }) = (app.node_id(), lack);
-            return Taken::Refused(Box::new(Fate::NoSpace { node_id, free, needed }));
+            return Taken::Refused(Box::new(Fate::NoSpace { node_id: app.node_id(), lack }));
         }
     }
     match app.inner.proposer.submit(Bytes::from(command), true) {

@@ -85,6 +85,19 @@ pub struct Args {
     #[arg(long, env = "QUORATE_HISTORY_KEEP_REVISIONS", value_name = "N")]
     pub history_keep_revisions: Option<u64>,
 
+    /// Bytes of history above which it is compacted sooner, from its oldest end [default: 4294967296]
+    #[arg(long, env = "QUORATE_HISTORY_BYTES_MAX", value_name = "BYTES")]
+    pub history_bytes_max: Option<u64>,
+
+    /// Bytes of the log on disk above which the node makes a snapshot and purges it [default: 1073741824]
+    #[arg(long, env = "QUORATE_LOG_BYTES_MAX", value_name = "BYTES")]
+    pub log_bytes_max: Option<u64>,
+
+    /// Bytes of keys, values and all else that is stored, without history, above which only what frees room is taken; the
+    /// same on all nodes; 0 for no quota [default: 8589934592]
+    #[arg(long, env = "QUORATE_QUOTA_BYTES", value_name = "BYTES")]
+    pub quota_bytes: Option<u64>,
+
     /// Milliseconds a request may take where it does not say itself (header Request-Timeout) [default: 10000]
     #[arg(long, env = "QUORATE_REQUEST_TIMEOUT_MS", value_name = "MS")]
     pub request_timeout_ms: Option<u64>,
@@ -163,7 +176,7 @@ impl Args {
         layered!(self, under;
             config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
             heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
-            history_keep_revisions request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
+            history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes dev insecure)
     }

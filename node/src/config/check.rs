@@ -87,6 +87,9 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
             1,
             HUGE,
         ),
+        history_bytes_max: faults.within("history_bytes_max", args.history_bytes_max.unwrap_or(4 << 30), 0, HUGE),
+        log_bytes_max: faults.within("log_bytes_max", args.log_bytes_max.unwrap_or(1 << 30), 64 << 20, HUGE),
+        quota_bytes: faults.within("quota_bytes", args.quota_bytes.unwrap_or(8 << 30), 0, HUGE),
         request_timeout,
         request_timeout_max,
         body_bytes_max: faults.size(

@@ -126,7 +126,7 @@ impl IntoResponses for Conditional {
             ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),
             ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
-            ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
+            ("507", "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work."),
         ])
     }
 }
@@ -138,7 +138,10 @@ impl IntoResponses for Changing {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
-            ("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work."),
+            (
+                "507",
+                "`quota_exceeded`: the quota is used up or a disk nearly full; renewals, releases and counts still work.",
+            ),
         ])
     }
 }

@@ -106,13 +106,30 @@ pub enum Fate {
     NotProposed,
     /// It was put into a log and may or may not be committed.
     Unknown,
-    /// It was not put into the log, and will not be before the data disk of the leader has more room.
+    /// It was not put into the log, and will not be before the leader has more room.
     NoSpace {
         /// The leader.
         node_id: u64,
-        /// Free bytes on its disk.
+        /// What it lacks.
+        lack: Lack,
+    },
+}
+
+/// Why a node takes nothing that grows the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Lack {
+    /// Its data disk is nearly full.
+    Disk {
+        /// Free bytes on it.
         free: u64,
         /// Free bytes that writes need.
         needed: u64,
+    },
+    /// The state is as large as it may be.
+    Quota {
+        /// Bytes that it has.
+        used: u64,
+        /// Bytes that it may have.
+        quota: u64,
     },
 }

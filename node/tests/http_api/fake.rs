@@ -704,6 +704,10 @@ impl Backend for Fake {
             oldest_revision: 1,
             cluster_clock_ms: 1_000,
             digest: String::new(),
+            entries: 0,
+            stored_bytes: 0,
+            history_bytes: 0,
+            quota_bytes: 0,
         }
     }
 

@@ -165,6 +165,7 @@ impl StateReader {
             at: position_of(&record),
             wall: record.vars.wall,
             digest: record.vars.digest(),
+            sizes: record.vars.sizes,
             membership: record.membership,
         }
     }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::machine::Fault;
+use crate::machine::{Fault, Sizes};
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 use crate::types::{ClusterMillis, Entry, Key, Revision};
 
@@ -191,6 +191,8 @@ pub struct AppliedState {
     pub wall: u64,
     /// Digest of all replicated state there.
     pub digest: u128,
+    /// How much there is.
+    pub sizes: Sizes,
 }
 
 /// Numbers for metrics. Sizes are RocksDB's own and approximate.
