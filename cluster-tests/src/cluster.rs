@@ -412,7 +412,7 @@ impl Cluster {
 
     /// Makes this node lead, whichever does now.
     pub async fn hand_leadership_to(&self, id: u64) {
-        let ask = Request::post("/v1/cluster/transfer-leader", format!("{{\"to\":{id}}}"));
+        let ask = Request::post("/v1/cluster/leader", format!("{{\"to\":{id}}}"));
         eventually(&format!("node {id} leads"), PATIENCE, async || {
             let leader = self.agreed_leader().await?;
             if leader == id {

@@ -213,7 +213,7 @@ async fn a_count_is_the_sum_of_its_parts() {
 async fn leadership_is_handed_over() {
     let fake = Fake::start().await;
     fake.script([Act::Answer(200, r#"{"leader_id":3}"#.into())]);
-    let ran = run(&fake.address, &["transfer-leader", "3"]).await;
+    let ran = run(&fake.address, &["leader", "transfer", "3"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "node 3 leads\n"), "{}", ran.err);
     assert_eq!(fake.seen()[0].body, r#"{"to":3}"#);
 }

@@ -27,6 +27,7 @@ pub mod bootstrap;
 mod clock;
 pub mod cron;
 pub mod maintenance;
+pub mod members;
 mod peers;
 mod proposer;
 mod read_index;
@@ -86,6 +87,9 @@ pub enum AppError {
     /// The disk is nearly full. Not applied.
     #[error("{0}")]
     NoSpace(String),
+    /// It would harm the cluster; says why. Not applied.
+    #[error("{0}")]
+    Refused(String),
     /// The deadline passed before anything was proposed. Not applied.
     #[error("the deadline passed before the request was put into the log")]
     TimeoutNotProposed,
@@ -182,6 +186,8 @@ pub struct Inner {
     pub renewals: Renewals,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Held while the members are changed.
+    pub changes: members::Changes,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// Set once the log that was here at start has been applied again.

@@ -4,6 +4,8 @@ use bincode::{Decode, Encode};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
+use super::members::{MemberAsk, MemberDone, MembersSeen};
+
 /// A question from one node to another.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum PeerRequest {
@@ -20,6 +22,8 @@ pub enum PeerRequest {
         node_id: u64,
         /// How to reach it, and its disk.
         member: MemberRecord,
+        /// It is to stay a learner.
+        as_standby: bool,
     },
     /// A log index that a linearizable read has to wait for (leader only).
     ReadIndex,
@@ -30,6 +34,29 @@ pub enum PeerRequest {
     },
     /// Applied index and digest.
     Digest,
+    /// Who are the members (leader only).
+    Members,
+    /// Change the members (leader only). Idempotent.
+    ChangeMembers {
+        /// What is wanted.
+        ask: MemberAsk,
+        /// Milliseconds that the asker waits.
+        within_ms: u64,
+    },
+    /// Let another node lead (leader only).
+    HandOver {
+        /// Who; without it the best follower.
+        to: Option<u64>,
+        /// Milliseconds that the asker waits.
+        within_ms: u64,
+    },
+    /// Am I a member still? Whoever is asked asks the leader.
+    AmIMember,
+    /// The same of another node (leader only).
+    IsMember {
+        /// Which.
+        node_id: u64,
+    },
 }
 
 /// How far a node is in becoming a member.
@@ -74,12 +101,26 @@ pub enum PeerResponse {
         /// Who is, as far as I know.
         leader: Option<u64>,
     },
-    /// Not now, but soon: to [`PeerRequest::Join`].
+    /// Not now, but soon: to [`PeerRequest::Join`] and [`PeerRequest::ChangeMembers`].
     TryAgain,
     /// No, and why; nothing was done.
     Refused {
         /// A sentence for people.
         reason: String,
+    },
+    /// To [`PeerRequest::Members`].
+    Members(MembersSeen),
+    /// To [`PeerRequest::ChangeMembers`].
+    MembersChanged(MemberDone),
+    /// To [`PeerRequest::HandOver`]: who leads now.
+    Leads {
+        /// Its id.
+        leader: u64,
+    },
+    /// To [`PeerRequest::AmIMember`] and [`PeerRequest::IsMember`], by a leader that a quorum has just confirmed.
+    Membership {
+        /// Whether it is one.
+        is_member: bool,
     },
 }
 
