@@ -75,7 +75,7 @@ async fn every_fault_of_a_change_is_told_with_its_place() {
         ("POST", "", r#"{"id":4,"peer_addr":":1"}"#, bad, vec!["/peer_addr"]),
         ("POST", "", r#"{"id":4,"peer_addr":"h:0"}"#, bad, vec!["/peer_addr"]),
         ("POST", "", r#"{"id":4,"peer_addr":"h:1","voter":true}"#, unknown, vec!["/voter"]),
-        ("POST", "", "[]", bad, vec![""]),
+        ("POST", "", "[]", bad, vec!["", "/id", "/peer_addr"]),
         ("POST", "/x/promote", "{}", bad, vec!["path:id"]),
         ("POST", "/0/demote", "{}", bad, vec!["path:id"]),
         ("POST", "/4/promote", r#"{"now":true}"#, unknown, vec!["/now"]),
