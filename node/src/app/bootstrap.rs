@@ -23,7 +23,7 @@ const ROUND: Duration = Duration::from_millis(100);
 /// Between two rounds of questions to nodes of the list that never joined.
 const STRANGERS_ROUND: Duration = Duration::from_secs(1);
 /// Pause of a learner whose vote has to wait, before it asks again.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// For one question.
 const ASK: Duration = Duration::from_millis(1_000);
 /// For an answer to a join, which includes catching up.
@@ -96,16 +96,21 @@ fn is_part_of_a_quorum(app: &App) -> bool {
 
 /// Refuses to serve on a disk of another cluster than the list's. Such a disk may hold a majority of its own (that of a
 /// single node does): it would lead itself and answer with foreign data. So every node of the list that the own membership
-/// does not know is asked until it has answered; mostly there is none.
+/// does not know is asked until it has answered; mostly there is none. A disk that knows other members decides nothing without
+/// them, so it need not end where a list that has grown old names somebody else.
 async fn refuse_other_cluster(app: &App, list: &JoinList) -> Result<(), Refused> {
     let known = super::service::membership(app).map(|membership| membership.nodes).unwrap_or_default();
     let mut strangers: JoinList =
         list.iter().filter(|(id, _)| !known.contains_key(id)).map(|(id, addr)| (*id, addr.clone())).collect();
+    strangers.remove(&app.node_id());
     loop {
-        for id in ask_all(app, &strangers).await?.keys() {
-            strangers.remove(id);
+        match ask_all(app, &strangers).await {
+            Ok(hellos) => strangers.retain(|id, _| !hellos.contains_key(id)),
+            Err(Refused(reason)) if known.len() > 1 => {
+                tracing::warn!(reason, "the join list has a node that is none of this cluster; is it up to date?");
+            }
+            Err(refused) => return Err(refused),
         }
-        strangers.remove(&app.node_id());
         if is_part_of_a_quorum(app) {
             app.trust_disk();
         }

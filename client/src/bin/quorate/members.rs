@@ -1,8 +1,8 @@
 //! Commands on the members of the cluster, and on who leads it.
 
 use clap::Subcommand;
-use quorate_client::ChangeMembers;
-use quorate_client::api::{Member, MemberRole, MembersChanged};
+use quorate_client::api::{Applied, Member, MemberRole, MembersChanged};
+use quorate_client::{ChangeMembers, Error};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -134,8 +134,18 @@ fn row(member: &Member) -> Vec<String> {
 }
 
 async fn make(context: &Context, change: ChangeMembers<'_>, how: How) -> Result<(), Failed> {
-    let done = change.dry_run(how.dry_run).force(how.force).await?;
+    let done = change.dry_run(how.dry_run).force(how.force).await.map_err(unsure)?;
     output::answer(context.shared.output, &done, || told(&done))
+}
+
+/// No request id tells the fate of a change of the members; but to repeat it is safe.
+fn unsure(error: Error) -> Failed {
+    match error.applied() {
+        Applied::Unknown => Failed::other(format!(
+            "{error}; the change may be under way: `quorate member list` shows it, and the same command goes on with it"
+        )),
+        Applied::No | Applied::Yes => error.into(),
+    }
 }
 
 fn told(done: &MembersChanged) -> String {

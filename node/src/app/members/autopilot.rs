@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn a_silence_is_over_with_the_first_answer() {
         let (mut silences, begin) = (Silences::default(), Instant::now());
-        let sight = |standing| Sight { standing, nodes: BTreeMap::new(), contacts: BTreeMap::new() };
+        let sight =
+            |standing| Sight { standing, nodes: BTreeMap::new(), membership_at: None, contacts: BTreeMap::new() };
         silences.note(&sight(standing(&[3], &[])), begin);
         assert_eq!(silences.at(begin + AFTER), silent(&[(3, 60)]));
         silences.note(&sight(standing(&[3], &[])), begin + AFTER);

@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use openraft::ChangeMembers;
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
+use openraft::{ChangeMembers, Precondition};
 use quorate_store::raft::{Member, NodeId};
+use tokio::sync::MutexGuard;
 
 use super::super::{App, AppError};
 use super::plan::{Plan, Standing, Wish, plan};
@@ -60,10 +61,10 @@ async fn work(app: App, ask: MemberAsk, deadline: Instant) -> Result<MemberDone,
 
 /// Judges a wish and does it.
 pub async fn grant(app: &App, wish: Wish, dry_run: bool, force: bool, deadline: Instant) -> Result<MemberDone, Stop> {
-    let _one_at_a_time = app.inner.changes.lock().await;
+    let _one_at_a_time = my_turn(app, deadline).await?;
     let mut sight = Sight::settled(app).await.ok_or(Stop::NotLeader)?;
     if sight.standing.is_joint() && !dry_run {
-        finish(app, &sight.standing, deadline).await?;
+        finish(app, &sight, deadline).await?;
         sight = Sight::of(app).ok_or(Stop::NotLeader)?;
     }
     let plan = plan(&sight.standing, wish, force).map_err(Stop::Refused)?;
@@ -73,8 +74,13 @@ pub async fn grant(app: &App, wish: Wish, dry_run: bool, force: bool, deadline: 
     // Whoever was deposed and does not know it must not say that it is done, nor hand anything over.
     app.inner.read_index.index_as_leader().await.ok_or(Stop::NotLeader)?;
     tracing::info!(?wish, voters = ?plan.voters, dropped = plan.dropped, "changing the members");
-    carry_out(app, &sight.standing, &plan, deadline).await?;
+    carry_out(app, &sight, &plan, deadline).await?;
     Ok(done(&sight, &plan, false))
+}
+
+/// Waits for the change that is under way. Nobody's wish is done when they have given up.
+pub async fn my_turn(app: &App, deadline: Instant) -> Result<MutexGuard<'_, ()>, Stop> {
+    tokio::time::timeout_at(deadline.into(), app.inner.changes.lock()).await.map_err(|_| Stop::Late)
 }
 
 /// Says what is so after a plan, or would be.
@@ -89,16 +95,18 @@ pub fn done(sight: &Sight, plan: &Plan, dry_run: bool) -> MemberDone {
     }
 }
 
-async fn carry_out(app: &App, standing: &Standing, plan: &Plan, deadline: Instant) -> Result<(), Stop> {
+async fn carry_out(app: &App, sight: &Sight, plan: &Plan, deadline: Instant) -> Result<(), Stop> {
+    let standing = &sight.standing;
+    let mut judged = Some(sight);
     if plan.voters != *standing.voters() {
         if !plan.voters.contains(&app.node_id()) {
             return Err(hand_over(app, standing, plan).await);
         }
         // Who loses its vote stays a learner for now, so that its own log tells it.
-        propose(app, ChangeMembers::ReplaceAllVoters(plan.voters.clone()), deadline).await?;
+        propose(app, ChangeMembers::ReplaceAllVoters(plan.voters.clone()), judged.take(), deadline).await?;
     }
     match plan.dropped {
-        Some(id) => propose(app, ChangeMembers::RemoveNodes([id].into()), deadline).await,
+        Some(id) => propose(app, ChangeMembers::RemoveNodes([id].into()), judged, deadline).await,
         None => Ok(()),
     }
 }
@@ -115,15 +123,24 @@ async fn hand_over(app: &App, standing: &Standing, plan: &Plan) -> Stop {
 }
 
 /// Ends a change that a leader before this one began.
-pub async fn finish(app: &App, standing: &Standing, deadline: Instant) -> Result<(), Stop> {
+pub async fn finish(app: &App, sight: &Sight, deadline: Instant) -> Result<(), Stop> {
+    let standing = &sight.standing;
     tracing::info!(configs = ?standing.configs, "finishing a change of the members that was interrupted");
-    propose(app, ChangeMembers::ReplaceAllVoters(standing.voters().clone()), deadline).await
+    propose(app, ChangeMembers::ReplaceAllVoters(standing.voters().clone()), Some(sight), deadline).await
 }
 
-/// Puts a change into the log and waits until it is committed, both steps of it. Says `Late` only where nothing began.
-pub async fn propose(app: &App, change: ChangeMembers<NodeId, Member>, deadline: Instant) -> Result<(), Stop> {
+/// Puts a change into the log and waits until it is committed, both steps of it. Where it was judged by a sight, only while
+/// that holds. Says `Late` only where nothing began.
+pub async fn propose(
+    app: &App,
+    change: ChangeMembers<NodeId, Member>,
+    judged: Option<&Sight>,
+    deadline: Instant,
+) -> Result<(), Stop> {
+    let holds = |sight: &Sight| Precondition::LastMembershipLogId { last_membership_log_id: sight.membership_at };
     loop {
-        let error = match app.raft().change_membership(change.clone(), true).await {
+        let done = app.raft().change_membership_if(change.clone(), true, judged.map(holds)).await;
+        let error = match done {
             Ok(_) => return Ok(()),
             Err(RaftError::Fatal(fatal)) => return Err(Stop::Refused(format!("this node has stopped: {fatal}"))),
             Err(RaftError::APIError(error)) => error,
@@ -136,7 +153,7 @@ pub async fn propose(app: &App, change: ChangeMembers<NodeId, Member>, deadline:
                 ChangeMembershipError::InProgress(_) | ChangeMembershipError::UncommittedLeaderLog(_),
             ) => return Err(Stop::Late),
             ClientWriteError::ChangeMembershipError(error) => return Err(Stop::Refused(error.to_string())),
-            // Leadership moved before or in the middle; whoever leads now can be asked for the same.
+            // Leadership moved before or in the middle, or the members are others by now: to be asked for again.
             _ => return Err(Stop::NotLeader),
         }
     }

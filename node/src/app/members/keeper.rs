@@ -53,7 +53,7 @@ pub async fn run(app: App, replace_after: Option<Duration>) {
 async fn finish_interrupted(app: &App) {
     let Ok(_one_at_a_time) = app.inner.changes.try_lock() else { return };
     let Some(sight) = Sight::of(app).filter(|sight| sight.standing.is_joint()) else { return };
-    match finish(app, &sight.standing, Instant::now() + CHANGE_MAX).await {
+    match finish(app, &sight, Instant::now() + CHANGE_MAX).await {
         Ok(()) | Err(carry_out::Stop::NotLeader) => {}
         Err(stop) => tracing::warn!(?stop, "an interrupted change of the members could not be finished"),
     }

@@ -287,8 +287,8 @@ fn explain(standing: &Standing, wish: Wish, now: &Nodes, goal: &Nodes) -> Vec<St
     }
     said.push(format!("now: {}", prospect(standing, now)));
     said.push(format!("then: {}", prospect(standing, goal)));
-    if goal.len() % 2 == 0 {
-        said.push(format!("an even number of voters tolerates no more failures than {}", goal.len() - 1));
+    if goal.len().is_multiple_of(2) {
+        said.push("an even number of voters tolerates no more failures than one voter less would".into());
     }
     said
 }

@@ -19,7 +19,8 @@ fn refusal(standing: &Standing, wish: Wish) -> String {
 
 #[test]
 fn what_costs_quorum_is_refused_with_its_reason() {
-    let rows: &[(&[NodeId], &[NodeId], &[NodeId], Wish, &str)] = &[
+    type List = &'static [NodeId];
+    let rows: &[(List, List, List, Wish, &str)] = &[
         (&[1], &[], &[], Wish::Remove(1), "last voter"),
         (&[1], &[], &[], Wish::Demote(1), "last voter"),
         (&[1, 2, 3], &[], &[3], Wish::Remove(2), "quorum would be lost"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use openraft::Instant as _;
 use openraft::RaftMetrics;
 use openraft::async_runtime::WatchReceiver;
-use quorate_store::raft::{Member, NodeId, TypeConfig};
+use quorate_store::raft::{LogId, Member, NodeId, TypeConfig};
 
 use super::super::App;
 use super::plan::{self, Health, Nodes, Standing};
@@ -28,6 +28,8 @@ pub struct Sight {
     pub standing: Standing,
     /// How to reach each member.
     pub nodes: BTreeMap<NodeId, Member>,
+    /// The log entry that all this is by.
+    pub membership_at: Option<LogId>,
     /// How long ago each member answered last; `None` for never since this node leads.
     pub contacts: BTreeMap<NodeId, Option<Duration>>,
 }
@@ -87,7 +89,8 @@ impl Sight {
         }
         let configs: Vec<Nodes> = membership.get_joint_config().clone();
         let standing = (!configs.is_empty()).then_some(Standing { leader: metrics.id, configs, health })?;
-        Some(Self { standing, nodes, contacts })
+        let membership_at = *metrics.membership_config.log_id();
+        Some(Self { standing, nodes, membership_at, contacts })
     }
 
     /// Who has no vote.

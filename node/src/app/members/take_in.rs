@@ -11,7 +11,7 @@ use quorate_store::raft::{Member, NodeId};
 
 use super::super::App;
 use super::super::peers::AskError;
-use super::carry_out::{Stop, done, grant, propose};
+use super::carry_out::{Stop, done, grant, my_turn, propose};
 use super::not_leader;
 use super::plan::{Health, Plan, Wish, plan};
 use super::sight::Sight;
@@ -148,7 +148,7 @@ async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
 
 /// Makes a node a learner, unless it is a member.
 async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Result<(), Stop> {
-    let _one_at_a_time = app.inner.changes.lock().await;
+    let _one_at_a_time = my_turn(app, deadline).await?;
     let sight = Sight::of(app).ok_or(Stop::NotLeader)?;
     match sight.nodes.get(&id) {
         Some(known) if known.incarnation != member.incarnation => Err(Stop::Refused(format!(
@@ -159,7 +159,7 @@ async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Resu
         Some(_) => Ok(()),
         None => {
             tracing::info!(id, %member, "taking in a node as a learner");
-            propose(app, ChangeMembers::AddNodes([(id, member)].into()), deadline).await
+            propose(app, ChangeMembers::AddNodes([(id, member)].into()), Some(&sight), deadline).await
         }
     }
 }
