@@ -245,7 +245,9 @@ async fn members_are_changed_and_what_it_comes_to_is_said() {
         let done = json!({"changed": changed, "dry_run": dry_run, "explanation": ["why"], "voters": [1, 2, 4], "learners": [3]});
         Act::Answer(200, done.to_string())
     };
-    let rows: [(&[&str], Act, (&str, &str, &str), &str); 5] = [
+    /// Method, the rest of the target, body.
+    type Sent = (&'static str, &'static str, &'static str);
+    let rows: [(&[&str], Act, Sent, &str); 5] = [
         (
             &["member", "add", "4", "h:1", "--promote"],
             done(true, false),
