@@ -146,7 +146,7 @@ def judge(status, problem, case):
         return
     code = problem.get("code") if isinstance(problem, dict) else None
     if status == 503 and code in ("no_leader", "not_ready"):
-        # Leadership goes only to a voter that is up to date, and a random number names none.
+        # Leadership goes only to a voter that is up to date.
         assert case.path.endswith("/cluster/leader") or soon_better(case), f"503 `{code}` for {ELECTION_SECONDS} s"
     elif status == 504 and code == "timeout":
         assert in_haste(case), "504, and the request had neither a short deadline nor a revision to wait for"

@@ -195,6 +195,8 @@ async fn leadership_is_handed_over_by_any_node() {
         assert_eq!(answer["leader_id"], to);
         assert_eq!(cluster.leader().await, to);
     }
+    let stranger = refusal(&cluster, 2, Request::post("/v1/cluster/leader", "{\"to\":9}")).await;
+    assert!(stranger.contains("node 9 has no vote"), "{stranger}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -38,6 +38,7 @@ pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
     request_body(content((LeaderRequest = "application/json", example = json!({"to": 2})))),
     responses(
         (status = 200, description = "It leads.", body = LeaderAnswer, example = json!({"leader_id": 2})),
+        (status = 409, description = "`change_refused`: who is asked for has no vote.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

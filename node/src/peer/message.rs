@@ -112,6 +112,11 @@ pub enum PeerResponse {
     Members(MembersSeen),
     /// To [`PeerRequest::ChangeMembers`].
     MembersChanged(MemberDone),
+    /// To [`PeerRequest::HandOver`]: not now, and why; nothing was done.
+    NotReady {
+        /// A sentence for people.
+        reason: String,
+    },
     /// To [`PeerRequest::HandOver`]: who leads now.
     Leads {
         /// Its id.

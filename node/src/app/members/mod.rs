@@ -51,7 +51,8 @@ impl App {
         let question = |within_ms| PeerRequest::HandOver { to, within_ms };
         match self.ask_leader(deadline, question).await? {
             PeerResponse::Leads { leader } => Ok(leader),
-            PeerResponse::Refused { reason } => Err(AppError::NotReady(reason)),
+            PeerResponse::Refused { reason } => Err(AppError::Refused(reason)),
+            PeerResponse::NotReady { reason } => Err(AppError::NotReady(reason)),
             other => Err(confused(&other)),
         }
     }
@@ -114,6 +115,7 @@ async fn hand_over(app: &App, to: Option<NodeId>, deadline: Instant) -> PeerResp
         Ok(leader) => PeerResponse::Leads { leader },
         Err(AppError::NoLeader) => not_leader(app),
         Err(AppError::Unknown) => PeerResponse::TryAgain,
+        Err(AppError::NotReady(reason)) => PeerResponse::NotReady { reason },
         Err(error) => PeerResponse::Refused { reason: error.to_string() },
     }
 }
