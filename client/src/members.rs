@@ -14,8 +14,8 @@ use crate::endpoints::Preference;
 use crate::error::Error;
 use crate::request::{Call, Intent, RequestId};
 
-/// One node may take as long as all of them: the leader waits for others.
-const ATTEMPT_MAX: Duration = Duration::from_secs(60);
+/// For one node: longer than a change mostly takes, for the leader waits for others. Asking again goes on where it ended.
+const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 const ROUTE: &str = "/v1/cluster/members";
 
 impl Client {
