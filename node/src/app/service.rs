@@ -117,11 +117,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             let applied = app.state().applied();
             PeerResponse::Digest { index: applied.at.index, digest: applied.digest }
         }
-        PeerRequest::Members
-        | PeerRequest::ChangeMembers { .. }
-        | PeerRequest::HandOver { .. }
-        | PeerRequest::AmIMember
-        | PeerRequest::IsMember { .. } => members::answer(app, from.node_id, request).await,
+        PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }

@@ -4,6 +4,34 @@
 
 use bincode::{Decode, Encode};
 
+/// A question about the members.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum MemberQuestion {
+    /// Who are they (leader only).
+    List,
+    /// Change them (leader only). Idempotent.
+    Change {
+        /// What is wanted.
+        ask: MemberAsk,
+        /// Milliseconds that the asker waits.
+        within_ms: u64,
+    },
+    /// Let another node lead (leader only).
+    HandOver {
+        /// Who; without it the best follower.
+        to: Option<u64>,
+        /// Milliseconds that the asker waits.
+        within_ms: u64,
+    },
+    /// Am I one still? Whoever is asked asks the leader.
+    AmI,
+    /// The same of another node (leader only).
+    Is {
+        /// Which.
+        node_id: u64,
+    },
+}
+
 /// A change of the members that somebody asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct MemberAsk {

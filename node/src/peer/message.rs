@@ -4,7 +4,7 @@ use bincode::{Decode, Encode};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
-use super::members::{MemberAsk, MemberDone, MembersSeen};
+use super::members::{MemberDone, MemberQuestion, MembersSeen};
 
 /// A question from one node to another.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -34,29 +34,8 @@ pub enum PeerRequest {
     },
     /// Applied index and digest.
     Digest,
-    /// Who are the members (leader only).
-    Members,
-    /// Change the members (leader only). Idempotent.
-    ChangeMembers {
-        /// What is wanted.
-        ask: MemberAsk,
-        /// Milliseconds that the asker waits.
-        within_ms: u64,
-    },
-    /// Let another node lead (leader only).
-    HandOver {
-        /// Who; without it the best follower.
-        to: Option<u64>,
-        /// Milliseconds that the asker waits.
-        within_ms: u64,
-    },
-    /// Am I a member still? Whoever is asked asks the leader.
-    AmIMember,
-    /// The same of another node (leader only).
-    IsMember {
-        /// Which.
-        node_id: u64,
-    },
+    /// Something about the members.
+    Members(MemberQuestion),
 }
 
 /// How far a node is in becoming a member.
@@ -101,28 +80,28 @@ pub enum PeerResponse {
         /// Who is, as far as I know.
         leader: Option<u64>,
     },
-    /// Not now, but soon: to [`PeerRequest::Join`] and [`PeerRequest::ChangeMembers`].
+    /// Not now, but soon: to [`PeerRequest::Join`] and [`MemberQuestion::Change`].
     TryAgain,
     /// No, and why; nothing was done.
     Refused {
         /// A sentence for people.
         reason: String,
     },
-    /// To [`PeerRequest::Members`].
+    /// To [`MemberQuestion::List`].
     Members(MembersSeen),
-    /// To [`PeerRequest::ChangeMembers`].
+    /// To [`MemberQuestion::Change`].
     MembersChanged(MemberDone),
-    /// To [`PeerRequest::HandOver`]: not now, and why; nothing was done.
+    /// To [`MemberQuestion::HandOver`]: not now, and why; nothing was done.
     NotReady {
         /// A sentence for people.
         reason: String,
     },
-    /// To [`PeerRequest::HandOver`]: who leads now.
+    /// To [`MemberQuestion::HandOver`]: who leads now.
     Leads {
         /// Its id.
         leader: u64,
     },
-    /// To [`PeerRequest::AmIMember`] and [`PeerRequest::IsMember`], by a leader that a quorum has just confirmed.
+    /// To [`MemberQuestion::AmI`] and [`MemberQuestion::Is`], by a leader that a quorum has just confirmed.
     Membership {
         /// Whether it is one.
         is_member: bool,

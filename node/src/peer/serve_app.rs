@@ -69,14 +69,9 @@ async fn on_call(inbound: &Inbound, room: &Room, frame: Frame) -> Result<(), Str
 fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
     match request {
         PeerRequest::Hello | PeerRequest::Adopt { .. } | PeerRequest::Join { .. } => true,
-        PeerRequest::ReadIndex
-        | PeerRequest::Forward { .. }
-        | PeerRequest::Digest
-        | PeerRequest::Members
-        | PeerRequest::ChangeMembers { .. }
-        | PeerRequest::HandOver { .. }
-        | PeerRequest::AmIMember
-        | PeerRequest::IsMember { .. } => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
+        PeerRequest::ReadIndex | PeerRequest::Forward { .. } | PeerRequest::Digest | PeerRequest::Members(_) => {
+            inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id)
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use super::peers::AskError;
 use super::{App, AppError};
 use crate::config::millis;
-use crate::peer::members::{MemberAsk, MemberDone, MembersSeen};
+use crate::peer::members::{MemberAsk, MemberDone, MemberQuestion, MembersSeen};
 use crate::peer::message::{PeerRequest, PeerResponse};
 use sight::Sight;
 
@@ -30,7 +30,7 @@ pub type Changes = Mutex<()>;
 impl App {
     /// The members as the leader knows them.
     pub async fn members_seen(&self, deadline: Instant) -> Result<MembersSeen, AppError> {
-        match self.ask_leader(deadline, |_| PeerRequest::Members).await? {
+        match self.ask_leader(deadline, |_| MemberQuestion::List).await? {
             PeerResponse::Members(seen) => Ok(seen),
             other => Err(confused(&other)),
         }
@@ -38,7 +38,7 @@ impl App {
 
     /// Has the leader change the members, or say what it would come to. Asking again for the same goes on where it ended.
     pub async fn change_members(&self, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, AppError> {
-        let question = |within_ms| PeerRequest::ChangeMembers { ask: ask.clone(), within_ms };
+        let question = |within_ms| MemberQuestion::Change { ask: ask.clone(), within_ms };
         match self.ask_leader(deadline, question).await? {
             PeerResponse::MembersChanged(done) => Ok(done),
             PeerResponse::Refused { reason } => Err(AppError::Refused(reason)),
@@ -48,7 +48,7 @@ impl App {
 
     /// Has the leader hand leadership to the best follower, or to `to`. Returns who leads then.
     pub async fn hand_over(&self, to: Option<NodeId>, deadline: Instant) -> Result<NodeId, AppError> {
-        let question = |within_ms| PeerRequest::HandOver { to, within_ms };
+        let question = |within_ms| MemberQuestion::HandOver { to, within_ms };
         match self.ask_leader(deadline, question).await? {
             PeerResponse::Leads { leader } => Ok(leader),
             PeerResponse::Refused { reason } => Err(AppError::Refused(reason)),
@@ -62,7 +62,7 @@ impl App {
     async fn ask_leader(
         &self,
         deadline: Instant,
-        question: impl Fn(u64) -> PeerRequest,
+        question: impl Fn(u64) -> MemberQuestion,
     ) -> Result<PeerResponse, AppError> {
         let mut may_be_done = false;
         loop {
@@ -83,27 +83,26 @@ impl App {
         }
     }
 
-    async fn ask_who_leads(&self, question: PeerRequest, by: Instant) -> Option<Result<PeerResponse, AskError>> {
+    async fn ask_who_leads(&self, question: MemberQuestion, by: Instant) -> Option<Result<PeerResponse, AskError>> {
         match self.inner.view.now().leader? {
             leader if leader == self.node_id() => Some(Ok(answer(self, self.node_id(), question).await)),
-            leader => Some(self.inner.peers.ask(leader, question, by).await),
+            leader => Some(self.inner.peers.ask(leader, PeerRequest::Members(question), by).await),
         }
     }
 }
 
 /// Answers a question about members, `from` itself or a peer.
-pub async fn answer(app: &App, from: NodeId, request: PeerRequest) -> PeerResponse {
+pub async fn answer(app: &App, from: NodeId, question: MemberQuestion) -> PeerResponse {
     let by = |within_ms| Instant::now() + Duration::from_millis(within_ms);
-    match request {
-        PeerRequest::Members => match Sight::of(app) {
+    match question {
+        MemberQuestion::List => match Sight::of(app) {
             Some(sight) => PeerResponse::Members(sight.shown()),
             None => not_leader(app),
         },
-        PeerRequest::ChangeMembers { ask, within_ms } => carry_out::change(app, ask, by(within_ms)).await,
-        PeerRequest::HandOver { to, within_ms } => hand_over(app, to, by(within_ms)).await,
-        PeerRequest::AmIMember => removed::is_member_somewhere(app, from).await,
-        PeerRequest::IsMember { node_id } => removed::is_member(app, node_id).await,
-        _ => PeerResponse::Refused { reason: "not a question about members".into() },
+        MemberQuestion::Change { ask, within_ms } => carry_out::change(app, ask, by(within_ms)).await,
+        MemberQuestion::HandOver { to, within_ms } => hand_over(app, to, by(within_ms)).await,
+        MemberQuestion::AmI => removed::is_member_somewhere(app, from).await,
+        MemberQuestion::Is { node_id } => removed::is_member(app, node_id).await,
     }
 }
 

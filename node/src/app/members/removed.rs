@@ -11,6 +11,7 @@ use quorate_store::raft::NodeId;
 
 use super::super::App;
 use super::not_leader;
+use crate::peer::members::MemberQuestion;
 use crate::peer::message::{PeerRequest, PeerResponse};
 
 /// Between two looks whether a leader is heard of.
@@ -29,7 +30,9 @@ pub async fn told(app: &App) -> String {
         }
         let others = members.iter().filter(|(id, _)| **id != app.node_id());
         let by = Instant::now() + ASK;
-        let asked = others.map(|(id, member)| app.peers().ask_at(&member.peer_addr, *id, PeerRequest::AmIMember, by));
+        let asked = others.map(|(id, member)| {
+            app.peers().ask_at(&member.peer_addr, *id, PeerRequest::Members(MemberQuestion::AmI), by)
+        });
         let answers = join_all(asked).await;
         if answers.iter().any(|answer| matches!(answer, Ok(PeerResponse::Membership { is_member: false }))) {
             return format!(
@@ -46,7 +49,10 @@ pub async fn is_member_somewhere(app: &App, node_id: NodeId) -> PeerResponse {
     match app.inner.view.now().leader {
         Some(leader) if leader == app.node_id() => is_member(app, node_id).await,
         Some(leader) if leader != node_id => {
-            let asked = app.peers().ask(leader, PeerRequest::IsMember { node_id }, Instant::now() + ASK).await;
+            let asked = app
+                .peers()
+                .ask(leader, PeerRequest::Members(MemberQuestion::Is { node_id }), Instant::now() + ASK)
+                .await;
             asked.unwrap_or_else(|_silent| not_leader(app))
         }
         Some(_) | None => not_leader(app),
