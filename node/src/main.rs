@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config, LogFormat};
-use quorate_node::server;
+use quorate_node::server::{self, Ended};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -77,12 +77,15 @@ fn serve(settings: Args) -> ExitCode {
         Err(error) => {
             // On stderr too, in one plain sentence: this is what somebody sees who starts a node by hand.
             eprintln!("quorate-node: {error}");
-            ExitCode::FAILURE
+            match error {
+                Ended::Failed(_) => ExitCode::FAILURE,
+                Ended::Removed(_) => ExitCode::from(quorate_node::EXIT_REMOVED),
+            }
         }
     }
 }
 
-async fn run(config: Config) -> Result<(), server::ServerError> {
+async fn run(config: Config) -> Result<(), Ended> {
     let stop = CancellationToken::new();
     let signalled = stop.clone();
     let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));

@@ -29,7 +29,7 @@ use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
     App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, maintenance,
-    room,
+    members, room,
 };
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
@@ -62,8 +62,19 @@ impl From<Refused> for ServerError {
     }
 }
 
+/// Why a node ended that nobody stopped. A sentence for people.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// It did not start or could not go on.
+    #[error(transparent)]
+    Failed(#[from] ServerError),
+    /// It is no member of its cluster any more.
+    #[error("{0}")]
+    Removed(String),
+}
+
 /// Runs a node until `stop` is cancelled (a graceful end), or it has to end with an error.
-pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerError> {
+pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
     let client_listener = bind("client", config.client_listen)?;
     let peer_listener = bind("peer", config.peer_listen)?;
@@ -72,8 +83,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerEr
     let node = Node::start(&config, data_dir.path(), opened, peer_listener, client_listener).await?;
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
-        error = node.failed() => Err(error),
-        refused = node.become_member(&config) => Err(refused.into()),
+        error = node.failed() => Err(error.into()),
+        refused = node.become_member(&config) => Err(ServerError::from(refused).into()),
+        reason = members::removed::told(&node.app) => Err(Ended::Removed(reason)),
     };
     match &ended {
         Ok(()) => node.stop_gracefully().await,
@@ -243,6 +255,7 @@ impl Node {
             identity,
             renewals,
             waiting,
+            changes: members::Changes::default(),
             space,
             quota: Quota { bytes_max: config.quota_bytes },
             integrity,
@@ -282,6 +295,7 @@ impl Node {
             bytes_max: config.history_bytes_max,
         };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
+        tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         let api = Api::new(app.clone(), config.api_settings(), metrics);
         let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));
@@ -290,7 +304,7 @@ impl Node {
 
     /// Never returns while all is well.
     async fn become_member(&self, config: &Config) -> Refused {
-        match bootstrap::become_member(&self.app, &self.service, &config.join).await {
+        match bootstrap::become_member(&self.app, &self.service, &config.join, config.standby).await {
             Ok(()) => std::future::pending().await,
             Err(refused) => refused,
         }

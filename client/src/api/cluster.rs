@@ -107,18 +107,18 @@ pub struct DigestAnswer {
     pub digest: String,
 }
 
-/// The body of `POST /v1/cluster/transfer-leader`; may be left out whole.
+/// The body of `POST /v1/cluster/leader`; may be left out whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TransferLeaderRequest {
+pub struct LeaderRequest {
     /// Who is to lead; without it the best follower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
 
-/// The answer of `POST /v1/cluster/transfer-leader`.
+/// The answer of `POST /v1/cluster/leader`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TransferLeaderAnswer {
+pub struct LeaderAnswer {
     /// Who leads now.
     pub leader_id: u64,
 }

@@ -1,4 +1,4 @@
-//! The examples of `client/GUIDE.md`, run on a real cluster.
+//! The examples of `client/GUIDE.md` and `node/OPERATIONS.md`, run on a real cluster.
 //!
 //! Owns what the blocks of the guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
 //! in the example program of the client, which is run too. Never knows what an example is about.
@@ -9,7 +9,11 @@ use std::process::Command;
 
 use cluster_tests::Cluster;
 
-const GUIDE: &str = include_str!("../../../client/GUIDE.md");
+/// A guide: where it is, and its text.
+type Guide = (&'static str, &'static str);
+
+const GUIDE: Guide = ("client/GUIDE.md", include_str!("../../../client/GUIDE.md"));
+const OPERATIONS: Guide = ("node/OPERATIONS.md", include_str!("../../../node/OPERATIONS.md"));
 const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
@@ -19,6 +23,7 @@ const SECONDS_MAX: &str = "60";
 /// A block of the guide.
 #[derive(Debug)]
 struct Block {
+    file: &'static str,
     language: &'static str,
     section: &'static str,
     /// Line of the guide where its text begins, from 1.
@@ -29,12 +34,12 @@ struct Block {
 impl Block {
     /// Where it is, for people.
     fn place(&self) -> String {
-        format!("client/GUIDE.md:{}, section `{}`", self.line, self.section)
+        format!("{}:{}, section `{}`", self.file, self.line, self.section)
     }
 }
 
 /// All blocks of the guide in order.
-fn blocks(guide: &'static str) -> Vec<Block> {
+fn blocks((file, guide): Guide) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut section, mut open) = ("", false);
     for (line, number) in guide.lines().zip(1..) {
@@ -42,7 +47,7 @@ fn blocks(guide: &'static str) -> Vec<Block> {
             Some(_) if open => open = false,
             Some(language) => {
                 open = true;
-                blocks.push(Block { language, section, line: number + 1, text: Vec::new() });
+                blocks.push(Block { file, language, section, line: number + 1, text: Vec::new() });
             }
             None if open => blocks.last_mut().expect("a block is open").text.push(line),
             None => section = line.strip_prefix("## ").unwrap_or(section),
@@ -114,7 +119,8 @@ fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) ->
     })?;
     let or_nothing = |line: Option<&&str>| line.map_or_else(|| "(nothing)".to_owned(), |line| (*line).to_owned());
     Some(format!(
-        "client/GUIDE.md:{}, section `{}`\n   shown: {}\n printed: {}",
+        "{}:{}, section `{}`\n   shown: {}\n printed: {}",
+        shown.file,
         shown.line + wrong,
         shown.section,
         or_nothing(shown.text.get(wrong)),
@@ -152,8 +158,17 @@ fn addresses(cluster: &Cluster) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_of_the_guide_does_what_it_shows() {
+    try_out(GUIDE).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_guide_for_operators_does_what_it_shows() {
+    try_out(OPERATIONS).await;
+}
+
+async fn try_out(guide: Guide) {
     let mut cluster = Cluster::start().await;
-    let blocks = blocks(GUIDE);
+    let blocks = blocks(guide);
     let shell: Vec<_> = blocks.iter().filter(|block| block.language == "sh").collect();
     let addresses = addresses(&cluster);
     let home = tempfile::tempdir().expect("a temporary directory");
@@ -201,7 +216,7 @@ fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
 
 #[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
-    let blocks = blocks(GUIDE);
+    let blocks: Vec<_> = [GUIDE, OPERATIONS].into_iter().flat_map(blocks).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
         let known = ["sh", "text", "rust"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);

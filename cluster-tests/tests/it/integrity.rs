@@ -121,8 +121,8 @@ async fn a_node_whose_state_differs_serves_nobody_until_it_is_rebuilt() {
     let load = Load::start(&cluster, 4, "meanwhile");
     load.wait_for_more(200).await;
     let other = cluster.live_but(victim)[0];
-    assert!(!client.repair_member(other).await.expect("an answer").repaired, "it trusts its state");
-    let repaired = client.repair_member(victim).await;
+    assert!(!client.members().repair(other).await.expect("an answer").repaired, "it trusts its state");
+    let repaired = client.members().repair(victim).await;
     assert!(repaired.expect("an answer").repaired);
     cluster.wait_ready(victim).await;
     load.wait_for_more(200).await;
@@ -155,7 +155,7 @@ async fn a_leader_whose_state_differs_hands_over_and_does_not_lead_again() {
     cluster.kill(third).await;
     client.put("more", Value::json_text("2")).await.expect("it acknowledges entries");
     cluster.bring_up(third).await;
-    assert!(client.repair_member(victim).await.expect("an answer").repaired);
+    assert!(client.members().repair(victim).await.expect("an answer").repaired);
     cluster.wait_all_ready().await;
     cluster.hand_leadership_to(victim).await;
     cluster.assert_agreement().await;

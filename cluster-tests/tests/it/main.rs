@@ -36,8 +36,10 @@ mod contenders;
 mod disk;
 mod durability;
 mod failover;
+mod members;
 mod power;
 mod restart;
+mod roll;
 mod task_crashes;
 
 // Disks that cannot be trusted.

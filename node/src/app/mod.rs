@@ -31,6 +31,7 @@ mod clock;
 pub mod cron;
 pub mod integrity;
 pub mod maintenance;
+pub mod members;
 mod peers;
 mod proposer;
 pub mod quota;
@@ -91,6 +92,9 @@ pub enum AppError {
     /// There is no room for more. Not applied.
     #[error("{0}")]
     NoSpace(String),
+    /// It would harm the cluster; says why. Not applied.
+    #[error("{0}")]
+    Refused(String),
     /// The deadline passed before anything was proposed. Not applied.
     #[error("the deadline passed before the request was put into the log")]
     TimeoutNotProposed,
@@ -183,6 +187,8 @@ pub struct Inner {
     pub renewals: Renewals,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Held while the members are changed.
+    pub changes: members::Changes,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// How much the cluster may hold.

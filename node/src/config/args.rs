@@ -43,10 +43,20 @@ pub struct Args {
     #[arg(long, env = "QUORATE_PEER_ADVERTISE", value_name = "ADDR")]
     pub peer_advertise: Option<String>,
 
-    /// The founding members with their peer addresses, the same list on each of them:
-    /// 1=10.0.0.1:7200,2=10.0.0.2:7200,3=10.0.0.3:7200 [required; this node alone with --dev]
+    /// The founding members with their peer addresses, the same list on all nodes, also on those that join later, which say
+    /// --peer-advertise: 1=10.0.0.1:7200,2=10.0.0.2:7200,3=10.0.0.3:7200 [required; this node alone with --dev]
     #[arg(long, env = "QUORATE_JOIN", value_name = "LIST")]
     pub join: Option<String>,
+
+    /// Join as a standby: a learner without a vote that can take the place of a voter; not in --join, so it needs
+    /// --peer-advertise
+    #[arg(long, env = "QUORATE_STANDBY", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub standby: Option<bool>,
+
+    /// Milliseconds after which a voter that is dead is replaced by a standby that is there, one at a time; 0 for never
+    /// [default: 0]
+    #[arg(long, env = "QUORATE_REPLACE_DEAD_AFTER_MS", value_name = "MS")]
+    pub replace_dead_after_ms: Option<u64>,
 
     /// What to log, as `tracing` directives [default: info, but for openraft's heartbeats]
     #[arg(long, env = "QUORATE_LOG", value_name = "FILTER")]
@@ -174,7 +184,7 @@ impl Args {
     /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
     fn over(self, under: Self) -> Self {
         layered!(self, under;
-            config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
+            config node_id data_dir client_listen peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
             heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes

@@ -1,9 +1,7 @@
 //! `/v1/cluster`: the cluster as this node sees it, and leadership.
 
 use hyper::body::Incoming;
-use quorate_client::api::{
-    Applied, DigestAnswer, ErrorCode, Problem, RepairAnswer, StatusAnswer, TransferLeaderAnswer, TransferLeaderRequest,
-};
+use quorate_client::api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
 
 use super::ask::Ask;
 use super::error::{Effect, Failure};
@@ -11,7 +9,6 @@ use super::extract::{Faults, Query};
 use super::headers::body_kind;
 use super::openapi::Common;
 use super::{Backend, Outcome, body, json, kv, ok_json};
-use crate::app::integrity::Repaired;
 
 /// What this node knows of the cluster and itself. Local: never waits, works without a leader.
 #[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
@@ -35,56 +32,24 @@ pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
     })
 }
 
-/// Hands leadership to the best follower, or to `to`. Answers once another node leads.
-#[utoipa::path(post, path = "/v1/cluster/transfer-leader", tag = "cluster", operation_id = "transfer_leader",
+/// Hands leadership to the best follower, or to `to`. Answers once that node leads; any node can be asked.
+#[utoipa::path(post, path = "/v1/cluster/leader", tag = "cluster", operation_id = "lead",
     params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
-    request_body(content((TransferLeaderRequest = "application/json", example = json!({"to": 2})))),
+    request_body(content((LeaderRequest = "application/json", example = json!({"to": 2})))),
     responses(
-        (status = 200, description = "Another node leads.", body = TransferLeaderAnswer, example = json!({"leader_id": 2})),
+        (status = 200, description = "It leads.", body = LeaderAnswer, example = json!({"leader_id": 2})),
+        (status = 409, description = "`change_refused`: who is asked for has no vote.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn transfer_leader<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn lead<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let text = body::collect(ask, body, 4_096).await?;
     let to = if text.is_empty() { None } else { target(ask, &text)? };
-    let moved = ask.api.backend.transfer_leader(to, ask.deadline).await;
+    let moved = ask.api.backend.hand_over(to, ask.deadline).await;
     // Leadership may have moved although the answer did not come; asking again does no harm.
     let leader_id = moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
-    ok_json(&TransferLeaderAnswer { leader_id })
-}
-
-/// Rebuilds the state of a member in quarantine from the leader's. Any node takes the request.
-///
-/// Goes on if the deadline passes meanwhile; asking again then waits for it. A member that trusts its state is left as it is.
-#[utoipa::path(post, path = "/v1/cluster/members/{id}/repair", tag = "cluster", operation_id = "repair_member",
-    params(
-        ("id" = u64, Path, minimum = 1, description = "The member.", example = 1),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
-    ),
-    responses(
-        (status = 200, description = "It has the leader's state, or trusts its own.", body = RepairAnswer, example = json!({"node_id": 1, "repaired": false})),
-        (status = 404, description = "`not_found`: there is no such member.", body = Problem, content_type = "application/problem+json"),
-        Common,
-    ))]
-pub async fn repair<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let node_id = member_of(rest)?;
-    if ask.api.backend.status().members.iter().all(|member| member.id != node_id) {
-        let detail = format!("node {node_id} is not a member of this cluster");
-        return Err(Failure::new(ErrorCode::NotFound, Applied::No, detail));
-    }
-    let repaired = ask.api.backend.repair(node_id, ask.deadline).await;
-    let repaired = repaired.map_err(|error| Failure::from_app(error, Effect::Write))?;
-    ok_json(&RepairAnswer { node_id, repaired: repaired == Repaired::Done })
-}
-
-/// The number of a member in a path.
-fn member_of(text: &str) -> Result<u64, Failure> {
-    match text.parse() {
-        Ok(id) if id != 0 && !text.starts_with('+') => Ok(id),
-        _ => Err(Failure::invalid("id", "must be a node id from 1")),
-    }
+    ok_json(&LeaderAnswer { leader_id })
 }
 
 fn target<B: Backend>(ask: &Ask<'_, B>, text: &[u8]) -> Result<Option<u64>, Failure> {

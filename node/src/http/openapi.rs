@@ -14,7 +14,7 @@ use utoipa::{IntoResponses, OpenApi};
 use super::ask::Ask;
 use super::{
     Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
-    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
+    locks, matching, members, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -38,7 +38,8 @@ use super::{
         latches::put, latches::count_down, latches::get, latches::delete,
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
-        cluster::status, cluster::digest, cluster::transfer_leader, cluster::repair,
+        cluster::status, cluster::digest, cluster::lead,
+        members::list, members::add, members::promote, members::demote, members::remove, members::replace, members::repair,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),
@@ -126,7 +127,7 @@ impl IntoResponses for Conditional {
             ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),
             ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
-            ("507", "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work."),
+            ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
         ])
     }
 }
@@ -138,10 +139,7 @@ impl IntoResponses for Changing {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
             ("415", "`unsupported_media_type`: `detail` says which header to send."),
-            (
-                "507",
-                "`quota_exceeded`: the quota is used up or a disk nearly full; renewals, releases and counts still work.",
-            ),
+            ("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work."),
         ])
     }
 }

@@ -4,6 +4,8 @@ use bincode::{Decode, Encode};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
+use super::members::{MemberDone, MemberQuestion, MembersSeen};
+
 /// A question from one node to another.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum PeerRequest {
@@ -20,6 +22,8 @@ pub enum PeerRequest {
         node_id: u64,
         /// How to reach it, and its disk.
         member: MemberRecord,
+        /// It is to stay a learner.
+        as_standby: bool,
     },
     /// A log index that a linearizable read has to wait for (leader only).
     ReadIndex,
@@ -39,6 +43,8 @@ pub enum PeerRequest {
     BeginRepair,
     /// That is over: take entries again, and trust your state if it was replaced.
     EndRepair,
+    /// Something about the members.
+    Members(MemberQuestion),
 }
 
 /// How far a node is in becoming a member.
@@ -88,12 +94,31 @@ pub enum PeerResponse {
         /// Who is, as far as I know.
         leader: Option<u64>,
     },
-    /// Not now, but soon: to [`PeerRequest::Join`].
+    /// Not now, but soon: to [`PeerRequest::Join`] and [`MemberQuestion::Change`].
     TryAgain,
     /// No, and why; nothing was done.
     Refused {
         /// A sentence for people.
         reason: String,
+    },
+    /// To [`MemberQuestion::List`].
+    Members(MembersSeen),
+    /// To [`MemberQuestion::Change`].
+    MembersChanged(MemberDone),
+    /// To [`MemberQuestion::HandOver`]: not now, and why; nothing was done.
+    NotReady {
+        /// A sentence for people.
+        reason: String,
+    },
+    /// To [`MemberQuestion::HandOver`]: who leads now.
+    Leads {
+        /// Its id.
+        leader: u64,
+    },
+    /// To [`MemberQuestion::AmI`] and [`MemberQuestion::Is`], by a leader that a quorum has just confirmed.
+    Membership {
+        /// Whether it is one.
+        is_member: bool,
     },
 }
 

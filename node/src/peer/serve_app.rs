@@ -74,7 +74,8 @@ fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
         | PeerRequest::Digests
         | PeerRequest::Repair { .. }
         | PeerRequest::BeginRepair
-        | PeerRequest::EndRepair => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
+        | PeerRequest::EndRepair
+        | PeerRequest::Members(_) => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
     }
 }
 

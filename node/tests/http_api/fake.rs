@@ -13,6 +13,7 @@ use quorate_client::api::{Role, StatusAnswer};
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
+use quorate_node::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 use quorate_store::document::Criteria;
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
@@ -416,8 +417,30 @@ impl Backend for Fake {
         })
     }
 
-    async fn transfer_leader(&self, to: Option<u64>, _: Instant) -> Result<u64, AppError> {
+    async fn hand_over(&self, to: Option<u64>, _: Instant) -> Result<u64, AppError> {
         Ok(to.unwrap_or(2))
+    }
+
+    async fn members_seen(&self, _: Instant) -> Result<MembersSeen, AppError> {
+        let member = |id| MemberSeen {
+            id,
+            peer_addr: format!("127.0.0.1:720{id}"),
+            client_addr: format!("127.0.0.1:710{id}"),
+            votes: id != 4,
+            is_heard: id != 3,
+            lag: if id == 3 { u64::MAX } else { 0 },
+            last_contact_ms: (id != 3).then_some(5),
+        };
+        let members = (1..=4).map(member).collect();
+        Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
+    }
+
+    async fn change_members(&self, ask: MemberAsk, _: Instant) -> Result<MemberDone, AppError> {
+        let explanation = vec![format!("{:?}", ask.wish)];
+        match ask.wish {
+            MemberWish::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
+            _ => Ok(MemberDone { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
+        }
     }
 
     async fn wait_key_change(&self, _: &Key, _: u64, wait: Duration) {
