@@ -83,9 +83,11 @@ def before_call(context, case, kwargs):
     """Waiting takes the time of the run: a long poll gets a moment instead of a minute, so does a revision to come."""
     query = case.query or {}
     if "/cluster/members" in case.path and case.method.upper() != "GET":
-        # The members are needed: changes are judged and not made.
-        case.query = query
-        query["dry_run"] = "true"
+        # The members are needed: changes are judged and not made. A switch that is no switch is refused anyway.
+        given = query.get("dry_run", "false")
+        if all(str(one).lower() == "false" for one in (given if isinstance(given, list) else [given])):
+            query["dry_run"] = "true"
+            case.query = query
     wait = query.get("wait_ms")
     if str(wait).isdigit() and 20 < int(wait) <= 60_000:
         query["wait_ms"] = 20
