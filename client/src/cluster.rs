@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{HeaderValue, Method};
+use http::Method;
 
-use crate::api::{ErrorCode, RequestAnswer, StatusAnswer};
+use crate::api::{ErrorCode, LeaderAnswer, LeaderRequest, RequestAnswer, StatusAnswer};
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
@@ -47,17 +46,9 @@ impl Client {
         Ok(futures::future::join_all(asked).await)
     }
 
-    /// Hands leadership to node `to`, or to the best follower. Returns the answer as the node gave it. Is not repeated
-    /// once it may have happened.
-    pub async fn transfer_leader(&self, to: Option<u64>) -> Result<serde_json::Value, Error> {
-        let path = "/v1/cluster/transfer-leader".to_owned();
-        let mut call = Call::new(Method::POST, path, Intent::Once, Preference::Leader)?;
-        call.content_type = Some(HeaderValue::from_static("application/json"));
-        call.body = match to {
-            Some(id) => Bytes::from(format!("{{\"to\":{id}}}")),
-            None => Bytes::from_static(b"{}"),
-        };
-        self.fetch(call).await
+    /// Hands leadership to node `to`, or to the best follower. Is not repeated once it may have happened.
+    pub async fn transfer_leader(&self, to: Option<u64>) -> Result<LeaderAnswer, Error> {
+        self.fetch(Call::post_to("/v1/cluster/leader".into(), &LeaderRequest { to }, Intent::Once)?).await
     }
 
     /// What became of a write. `None`: it was never decided, or more than 15 minutes ago. A write that is still on its way

@@ -357,7 +357,10 @@ impl Watch {
                 problem.oldest_revision = end.oldest_revision;
                 Err(Error::Rejected(problem))
             }
-            WatchEndCode::SlowConsumer | WatchEndCode::NoLeader | WatchEndCode::Stopping => Ok(()),
+            WatchEndCode::SlowConsumer
+            | WatchEndCode::NoLeader
+            | WatchEndCode::Stopping
+            | WatchEndCode::Quarantined => Ok(()),
         }
     }
 

@@ -238,6 +238,22 @@ impl Cluster {
         self.wait_ready(id).await;
     }
 
+    /// A node beside the founding members, which is started with their join list. It does not run yet.
+    pub fn add_node(&mut self, id: u64) {
+        let taken: Vec<_> = self.nodes.values().flat_map(|node| [node.client, node.peer]).collect();
+        let free = free_addresses(2 + taken.len());
+        let mut free = free.into_iter().filter(|address| !taken.contains(address));
+        let mut next = || free.next().expect("more were looked for than can be taken");
+        let added = self.nodes.insert(id, Node::at(next(), next()));
+        assert!(added.is_none(), "there is a node {id}");
+    }
+
+    /// The same of a standby.
+    pub fn add_standby(&mut self, id: u64) {
+        self.add_node(id);
+        self.node_mut(id).environment.insert("QUORATE_STANDBY".into(), "true".into());
+    }
+
     /// From its next start on this node has this flag, whatever the others have.
     pub fn set_flag(&mut self, id: u64, name: &str, value: impl ToString) {
         self.node_mut(id).flags.insert(name.to_owned(), value.to_string());
@@ -257,13 +273,15 @@ impl Cluster {
 
     /// The command line of a node: the same on every start, but for flags set meanwhile.
     fn arguments(&self, id: u64) -> Vec<String> {
-        let join: Vec<_> = self.nodes.iter().map(|(id, node)| format!("{id}={}", node.peer)).collect();
+        let founders = self.settings.ids.iter();
+        let join: Vec<_> = founders.map(|id| format!("{id}={}", self.peer_address(*id))).collect();
         let node = self.node(id);
         let mut flags = BTreeMap::from([
             ("--node-id".to_owned(), id.to_string()),
             ("--data-dir".to_owned(), self.data_dir(id).display().to_string()),
             ("--client-listen".to_owned(), node.client.to_string()),
             ("--peer-listen".to_owned(), node.peer.to_string()),
+            ("--peer-advertise".to_owned(), node.peer.to_string()),
             ("--join".to_owned(), join.join(",")),
         ]);
         flags.extend(self.settings.flags.clone());
@@ -412,7 +430,7 @@ impl Cluster {
 
     /// Makes this node lead, whichever does now.
     pub async fn hand_leadership_to(&self, id: u64) {
-        let ask = Request::post("/v1/cluster/transfer-leader", format!("{{\"to\":{id}}}"));
+        let ask = Request::post("/v1/cluster/leader", format!("{{\"to\":{id}}}"));
         eventually(&format!("node {id} leads"), PATIENCE, async || {
             let leader = self.agreed_leader().await?;
             if leader == id {

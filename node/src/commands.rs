@@ -42,7 +42,16 @@ pub fn run(command: Command) -> Result<(), CommandError> {
 fn check_config(args: Args) -> Result<(), CommandError> {
     let config = Config::try_from(args).map_err(|error| CommandError::Usage(error.to_string()))?;
     let Config { node_id, client_listen, peer_listen, client_advertise, peer_advertise, join, .. } = &config;
-    println!("The configuration holds. Node {node_id} of {:?} would", join.keys().collect::<Vec<_>>());
+    match join.contains_key(node_id) {
+        true => println!("The configuration holds. Node {node_id} of {:?} would", join.keys().collect::<Vec<_>>()),
+        false => println!(
+            "The configuration holds. Node {node_id}, which joins {:?}, would",
+            join.keys().collect::<Vec<_>>()
+        ),
+    }
+    if config.standby {
+        println!("  have no vote until it takes the place of a voter");
+    }
     println!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
     println!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
     println!("  keep its data in {}", config.data_dir);

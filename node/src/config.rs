@@ -33,7 +33,8 @@ pub enum LogFormat {
 
 /// A configuration that holds together.
 ///
-/// Invariants: `node_id >= 1`; `join` contains `node_id` under `peer_advertise`; `3 * heartbeat <= election_min <
+/// Invariants: `node_id >= 1`; `join` contains `node_id` under `peer_advertise`, or not
+/// at all where the node joins later, as a standby always does; `3 * heartbeat <= election_min <
 /// election_max`; `request_timeout <= request_timeout_max`; no advertised address is a wildcard or has port 0; without
 /// `insecure` both listeners are on loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +51,12 @@ pub struct Config {
     pub client_advertise: String,
     /// The `host:port` that peers are told.
     pub peer_advertise: String,
-    /// The founding members: node id to peer `host:port`, the same list on each of them.
+    /// The founding members: node id to peer `host:port`, the same list on all nodes.
     pub join: BTreeMap<u64, String>,
+    /// Whether this node is to stay without a vote until it is needed.
+    pub standby: bool,
+    /// How long a voter may be dead before a standby takes its place; `None` for ever.
+    pub replace_dead_after: Option<Duration>,
     /// `tracing` filter directives.
     pub log_filter: String,
     /// Format of the log lines.
@@ -78,6 +83,12 @@ pub struct Config {
     pub history_keep: Duration,
     /// How many revisions stay readable, however old.
     pub history_keep_revisions: u64,
+    /// Bytes of history above which it is compacted sooner.
+    pub history_bytes_max: u64,
+    /// Bytes of the log on disk above which it is purged sooner.
+    pub log_bytes_max: u64,
+    /// Bytes of what is stored above which only what frees room is taken; 0 for no bound.
+    pub quota_bytes: u64,
     /// Deadline of a request that names none.
     pub request_timeout: Duration,
     /// Longest deadline a request may name.

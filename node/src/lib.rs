@@ -23,6 +23,9 @@ pub mod traces;
 /// Exit code of a node that cannot trust or write its storage.
 pub const EXIT_STORAGE: i32 = 3;
 
+/// Exit code of a node that was removed from its cluster: to start it again changes nothing.
+pub const EXIT_REMOVED: u8 = 4;
+
 /// Ends the process at this very moment, for faults after which it must not say another word.
 ///
 /// `std::process::exit` is not that: it runs the C library's exit handlers first, and RocksDB's waits there for all of its

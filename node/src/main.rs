@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config};
-use quorate_node::{logging, server};
+use quorate_node::logging;
+use quorate_node::server::{self, Ended};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -82,12 +83,15 @@ fn serve(settings: Args) -> ExitCode {
         Err(error) => {
             // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
             logging::say_last(&format!("quorate-node: {error}"));
-            ExitCode::FAILURE
+            match error {
+                Ended::Failed(_) => ExitCode::FAILURE,
+                Ended::Removed(_) => ExitCode::from(quorate_node::EXIT_REMOVED),
+            }
         }
     }
 }
 
-async fn run(config: Config) -> Result<(), server::ServerError> {
+async fn run(config: Config) -> Result<(), Ended> {
     let stop = CancellationToken::new();
     let signalled = stop.clone();
     let signals = signal(SignalKind::terminate()).and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));

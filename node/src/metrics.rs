@@ -69,8 +69,13 @@ pub enum WatchSource {
 }
 
 const WATCH_SOURCES: [&str; 3] = ["memory", "disk", "initial"];
-const WATCH_ENDS: [WatchEndCode; 4] =
-    [WatchEndCode::Compacted, WatchEndCode::SlowConsumer, WatchEndCode::NoLeader, WatchEndCode::Stopping];
+const WATCH_ENDS: [WatchEndCode; 5] = [
+    WatchEndCode::Compacted,
+    WatchEndCode::SlowConsumer,
+    WatchEndCode::NoLeader,
+    WatchEndCode::Stopping,
+    WatchEndCode::Quarantined,
+];
 
 /// What the HTTP server holds at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

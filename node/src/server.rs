@@ -21,18 +21,21 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::bootstrap::{self, Refused};
+use crate::app::integrity::{self, Integrity};
 use crate::app::maintenance::Retention;
+use crate::app::quota::Quota;
 use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
     App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, levels,
-    maintenance, room,
+    maintenance, members, room,
 };
 use crate::config::{Config, millis};
 use crate::http::{self, Api, ApiSettings};
 use crate::logging;
 use crate::metrics::Metrics;
+use crate::peer::halt::{Halt, Haltable};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
@@ -62,8 +65,19 @@ impl From<Refused> for ServerError {
     }
 }
 
+/// Why a node ended that nobody stopped. A sentence for people.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// It did not start or could not go on.
+    #[error(transparent)]
+    Failed(#[from] ServerError),
+    /// It is no member of its cluster any more.
+    #[error("{0}")]
+    Removed(String),
+}
+
 /// Runs a node until `stop` is cancelled (a graceful end), or it has to end with an error.
-pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerError> {
+pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
     let client_listener = bind("client", config.client_listen)?;
     let peer_listener = bind("peer", config.peer_listen)?;
@@ -72,8 +86,9 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), ServerEr
     let node = Node::start(&config, data_dir.path(), opened, peer_listener, client_listener).await?;
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
-        error = node.failed() => Err(error),
-        refused = node.become_member(&config) => Err(refused.into()),
+        error = node.failed() => Err(error.into()),
+        refused = node.become_member(&config) => Err(ServerError::from(refused).into()),
+        reason = members::removed::told(&node.app) => Err(Ended::Removed(reason)),
     };
     match &ended {
         Ok(()) => node.stop_gracefully().await,
@@ -215,6 +230,8 @@ impl Node {
         let net = PeerNet::new(local, timings);
 
         let wish = machine.snapshot_wish();
+        let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
+        let halt = Halt::default();
         let raft_config = raft_config::build(config).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
         let raft = raft.map_err(ServerError::of)?;
@@ -244,6 +261,7 @@ impl Node {
             renewals: renewals.counts(),
             waiting: waiting.clone(),
             view: view.clone(),
+            integrity: integrity.clone(),
         });
         if let Some(log) = logging::current() {
             metrics.add_source(log);
@@ -258,9 +276,14 @@ impl Node {
             identity,
             renewals,
             waiting,
+            changes: members::Changes::default(),
             space,
             level_known: config.feature_level_max,
             slow: SlowLog::new(config.slow_request),
+            quota: Quota { bytes_max: config.quota_bytes },
+            integrity,
+            halt: halt.clone(),
+            snapshot_wish: wish.clone(),
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -278,7 +301,7 @@ impl Node {
             app.doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
-        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(raft.clone());
+        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(Haltable { raft: Arc::new(raft.clone()), halt });
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();
@@ -286,12 +309,17 @@ impl Node {
         tasks.spawn(follow(raft.clone(), view, peers));
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
-        tasks.spawn(room::run(app.clone(), wish));
+        tasks.spawn(integrity::run(app.clone()));
+        tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max, wish));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
-        let retention =
-            Retention { keep_ms: millis(config.history_keep), keep_revisions: config.history_keep_revisions };
+        let retention = Retention {
+            keep_ms: millis(config.history_keep),
+            keep_revisions: config.history_keep_revisions,
+            bytes_max: config.history_bytes_max,
+        };
         tasks.spawn(levels::run(parts.clone(), config.feature_level_max, all_end.clone()));
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
+        tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         let trace_counts = TraceCounts::default();
         metrics.add_source(trace_counts.clone());
@@ -308,7 +336,7 @@ impl Node {
 
     /// Never returns while all is well.
     async fn become_member(&self, config: &Config) -> Refused {
-        match bootstrap::become_member(&self.app, &self.service, &config.join).await {
+        match bootstrap::become_member(&self.app, &self.service, &config.join, config.standby).await {
             Ok(()) => std::future::pending().await,
             Err(refused) => refused,
         }

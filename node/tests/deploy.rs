@@ -152,8 +152,12 @@ fn the_command_of_the_pods_gives_a_configuration_that_is_accepted() {
 fn the_unit_restarts_only_after_what_may_be_better_the_second_time() {
     let unit = text("quorate-node.service");
     let forbidden: Vec<_> = unit.lines().filter_map(|line| line.strip_prefix("RestartPreventExitStatus=")).collect();
-    let expected = format!("2 {}", quorate_node::EXIT_STORAGE);
-    assert_eq!(forbidden, [expected.as_str()], "wrong usage, and storage that is not to be trusted");
+    let expected = format!("2 {} {}", quorate_node::EXIT_STORAGE, quorate_node::EXIT_REMOVED);
+    assert_eq!(
+        forbidden,
+        [expected.as_str()],
+        "wrong usage, storage that is not to be trusted, a node that was removed"
+    );
     assert!(unit.lines().any(|line| line == "Restart=on-failure"));
 }
 

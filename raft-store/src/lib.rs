@@ -21,6 +21,7 @@ pub mod durable;
 pub mod durations;
 pub mod identity;
 pub mod log;
+pub mod quarantine;
 pub mod raft;
 pub mod space;
 pub mod state;

@@ -96,6 +96,14 @@ pub struct StatusAnswer {
     /// Bytes of its data disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_size_bytes: Option<u64>,
+    /// Entries there, those that expired but are not buried yet included.
+    pub entries: u64,
+    /// Bytes of all that is stored there, without history.
+    pub stored_bytes: u64,
+    /// Bytes of history there.
+    pub history_bytes: u64,
+    /// Bytes that may be stored; 0 for no quota.
+    pub quota_bytes: u64,
 }
 
 /// The answer of `GET /v1/cluster/digest`.
@@ -111,20 +119,29 @@ pub struct DigestAnswer {
     pub digest: String,
 }
 
-/// The body of `POST /v1/cluster/transfer-leader`; may be left out whole.
+/// The body of `POST /v1/cluster/leader`; may be left out whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TransferLeaderRequest {
+pub struct LeaderRequest {
     /// Who is to lead; without it the best follower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
 
-/// The answer of `POST /v1/cluster/transfer-leader`.
+/// The answer of `POST /v1/cluster/leader`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TransferLeaderAnswer {
+pub struct LeaderAnswer {
     /// Who leads now.
     pub leader_id: u64,
+}
+
+/// The answer of `POST /v1/cluster/members/{id}/repair`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RepairAnswer {
+    /// The member.
+    pub node_id: u64,
+    /// Whether its state was replaced by the leader's. False: it trusts its state, and nothing was done.
+    pub repaired: bool,
 }
 
 /// The answer of `GET /version`.

@@ -37,6 +37,8 @@ pub enum ErrorCode {
     AlreadyQueued,
     /// 412: the token given is not the current one.
     CasMismatch,
+    /// 409: the change of the members would harm the cluster, or makes no sense; `detail` says why.
+    ChangeRefused,
     /// 410: the revision asked for was compacted; `oldest_revision` names the oldest readable one.
     Compacted,
     /// 412: a condition of the request does not hold.
@@ -96,6 +98,7 @@ impl ErrorCode {
             Self::MethodNotAllowed => 405,
             Self::AlreadyExists
             | Self::AlreadyQueued
+            | Self::ChangeRefused
             | Self::DifferentSettings
             | Self::NotLockHolder
             | Self::RequestIdReused
@@ -122,6 +125,7 @@ impl ErrorCode {
             Self::AlreadyExists
             | Self::AlreadyQueued
             | Self::CasMismatch
+            | Self::ChangeRefused
             | Self::ConditionNotMet
             | Self::Compacted
             | Self::DifferentSettings
@@ -155,6 +159,7 @@ impl ErrorCode {
             Self::AlreadyExists => "The key already exists",
             Self::AlreadyQueued => "The session has another place in the queue",
             Self::CasMismatch => "The entry has changed since its cas was read",
+            Self::ChangeRefused => "The members stay as they are",
             Self::Compacted => "The revision has been compacted",
             Self::ConditionNotMet => "A condition does not hold",
             Self::DifferentSettings => "It is in use with other settings",
@@ -170,7 +175,7 @@ impl ErrorCode {
             Self::NotReady => "The node is not ready",
             Self::PreconditionRequired => "The collection demands a condition",
             Self::Quarantined => "The node is quarantined",
-            Self::QuotaExceeded => "The disk is nearly full",
+            Self::QuotaExceeded => "There is no room for more",
             Self::RequestIdReused => "The request id belongs to another request",
             Self::SessionExpired => "There is no such session",
             Self::Timeout => "The deadline passed",

@@ -81,6 +81,8 @@ pub enum WatchEndCode {
     NoLeader,
     /// The node is stopping: go on at another one.
     Stopping,
+    /// The node does not trust its state any more: go on at another one.
+    Quarantined,
 }
 
 impl WatchEndCode {
@@ -91,6 +93,7 @@ impl WatchEndCode {
             Self::SlowConsumer => "slow_consumer",
             Self::NoLeader => "no_leader",
             Self::Stopping => "stopping",
+            Self::Quarantined => "quarantined",
         }
     }
 }

@@ -213,9 +213,81 @@ async fn a_count_is_the_sum_of_its_parts() {
 async fn leadership_is_handed_over() {
     let fake = Fake::start().await;
     fake.script([Act::Answer(200, r#"{"leader_id":3}"#.into())]);
-    let ran = run(&fake.address, &["transfer-leader", "3"]).await;
+    let ran = run(&fake.address, &["leader", "transfer", "3"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "node 3 leads\n"), "{}", ran.err);
     assert_eq!(fake.seen()[0].body, r#"{"to":3}"#);
+}
+
+#[tokio::test]
+async fn the_members_are_listed_with_what_they_can_lose() {
+    let fake = Fake::start().await;
+    let member = |id: u64, role: &str, healthy: bool| json!({"id": id, "role": role, "leader": id == 1, "healthy": healthy, "peer_addr": "p:1", "client_addr": "c:1"});
+    let members = [member(1, "voter", true), member(2, "voter", false), member(4, "learner", true)];
+    let answer =
+        json!({"leader_id": 1, "changing": true, "needed": 2, "prospect": "one failure from loss", "members": members});
+    fake.script([Act::Answer(200, answer.to_string()), Act::Answer(200, answer.to_string())]);
+    let ran = run(&fake.address, &["member", "list"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<_> = ran.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        lines[1..4],
+        ["1 leader yes - never c:1 p:1", "2 voter no - never c:1 p:1", "4 learner yes - never c:1 p:1"]
+    );
+    assert_eq!(lines[4..], ["a change of the voters is under way", "one failure from loss"]);
+    let ran = run(&fake.address, &["member", "list", "--output", "json"]).await;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&ran.out).expect("JSON"), answer);
+}
+
+#[tokio::test]
+async fn members_are_changed_and_what_it_comes_to_is_said() {
+    let fake = Fake::start().await;
+    let done = |changed, dry_run| {
+        let done = json!({"changed": changed, "dry_run": dry_run, "explanation": ["why"], "voters": [1, 2, 4], "learners": [3]});
+        Act::Answer(200, done.to_string())
+    };
+    /// Method, the rest of the target, body.
+    type Sent = (&'static str, &'static str, &'static str);
+    let rows: [(&[&str], Act, Sent, &str); 5] = [
+        (
+            &["member", "add", "4", "h:1", "--promote"],
+            done(true, false),
+            ("POST", "?dry_run=false&force=false", r#"{"id":4,"peer_addr":"h:1","promote":true}"#),
+            "done:",
+        ),
+        (
+            &["member", "promote", "4"],
+            done(false, false),
+            ("POST", "/4/promote?dry_run=false&force=false", "{}"),
+            "nothing to do:",
+        ),
+        (
+            &["member", "demote", "3", "--force"],
+            done(true, false),
+            ("POST", "/3/demote?dry_run=false&force=true", "{}"),
+            "done:",
+        ),
+        (
+            &["member", "remove", "3", "--dry-run"],
+            done(false, true),
+            ("DELETE", "/3?dry_run=true&force=false", ""),
+            "dry run, nothing done:",
+        ),
+        (
+            &["member", "replace", "3", "4"],
+            done(true, false),
+            ("POST", "/3/replace?dry_run=false&force=false", r#"{"with":4}"#),
+            "done:",
+        ),
+    ];
+    for (arguments, answer, (method, target, body), begin) in rows {
+        fake.script([answer]);
+        let ran = run(&fake.address, arguments).await;
+        let out = format!("{begin}\n  why\n  voters: 1, 2, 4\n  learners: 3\n");
+        assert_eq!((ran.code, ran.out), (0, out), "{arguments:?}: {}", ran.err);
+        let seen = fake.seen().pop().expect("asked");
+        let target = format!("/v1/cluster/members{target}");
+        assert_eq!((seen.method.as_str(), seen.target, seen.body.as_str()), (method, target, body));
+    }
 }
 
 /// Writes a file for a command to read.

@@ -1,26 +1,29 @@
-//! The examples of `client/GUIDE.md` and of other pages, run on a real cluster.
+//! The examples of `client/GUIDE.md` and `node/OPERATIONS.md`, run on a real cluster.
 //!
-//! Owns what the blocks of a page mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
+//! Owns what the blocks of the guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
 //! in the example program of the client, which is run too. Never knows what an example is about.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster_tests::Cluster;
+use cluster_tests::{Cluster, PATIENCE, eventually};
 
-const GUIDE_NAME: &str = "client/GUIDE.md";
-const GUIDE: &str = include_str!("../../../client/GUIDE.md");
+/// A guide: where it is, and its text.
+type Guide = (&'static str, &'static str);
+
+const GUIDE: Guide = ("client/GUIDE.md", include_str!("../../../client/GUIDE.md"));
+const OPERATIONS: Guide = ("node/OPERATIONS.md", include_str!("../../../node/OPERATIONS.md"));
 const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
 /// Seconds after which the shell, or the example program, is ended.
 const SECONDS_MAX: &str = "60";
 
-/// A block of a page.
+/// A block of the guide.
 #[derive(Debug)]
 struct Block {
-    page: &'static str,
+    file: &'static str,
     language: &'static str,
     section: &'static str,
     /// Line of the guide where its text begins, from 1.
@@ -31,26 +34,26 @@ struct Block {
 impl Block {
     /// Where it is, for people.
     fn place(&self) -> String {
-        format!("{}:{}, section `{}`", self.page, self.line, self.section)
+        format!("{}:{}, section `{}`", self.file, self.line, self.section)
     }
 }
 
-/// All blocks of a page in order.
-fn blocks(page: &'static str, text: &'static str) -> Vec<Block> {
+/// All blocks of the guide in order.
+fn blocks((file, guide): Guide) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut section, mut open) = ("", false);
-    for (line, number) in text.lines().zip(1..) {
+    for (line, number) in guide.lines().zip(1..) {
         match line.strip_prefix("```") {
             Some(_) if open => open = false,
             Some(language) => {
                 open = true;
-                blocks.push(Block { page, language, section, line: number + 1, text: Vec::new() });
+                blocks.push(Block { file, language, section, line: number + 1, text: Vec::new() });
             }
             None if open => blocks.last_mut().expect("a block is open").text.push(line),
             None => section = line.strip_prefix("## ").unwrap_or(section),
         }
     }
-    assert!(!open, "the last block of {page} is not closed");
+    assert!(!open, "the last block of the guide is not closed");
     blocks
 }
 
@@ -117,7 +120,7 @@ fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) ->
     let or_nothing = |line: Option<&&str>| line.map_or_else(|| "(nothing)".to_owned(), |line| (*line).to_owned());
     Some(format!(
         "{}:{}, section `{}`\n   shown: {}\n printed: {}",
-        block.page,
+        shown.file,
         shown.line + wrong,
         shown.section,
         or_nothing(shown.text.get(wrong)),
@@ -155,16 +158,24 @@ fn addresses(cluster: &Cluster) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_of_the_guide_does_what_it_shows() {
-    let mut cluster = Cluster::start().await;
-    run_page(&cluster, GUIDE_NAME, GUIDE).await;
-    cluster.assert_agreement().await;
+    try_out(GUIDE).await;
 }
 
-/// Runs all `sh` blocks of a page in one shell, on this cluster, and compares what each prints with the `text` block after it.
-pub async fn run_page(cluster: &Cluster, page: &'static str, text: &'static str) {
-    let blocks = blocks(page, text);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_guide_for_operators_does_what_it_shows() {
+    try_out(OPERATIONS).await;
+}
+
+async fn try_out(guide: Guide) {
+    let mut cluster = Cluster::start().await;
+    eventually("the feature level is raised", PATIENCE, async || {
+        let status = cluster.status(1).await?;
+        if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
+    })
+    .await;
+    let blocks = blocks(guide);
     let shell: Vec<_> = blocks.iter().filter(|block| block.language == "sh").collect();
-    let addresses = addresses(cluster);
+    let addresses = addresses(&cluster);
     let home = tempfile::tempdir().expect("a temporary directory");
     let file = home.path().join("guide.sh");
     std::fs::write(&file, script(&shell, &addresses)).expect("the script can be written");
@@ -181,6 +192,7 @@ pub async fn run_page(cluster: &Cluster, page: &'static str, text: &'static str)
     });
     let faults: Vec<_> = faults.collect();
     assert!(faults.is_empty(), "{} examples do not do what they show:\n{}", faults.len(), faults.join("\n"));
+    cluster.assert_agreement().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,7 +209,7 @@ async fn the_rust_examples_of_the_guide_run() {
 #[test]
 fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
     let program: Vec<_> = EXAMPLE.lines().map(str::trim).collect();
-    let blocks = blocks(GUIDE_NAME, GUIDE);
+    let blocks = blocks(GUIDE);
     let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
     assert!(!rust.is_empty(), "the guide has no example in Rust");
     for block in rust {
@@ -209,7 +221,7 @@ fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
 
 #[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
-    let blocks = blocks(GUIDE_NAME, GUIDE);
+    let blocks: Vec<_> = [GUIDE, OPERATIONS].into_iter().flat_map(blocks).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
         let known = ["sh", "text", "rust"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);

@@ -36,14 +36,17 @@ mod contenders;
 mod disk;
 mod durability;
 mod failover;
+mod members;
 mod power;
 mod restart;
+mod roll;
 mod task_crashes;
 
 // Disks that cannot be trusted.
 mod damage;
 mod documents;
 mod identity;
+mod integrity;
 mod old_state;
 mod space;
 
@@ -51,5 +54,4 @@ mod space;
 mod insight;
 mod levels;
 mod logging;
-mod operations;
 mod traces;

@@ -1,11 +1,14 @@
 //! A disk that runs full: what is refused and by which words, what goes on, and what comes back by itself.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::{Load, assert_durable};
 use cluster_tests::{Cluster, Request, Settings, eventually};
 use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::{Error, Value};
 use tokio::time::Instant;
 
 /// More than any disk has free: a node with this limit takes its disk for nearly full.
@@ -70,5 +73,106 @@ async fn a_full_disk_gets_the_room_of_the_log_back_by_itself() {
     cluster.bring_up(1).await;
     Request::put("room", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
     assert_durable(&cluster, 1, &history).await;
+    cluster.assert_agreement().await;
+}
+
+/// A node by node wait until what it says of itself holds.
+async fn until(cluster: &Cluster, what: &str, holds: impl Fn(&quorate_client::api::StatusAnswer) -> bool) {
+    for id in cluster.live() {
+        eventually(&format!("node {id}: {what}"), PATIENCE, async || {
+            let status = cluster.status(id).await?;
+            if holds(&status) { Ok(()) } else { Err(format!("{status:?}")) }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_warns_then_refuses_what_grows_and_clears_by_itself() {
+    const QUOTA: u64 = 200_000;
+    let mut cluster = Cluster::start_with(Settings::default().flag("--quota-bytes", QUOTA)).await;
+    let client = cluster.client_without(None);
+    let session = client.session().await.expect("a session");
+    let value = || Value::bytes(vec![7u8; 10_000]);
+    let mut written = 0;
+    let refused = loop {
+        match client.put(format!("big/{written}"), value()).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 30, "it is full before that");
+        if written == 17 {
+            until(&cluster, "warns", |status| status.warnings.iter().any(|text| text.contains("of the quota"))).await;
+        }
+    };
+    assert!(written >= 19, "refused at {written} times 10000 bytes");
+    let Error::Rejected(problem) = refused else { panic!("{refused:?}") };
+    assert_eq!((problem.code, problem.applied), (ErrorCode::QuotaExceeded, Applied::No));
+    assert!(problem.detail.contains(&QUOTA.to_string()), "it names the numbers: {}", problem.detail);
+    until(&cluster, "counts the same", |status| {
+        (status.entries, status.quota_bytes) == (written, QUOTA) && status.stored_bytes >= QUOTA
+    })
+    .await;
+
+    // What frees room goes on, on every node, and so does what keeps things alive.
+    session.client().session_by_id(session.id()).renew().await.expect("renewals go on");
+    for id in cluster.ids() {
+        let at = Request::put(&format!("from/{id}"), "1").send(cluster.client_address(id)).await.unwrap();
+        assert_eq!(at.status, 507, "node {id}: {}", at.text());
+    }
+    let deletes = client.bulk().extend((0..written / 2).map(|at| quorate_client::Op::remove(format!("big/{at}"))));
+    assert_eq!(deletes.await.expect("deletes go on").applied, written / 2);
+    client.put("more", value()).await.expect("there is room again");
+    until(&cluster, "warns no more", |status| status.warnings.is_empty()).await;
+    cluster.assert_agreement().await;
+}
+
+/// Bytes of all files below a directory, by their number: a table that a snapshot shares is there once.
+fn files_of(dir: &std::path::Path, files: &mut BTreeMap<u64, u64>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        // Files come and go meanwhile.
+        match entry.metadata() {
+            Ok(meta) if meta.is_dir() => files_of(&entry.path(), files),
+            Ok(meta) => drop(files.insert(meta.ino(), meta.len())),
+            Err(_) => {}
+        }
+    }
+}
+
+fn disk_bytes(dir: &std::path::Path) -> u64 {
+    let mut files = BTreeMap::new();
+    files_of(dir, &mut files);
+    files.values().sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn overwriting_takes_no_more_and_more_room() {
+    const HISTORY: u64 = 4 << 20;
+    let settings = Settings::default()
+        .flag("--history-bytes-max", HISTORY)
+        .flag("--log-bytes-max", 64 << 20)
+        .flag("--ballast-bytes", 0);
+    let mut cluster = Cluster::start_with(settings).await;
+    let client = cluster.client_without(None);
+    let value = Value::bytes(vec![7u8; 16 * 1024]);
+    let (mut peak, mut history) = ([0; 2], 0);
+    let mut slowest = Duration::ZERO;
+    // 200 MB in all, over the same keys.
+    for round in 0..200u64 {
+        let begin = Instant::now();
+        let written =
+            client.bulk().extend((0..64).map(|at| quorate_client::Op::put(format!("over/{at}"), value.clone())));
+        assert_eq!(written.await.expect("written").applied, 64);
+        slowest = slowest.max(begin.elapsed());
+        let status = cluster.status(1).await.unwrap();
+        history = history.max(status.history_bytes);
+        let parts = ["log", "state"].map(|part| disk_bytes(&cluster.data_dir(1).join(part)) >> 20);
+        peak = [peak[0].max(parts[0]), peak[1].max(parts[1])];
+        assert!(round < 100 || status.oldest_revision > 1, "history was compacted long before its time");
+    }
+    println!("at most {peak:?} MB of log and state, {} MB of history; slowest bulk {slowest:?}", history >> 20);
+    until(&cluster, "keeps little history", |status| status.history_bytes <= HISTORY).await;
+    // RocksDB gathers some tables of 64 MB before it merges them.
+    assert!(peak[0] < 180 && peak[1] < 300, "{peak:?} MB on disk for a megabyte that was overwritten");
     cluster.assert_agreement().await;
 }

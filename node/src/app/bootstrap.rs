@@ -22,6 +22,8 @@ use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
 const ROUND: Duration = Duration::from_millis(100);
 /// Between two rounds of questions to nodes of the list that never joined.
 const STRANGERS_ROUND: Duration = Duration::from_secs(1);
+/// Pause of a learner whose vote has to wait, before it asks again.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// For one question.
 const ASK: Duration = Duration::from_millis(1_000);
 /// For an answer to a join, which includes catching up.
@@ -32,19 +34,25 @@ const JOIN: Duration = Duration::from_secs(70);
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// The join list: node id to peer address. Includes this node.
+/// The join list: node id to peer address. Includes this node where it is a founding member.
 pub type JoinList = BTreeMap<NodeId, String>;
 
-/// Makes this node a member. Returns once it is one; on a disk that has a membership already, once no node of the list
-/// can be of another cluster.
-pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -> Result<(), Refused> {
+/// Makes this node a member: a voter, or a learner where it is a standby. Returns once it is one; on a disk that has a
+/// membership already, once no node of the list can be of another cluster.
+pub async fn become_member(
+    app: &App,
+    service: &Arc<Service>,
+    list: &JoinList,
+    as_standby: bool,
+) -> Result<(), Refused> {
     let mut said = String::new();
     loop {
-        if is_voter(app) {
+        let membership = super::service::membership(app);
+        if membership.as_ref().is_some_and(|membership| is_in(membership, app.node_id(), as_standby)) {
             return refuse_other_cluster(app, list).await;
         }
         let hellos = ask_all(app, list).await?;
-        let step = decide(app.node_id(), &service.identity.load(), list, &hellos)?;
+        let step = decide(app.node_id(), &service.identity.load(), list, membership.is_some(), &hellos)?;
         let now = format!("{step}");
         if now != said {
             tracing::info!("{now}");
@@ -53,16 +61,16 @@ pub async fn become_member(app: &App, service: &Arc<Service>, list: &JoinList) -
         match step {
             Step::Wait { .. } => {}
             Step::Found { cluster_id, members } => found(app, service, list, cluster_id, members).await?,
-            Step::Join { cluster_id, through } => join(app, service, cluster_id, &through).await?,
-            Step::Listed { cluster_id } => record(service, cluster_id).await?,
+            Step::Join { cluster_id, through } => join(app, service, cluster_id, &through, as_standby).await?,
+            Step::Listed { cluster_id } | Step::Unlisted { cluster_id } => record(service, cluster_id).await?,
         }
         tokio::time::sleep(ROUND).await;
     }
 }
 
-/// Whether this node's own log makes it a voter. A learner has not finished joining.
-fn is_voter(app: &App) -> bool {
-    super::service::membership(app).is_some_and(|membership| votes(&membership, app.node_id()))
+/// Whether a node is what it is to be. A learner that is no standby has not finished joining.
+fn is_in(membership: &MembershipRecord, id: NodeId, as_standby: bool) -> bool {
+    votes(membership, id) || as_standby && membership.nodes.contains_key(&id)
 }
 
 fn votes(membership: &MembershipRecord, id: NodeId) -> bool {
@@ -88,16 +96,21 @@ fn is_part_of_a_quorum(app: &App) -> bool {
 
 /// Refuses to serve on a disk of another cluster than the list's. Such a disk may hold a majority of its own (that of a
 /// single node does): it would lead itself and answer with foreign data. So every node of the list that the own membership
-/// does not know is asked until it has answered; mostly there is none.
+/// does not know is asked until it has answered; mostly there is none. A disk that knows other members decides nothing without
+/// them, so it need not end where a list that has grown old names somebody else.
 async fn refuse_other_cluster(app: &App, list: &JoinList) -> Result<(), Refused> {
     let known = super::service::membership(app).map(|membership| membership.nodes).unwrap_or_default();
     let mut strangers: JoinList =
         list.iter().filter(|(id, _)| !known.contains_key(id)).map(|(id, addr)| (*id, addr.clone())).collect();
+    strangers.remove(&app.node_id());
     loop {
-        for id in ask_all(app, &strangers).await?.keys() {
-            strangers.remove(id);
+        match ask_all(app, &strangers).await {
+            Ok(hellos) => strangers.retain(|id, _| !hellos.contains_key(id)),
+            Err(Refused(reason)) if known.len() > 1 => {
+                tracing::warn!(reason, "the join list has a node that is none of this cluster; is it up to date?");
+            }
+            Err(refused) => return Err(refused),
         }
-        strangers.remove(&app.node_id());
         if is_part_of_a_quorum(app) {
             app.trust_disk();
         }
@@ -119,6 +132,9 @@ enum Step {
     Join { cluster_id: u128, through: BTreeMap<NodeId, String> },
     /// The cluster lists this node already; replication will reach it.
     Listed { cluster_id: u128 },
+    /// This node has a log of the cluster, which does not list it: either who said so is behind, or the node was removed,
+    /// which `members::removed` finds out.
+    Unlisted { cluster_id: u128 },
 }
 
 impl std::fmt::Display for Step {
@@ -131,6 +147,9 @@ impl std::fmt::Display for Step {
             Self::Found { members, .. } => write!(f, "founding a cluster of nodes {:?}", members.keys()),
             Self::Join { cluster_id, .. } => write!(f, "joining cluster {cluster_id:032x}"),
             Self::Listed { cluster_id } => write!(f, "waiting for the log of cluster {cluster_id:032x}"),
+            Self::Unlisted { cluster_id } => {
+                write!(f, "asking cluster {cluster_id:032x} whether this node is still a member")
+            }
         }
     }
 }
@@ -140,6 +159,7 @@ fn decide(
     self_id: NodeId,
     identity: &quorate_store::identity::Identity,
     list: &JoinList,
+    has_log: bool,
     hellos: &BTreeMap<NodeId, HelloAnswer>,
 ) -> Result<Step, Refused> {
     for hello in hellos.values() {
@@ -149,6 +169,7 @@ fn decide(
                     Err(wiped(self_id, cluster_id, member.incarnation))
                 }
                 Some(_) if votes(membership, self_id) => Ok(Step::Listed { cluster_id }),
+                None if has_log => Ok(Step::Unlisted { cluster_id }),
                 // A stranger, or a learner whose joining was interrupted.
                 Some(_) | None => {
                     let through = membership.nodes.iter().map(|(id, member)| (*id, member.peer_addr.clone())).collect();
@@ -251,12 +272,17 @@ async fn join(
     service: &Arc<Service>,
     cluster_id: u128,
     through: &BTreeMap<NodeId, String>,
+    as_standby: bool,
 ) -> Result<(), Refused> {
     record(service, cluster_id).await?;
-    let question = PeerRequest::Join { node_id: app.node_id(), member: service.member.clone() };
+    let question = PeerRequest::Join { node_id: app.node_id(), member: service.member.clone(), as_standby };
     for (id, addr) in through {
         match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
             Ok(PeerResponse::Done) => return Ok(()),
+            Ok(PeerResponse::TryAgain) => {
+                tokio::time::sleep(ASK_AGAIN).await;
+                return Ok(());
+            }
             Ok(PeerResponse::Refused { reason }) => {
                 return Err(Refused(format!("node {id} refuses to take this node in: {reason}")));
             }
@@ -298,31 +324,31 @@ mod tests {
     #[test]
     fn only_the_lowest_node_founds_and_only_when_all_answered() {
         let both = BTreeMap::from([hello(2, None, &[]), hello(3, None, &[])]);
-        assert!(matches!(decide(1, &identity(1), &list(), &both), Ok(Step::Found { cluster_id: None, .. })));
+        assert!(matches!(decide(1, &identity(1), &list(), false, &both), Ok(Step::Found { cluster_id: None, .. })));
         let one = BTreeMap::from([hello(2, None, &[])]);
-        let step = decide(1, &identity(1), &list(), &one).unwrap();
+        let step = decide(1, &identity(1), &list(), false, &one).unwrap();
         assert_eq!(step, Step::Wait { silent: vec![3], founder: 1 });
         let others = BTreeMap::from([hello(1, None, &[]), hello(3, None, &[])]);
-        let step = decide(2, &identity(2), &list(), &others).unwrap();
+        let step = decide(2, &identity(2), &list(), false, &others).unwrap();
         assert_eq!(step, Step::Wait { silent: vec![], founder: 1 });
     }
 
     #[test]
     fn an_interrupted_founding_continues_under_its_cluster_id() {
         let hellos = BTreeMap::from([hello(2, Some(7), &[]), hello(3, None, &[])]);
-        let step = decide(1, &identity(1), &list(), &hellos).unwrap();
+        let step = decide(1, &identity(1), &list(), false, &hellos).unwrap();
         assert!(matches!(step, Step::Found { cluster_id: Some(7), .. }), "{step:?}");
         let torn = BTreeMap::from([hello(2, Some(7), &[]), hello(3, Some(8), &[])]);
-        assert!(decide(1, &identity(1), &list(), &torn).unwrap_err().0.contains("cannot form one cluster"));
+        assert!(decide(1, &identity(1), &list(), false, &torn).unwrap_err().0.contains("cannot form one cluster"));
     }
 
     #[test]
     fn a_wiped_node_is_refused_under_its_old_id() {
         let hellos = BTreeMap::from([hello(2, Some(7), &[1, 2, 3])]);
         let wiped = Identity { incarnation: 99, ..identity(1) };
-        let refusal = decide(1, &wiped, &list(), &hellos).unwrap_err();
+        let refusal = decide(1, &wiped, &list(), false, &hellos).unwrap_err();
         assert!(refusal.0.contains("lost its disk"), "{refusal}");
-        assert_eq!(decide(1, &identity(1), &list(), &hellos).unwrap(), Step::Listed { cluster_id: 7 });
+        assert_eq!(decide(1, &identity(1), &list(), false, &hellos).unwrap(), Step::Listed { cluster_id: 7 });
     }
 
     #[test]
@@ -343,7 +369,31 @@ mod tests {
     #[test]
     fn an_empty_node_joins_a_cluster_that_does_not_list_it() {
         let hellos = BTreeMap::from([hello(2, Some(7), &[2, 3])]);
-        let step = decide(1, &identity(1), &list(), &hellos).unwrap();
+        let step = decide(1, &identity(1), &list(), false, &hellos).unwrap();
         assert!(matches!(step, Step::Join { cluster_id: 7, .. }), "{step:?}");
+    }
+
+    #[test]
+    fn a_node_with_a_log_does_not_join_a_cluster_that_does_not_list_it_once_more() {
+        let hellos = BTreeMap::from([hello(2, Some(7), &[2, 3])]);
+        let step = decide(1, &identity(1), &list(), true, &hellos).unwrap();
+        assert_eq!(step, Step::Unlisted { cluster_id: 7 });
+    }
+
+    #[test]
+    fn a_node_beside_the_list_founds_nothing() {
+        let hellos = (1..=3).map(|id| hello(id, None, &[])).collect();
+        let step = decide(4, &identity(4), &list(), false, &hellos).unwrap();
+        assert_eq!(step, Step::Wait { silent: vec![], founder: 1 });
+    }
+
+    #[test]
+    fn a_learner_is_in_only_as_a_standby() {
+        let membership = hello(1, Some(7), &[1, 2, 3]).1.membership.unwrap();
+        let mut demoted = membership.clone();
+        demoted.configs = vec![[1, 2].into()];
+        assert!(is_in(&membership, 3, false) && is_in(&membership, 3, true));
+        assert!(!is_in(&demoted, 3, false) && is_in(&demoted, 3, true));
+        assert!(!is_in(&membership, 4, true), "a stranger");
     }
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quorate_store::codec;
 use quorate_store::state::{StateFault, StateReader, Unplanned};
-use quorate_store::types::{Action, Command, Maintenance, Outcome, PlanTask, Recurrence, TaskOp, TaskVerb, WallMillis};
+use quorate_store::types::{
+    Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::wall_now;
@@ -35,19 +37,34 @@ const INDEX_EVERY: Duration = Duration::from_millis(250);
 /// Entries taken into an index by one command: other writes go in between.
 const INDEX_ROWS: u32 = 256;
 
-/// How much history is kept: whichever of the two keeps more.
+/// How much history is kept: whichever of the first two keeps more, unless it takes more than the third.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
     /// Milliseconds of cluster clock.
     pub keep_ms: u64,
     /// Revisions.
     pub keep_revisions: u64,
+    /// Bytes of it, as [`quorate_store::machine::Sizes`] counts them.
+    pub bytes_max: u64,
+}
+
+impl Retention {
+    /// A revision to compact to, so that history that takes too much takes a tenth less than it may: as if each revision
+    /// had taken the same. Where they did not, the next look sees it.
+    fn fitting(&self, history_bytes: u64, oldest: Revision, newest: Revision) -> Option<Revision> {
+        let wanted = self.bytes_max - self.bytes_max / 10;
+        if history_bytes <= self.bytes_max {
+            return None;
+        }
+        let excess = u128::from(history_bytes - wanted) * u128::from(newest - oldest) / u128::from(history_bytes);
+        Some(oldest + u64::try_from(excess).expect("a part of a u64"))
+    }
 }
 
 /// Runs until the token is cancelled; does nothing while another node leads.
 pub async fn run(parts: Arc<ProposerParts>, retention: Retention, stop: CancellationToken) {
     let now = Instant::now();
-    let mut keeper = Keeper { parts, retention, clock_committed: now, compacted: now, indexed: now };
+    let mut keeper = Keeper { parts, retention, clock_committed: now, looked: now, compacting: None, indexed: now };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -69,7 +86,10 @@ struct Keeper {
     parts: Arc<ProposerParts>,
     retention: Retention,
     clock_committed: Instant,
-    compacted: Instant,
+    /// When it was last seen whether there is history to drop.
+    looked: Instant,
+    /// How far it is being dropped.
+    compacting: Option<Revision>,
     /// When it was last seen that no index wants work.
     indexed: Instant,
 }
@@ -88,16 +108,10 @@ impl Keeper {
             }
         }
         self.plan_tasks().await?;
-        if self.compacted.elapsed() >= COMPACT_EVERY {
-            self.compacted = Instant::now();
-            let Retention { keep_ms, keep_revisions } = self.retention;
-            if let Some(revision) = self.state().compactable_to(keep_ms, keep_revisions)? {
-                self.repeat(Maintenance::Compact { revision, groups_max: COMPACT_GROUPS }).await;
-            }
-        }
+        self.compact().await?;
         if self.indexed.elapsed() >= INDEX_EVERY {
             if self.state().has_index_work()? {
-                self.work_on_indexes().await;
+                self.work_on(Maintenance::Indexes { rows_max: INDEX_ROWS }).await;
             } else {
                 self.indexed = Instant::now();
             }
@@ -130,18 +144,36 @@ impl Keeper {
         }
     }
 
-    /// Goes on with indexes for a moment: what is due must not wait until a large one is built. Rests as long after each step
-    /// as it took, since every node is busy with it and writes wait behind it.
-    async fn work_on_indexes(&mut self) {
+    /// Drops history that is kept no longer.
+    async fn compact(&mut self) -> Result<(), StateFault> {
+        if self.compacting.is_none() && self.looked.elapsed() >= COMPACT_EVERY {
+            self.looked = Instant::now();
+            let Retention { keep_ms, keep_revisions, .. } = self.retention;
+            let (at, sizes) = (self.state().position(), self.state().sizes());
+            let too_much = self.retention.fitting(sizes.history_bytes, at.oldest_revision, at.revision);
+            self.compacting = self.state().compactable_to(keep_ms, keep_revisions)?.max(too_much);
+        }
+        if let Some(revision) = self.compacting
+            && !self.work_on(Maintenance::Compact { revision, groups_max: COMPACT_GROUPS }).await
+        {
+            self.compacting = None;
+        }
+        Ok(())
+    }
+
+    /// Goes on with long work for a moment: what is due must not wait until it is done. Rests as long after each step as it
+    /// took, since every node is busy with it and writes wait behind it. False: nothing is left to do, or does not get through.
+    async fn work_on(&mut self, step: Maintenance) -> bool {
         let until = Instant::now() + TICK;
-        let command = encoded(Maintenance::Indexes { rows_max: INDEX_ROWS });
+        let command = encoded(step);
         while Instant::now() < until {
             let begin = Instant::now();
             if !self.step(&command).await {
-                return;
+                return false;
             }
             tokio::time::sleep(begin.elapsed()).await;
         }
+        true
     }
 
     /// Proposes the step until it finds nothing more to do, or does not get through.
@@ -176,4 +208,20 @@ fn plan(task: &Unplanned, wall: WallMillis) -> Bytes {
 
 fn encoded(step: Maintenance) -> Bytes {
     codec::encode_command(&Command { request_id: None, principal: String::new(), action: Action::Maintain(step) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_that_takes_too_much_is_dropped_from_its_oldest_end() {
+        let retention = Retention { keep_ms: 0, keep_revisions: 1, bytes_max: 1_000 };
+        assert_eq!(retention.fitting(1_000, 5, 1_005), None);
+        assert_eq!(retention.fitting(1_800, 5, 1_005), Some(505), "half of it is too much");
+        assert_eq!(retention.fitting(u64::MAX, 1, u64::MAX), Some(u64::MAX - 900));
+        assert_eq!(retention.fitting(9_000, 7, 7), Some(7), "there is nothing to drop");
+        let nothing = Retention { bytes_max: 0, ..retention };
+        assert_eq!(nothing.fitting(10, 5, 105), Some(105));
+    }
 }

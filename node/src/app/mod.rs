@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use quorate_store::level::Level;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
-pub use quorate_store::raft::state_machine::StateMachine;
+pub use quorate_store::raft::state_machine::{SnapshotWish, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{
@@ -21,18 +21,24 @@ use quorate_store::{codec, raft::TypeConfig};
 
 use tokio::sync::watch;
 
-use crate::peer::message::Fate;
+use crate::peer::halt::Halt;
+use crate::peer::message::{Fate, Lack};
 use crate::slow::SlowLog;
 use crate::spent::{self, Part};
+use integrity::Integrity;
+use quota::Quota;
 use renewals::{Renewals, Renewed};
 
 pub mod bootstrap;
 mod clock;
 pub mod cron;
+pub mod integrity;
 pub mod levels;
 pub mod maintenance;
+pub mod members;
 mod peers;
 mod proposer;
+pub mod quota;
 mod read_index;
 pub mod renewals;
 pub mod room;
@@ -87,9 +93,12 @@ pub enum AppError {
     /// The queue of the proposer is full. Not applied.
     #[error("too many writes are waiting on this node")]
     Overloaded,
-    /// The disk is nearly full. Not applied.
+    /// There is no room for more. Not applied.
     #[error("{0}")]
     NoSpace(String),
+    /// It would harm the cluster; says why. Not applied.
+    #[error("{0}")]
+    Refused(String),
     /// The deadline passed before anything was proposed. Not applied.
     #[error("the deadline passed before the request was put into the log")]
     TimeoutNotProposed,
@@ -115,20 +124,16 @@ impl From<StateFault> for AppError {
     }
 }
 
-/// Too little room on a data disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lack {
-    free: u64,
-    needed: u64,
-}
-
-impl Lack {
-    fn of_node(self, node_id: NodeId) -> AppError {
-        let Self { free, needed } = self;
-        AppError::NoSpace(format!(
+/// What is said where a node lacks room.
+fn no_space(node_id: NodeId, lack: Lack) -> AppError {
+    AppError::NoSpace(match lack {
+        Lack::Disk { free, needed } => format!(
             "the data disk of node {node_id} has {free} bytes free, writes need {needed}; free some space or remove keys"
-        ))
-    }
+        ),
+        Lack::Quota { used, quota } => format!(
+            "{used} bytes are stored and the quota of node {node_id} is {quota}; remove keys, or raise --quota-bytes on all nodes"
+        ),
+    })
 }
 
 /// Whether an action needs room on the disk. Removals and renewals do not count: they are the way out.
@@ -186,12 +191,22 @@ pub struct Inner {
     pub renewals: Renewals,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Held while the members are changed.
+    pub changes: members::Changes,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// The highest feature level that this node agrees to.
     pub level_known: Level,
     /// Which forwarded writes take too long.
     pub slow: SlowLog,
+    /// How much the cluster may hold.
+    pub quota: Quota,
+    /// Whether the state is trusted.
+    pub integrity: Arc<Integrity>,
+    /// Halts the taking of entries.
+    pub halt: Halt,
+    /// For snapshots out of turn.
+    pub snapshot_wish: SnapshotWish,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
     /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
@@ -248,9 +263,7 @@ impl App {
                 Some(Fate::Decided(reply)) => return Ok(reply),
                 Some(Fate::NotProposed) => {}
                 Some(Fate::Unknown) => may_be_in_log = true,
-                Some(Fate::NoSpace { node_id, free, needed }) => {
-                    return Err(of_all_tries(Lack { free, needed }.of_node(node_id)));
-                }
+                Some(Fate::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
                 None => return Err(of_all_tries(self.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
@@ -287,24 +300,41 @@ impl App {
         if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
-    /// Refuses everything while this disk may be another cluster's.
+    /// Refuses everything while this disk may be another cluster's, or its state is not trusted.
     fn check_disk(&self) -> Result<(), AppError> {
-        if self.inner.doubted.load(Ordering::Relaxed) { Err(AppError::NotReady(DOUBTED.into())) } else { Ok(()) }
+        if self.inner.doubted.load(Ordering::Relaxed) {
+            return Err(AppError::NotReady(DOUBTED.into()));
+        }
+        match self.quarantine() {
+            Some(reason) => Err(AppError::Quarantined(reason)),
+            None => Ok(()),
+        }
     }
 
-    /// Refuses what would grow the state on a disk that is nearly full.
+    /// Why this node does not trust its state, if so.
+    pub fn quarantine(&self) -> Option<String> {
+        let integrity = self.integrity();
+        integrity.is_quarantined().then(|| integrity.quarantine().map(|found| found.reason.clone())).flatten()
+    }
+
+    /// Whether this node trusts its state.
+    pub fn integrity(&self) -> &Integrity {
+        &self.inner.integrity
+    }
+
+    /// Refuses what would grow the state where there is no room for more.
     fn check_space(&self, command: &Command) -> Result<(), AppError> {
         match self.lack_of_space() {
-            Some(lack) if grows_the_state(&command.action) => Err(lack.of_node(self.node_id())),
+            Some(lack) if grows_the_state(&command.action) => Err(no_space(self.node_id(), lack)),
             _ => Ok(()),
         }
     }
 
-    /// What is missing on this node's data disk, if anything is.
+    /// Why this node takes nothing that grows the state, if so.
     fn lack_of_space(&self) -> Option<Lack> {
         match self.inner.space.state() {
-            Space::Low { free, needed } => Some(Lack { free, needed }),
-            Space::Ok => None,
+            Space::Low { free, needed } => Some(Lack::Disk { free, needed }),
+            Space::Ok => self.inner.quota.lack(self.inner.state.sizes()),
         }
     }
 
@@ -357,6 +387,9 @@ impl App {
         }
         if self.inner.doubted.load(Ordering::Relaxed) {
             return Some(DOUBTED.into());
+        }
+        if let Some(reason) = self.quarantine() {
+            return Some(reason);
         }
         if !self.inner.recovered.load(Ordering::Relaxed) {
             return Some("the node is still applying its log again".into());

@@ -3,13 +3,16 @@
 //! Owns the address book, kept in step with the membership. Never dials by itself: connections are the transport's.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use quorate_store::raft::wire::MemberRecord;
-use quorate_store::raft::{Membership, NodeId};
+use quorate_store::raft::{Membership, NodeId, Vote};
+use quorate_store::state::snapshot::SnapshotHandle;
 
 use crate::peer::message::{PeerRequest, PeerResponse};
+use crate::peer::snapshot_stream::{self, SendError};
 use crate::peer::{CallError, PeerNet};
 
 /// Why a question to another node brought no answer.
@@ -54,7 +57,7 @@ impl Peers {
     }
 
     /// The members as last learned.
-    pub fn members(&self) -> std::sync::Arc<BTreeMap<NodeId, MemberRecord>> {
+    pub fn members(&self) -> Arc<BTreeMap<NodeId, MemberRecord>> {
         self.members.load_full()
     }
 
@@ -65,6 +68,14 @@ impl Peers {
             None => return Err(AskError::NotAMember(to)),
         };
         Ok(self.net.call(&addr, Some(to), question, by).await?)
+    }
+
+    /// Sends a member a snapshot, under a leader's vote. A vote that is higher says that it was not taken.
+    pub async fn send_snapshot(&self, to: NodeId, vote: Vote, snapshot: Arc<SnapshotHandle>) -> Result<(), SendError> {
+        let member = self.members.load().get(&to).cloned();
+        let member = member.ok_or_else(|| SendError::Unreachable(format!("node {to} is not a member")))?;
+        let theirs = snapshot_stream::send_to(&self.net, to, &member.into(), vote, snapshot).await?;
+        if theirs == vote { Ok(()) } else { Err(SendError::Refused("another node leads by now".into())) }
     }
 
     /// Asks whoever listens at an address, as found in a join list.

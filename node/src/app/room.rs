@@ -1,4 +1,4 @@
-//! What a node does by itself when its data disk runs full: it lets its log go.
+//! What a node does by itself when its data disk runs full, or its log grows too long: it lets its log go.
 //!
 //! Owns when that is worth a snapshot, and how far the log is purged after it. Never refuses a write (callers of the
 //! space guard do), and never gives up an entry that no snapshot covers.
@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
+use quorate_store::log::LogStore;
 use quorate_store::raft::state_machine::SnapshotWish;
 use quorate_store::raft::{LogId, NodeId, TypeConfig};
+use quorate_store::space::Space;
 use quorate_store::state::StateReader;
 
 use super::App;
@@ -21,6 +23,8 @@ const WORTH_ENTRIES: u64 = 256;
 /// While the disk stays full the leader's entries still arrive, so the log is looked at again, but not sooner than this:
 /// a snapshot writes, too.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// The same where only the log is long: there is room for snapshots.
+const AGAIN_AFTER_LONG: Duration = Duration::from_secs(5);
 /// Room that a snapshot takes beside the memtables, which it flushes: manifests, and copies of them.
 const SNAPSHOT_OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
 /// How long a snapshot may take before this try counts as failed.
@@ -28,11 +32,14 @@ const SNAPSHOT_MAX: Duration = Duration::from_secs(60);
 /// A follower that is silent for longer does not keep the log from being purged; it will need a snapshot.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
+/// So many times what it may be, and a log is kept for nobody.
+const FAR_TOO_LONG: u64 = 2;
+
 type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Runs until openraft stops.
-pub async fn run(app: App, wish: SnapshotWish) {
-    let mut keeper = Keeper { app, wish, tried: None };
+pub async fn run(app: App, log: LogStore, log_bytes_max: u64, wish: SnapshotWish) {
+    let mut keeper = Keeper { app, log, log_bytes_max, wish, tried: None };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if let Err(fatal) = keeper.tick().await {
@@ -42,8 +49,24 @@ pub async fn run(app: App, wish: SnapshotWish) {
     }
 }
 
+/// Why the log should go.
+#[derive(Debug, Clone, Copy)]
+enum Need {
+    /// The disk is nearly full.
+    Disk,
+    /// The log is longer than it may be.
+    Log {
+        /// Bytes that it has.
+        bytes: u64,
+        /// A follower that lags behind keeps it no more: a snapshot will be its way.
+        is_far_too_long: bool,
+    },
+}
+
 struct Keeper {
     app: App,
+    log: LogStore,
+    log_bytes_max: u64,
     wish: SnapshotWish,
     /// The last try of this episode; `None` while there is enough room.
     tried: Option<Instant>,
@@ -51,24 +74,39 @@ struct Keeper {
 
 impl Keeper {
     async fn tick(&mut self) -> Result<(), Fatal<TypeConfig>> {
-        let Some(lack) = self.app.lack_of_space() else {
+        let Some(need) = self.need() else {
             self.tried = None;
             return Ok(());
         };
-        let is_too_soon = self.tried.is_some_and(|tried| tried.elapsed() < AGAIN_AFTER);
+        let again_after = if matches!(need, Need::Disk) { AGAIN_AFTER } else { AGAIN_AFTER_LONG };
+        let is_too_soon = self.tried.is_some_and(|tried| tried.elapsed() < again_after);
         if is_too_soon || !is_worth_it(&self.app.raft().metrics().borrow_watched()) {
             return Ok(());
         }
         self.tried = Some(Instant::now());
-        if !has_room_for_a_snapshot(&self.app, lack.free).await {
-            tracing::warn!(free = lack.free, "the data disk is too full even for a snapshot; the log cannot be purged");
+        let free = self.app.inner.space.free();
+        if !has_room_for_a_snapshot(&self.app, free).await {
+            tracing::warn!(free, "the data disk is too full even for a snapshot; the log cannot be purged");
             return Ok(());
         }
-        tracing::warn!(free = lack.free, needed = lack.needed, "the data disk is nearly full: purging the log");
-        self.let_the_log_go().await
+        match need {
+            Need::Disk => tracing::warn!(free, "the data disk is nearly full: purging the log"),
+            Need::Log { bytes, .. } => tracing::info!(bytes, max = self.log_bytes_max, "purging a long log"),
+        }
+        self.let_the_log_go(need).await
     }
 
-    async fn let_the_log_go(&self) -> Result<(), Fatal<TypeConfig>> {
+    /// Why the log should go, if it should.
+    fn need(&self) -> Option<Need> {
+        if matches!(self.app.inner.space.state(), Space::Low { .. }) {
+            return Some(Need::Disk);
+        }
+        let bytes = self.log.stats().disk_bytes;
+        let is_far_too_long = bytes > self.log_bytes_max.saturating_mul(FAR_TOO_LONG);
+        (bytes > self.log_bytes_max).then_some(Need::Log { bytes, is_far_too_long })
+    }
+
+    async fn let_the_log_go(&self, need: Need) -> Result<(), Fatal<TypeConfig>> {
         let raft = self.app.raft();
         let applied = index(&raft.metrics().borrow_watched().last_applied);
         if index(&raft.metrics().borrow_watched().snapshot) < applied {
@@ -80,7 +118,10 @@ impl Keeper {
                 return Ok(());
             }
         }
-        let upto = purge_to(&raft.metrics().borrow_watched());
+        let upto = match need {
+            Need::Log { is_far_too_long: true, .. } => index(&raft.metrics().borrow_watched().snapshot),
+            Need::Disk | Need::Log { .. } => purge_to(&raft.metrics().borrow_watched()),
+        };
         tracing::info!(upto, "purging the log");
         raft.trigger().purge_log(upto).await
     }

@@ -12,6 +12,7 @@ use quorate_store::log::{LogStats, LogStore};
 use quorate_store::space::{Space, SpaceGuard};
 use quorate_store::state::{StateReader, StateStats};
 
+use super::integrity::Integrity;
 use super::proposer::Backlog;
 use super::read_index::Readers;
 use super::renewals::RenewalCounts;
@@ -40,6 +41,8 @@ pub struct NodeSamples {
     pub waiting: WaitingCount,
     /// Who leads.
     pub view: Arc<View>,
+    /// Whether the state is trusted.
+    pub integrity: Arc<Integrity>,
 }
 
 /// Most locks in use that are looked at for one scrape: some milliseconds.
@@ -67,6 +70,7 @@ impl MetricsSource for NodeSamples {
         self.space_samples(out);
         self.coordination_samples(out);
         self.task_samples(out);
+        integrity_samples(&self.integrity, out);
         peer_samples(&self.net.counters(), out);
     }
 }
@@ -129,6 +133,20 @@ impl NodeSamples {
             Sample::counter("renewed_sessions", "Sessions in those commands", sessions),
         ]);
     }
+}
+
+fn integrity_samples(integrity: &Integrity, out: &mut Vec<Sample>) {
+    let now = integrity.samples();
+    let help = "Last log index at which a majority was seen to hold the state of this node";
+    out.extend([
+        Sample::gauge("quarantined", "Whether this node does not trust its state", u64::from(now.quarantined)),
+        Sample::gauge("digest_compared_index", help, now.compared_index),
+        Sample::gauge(
+            "digest_diverged_nodes",
+            "Other nodes whose state is not that of the majority",
+            now.diverged_nodes,
+        ),
+    ]);
 }
 
 /// What the stores counted, as a histogram in seconds.

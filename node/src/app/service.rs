@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use openraft::async_runtime::WatchReceiver;
-use openraft::{ChangeMembers, errors};
 use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
+use quorate_store::raft::NodeId;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::raft::{Member, NodeId};
 
+use super::integrity::Repaired;
 use super::proposer::Submitted;
-use super::{App, Lack};
+use super::{App, members};
 use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
 use crate::slow;
 
-/// How long a joining node may take to catch up before it has to ask again.
-const JOIN_MAX: Duration = Duration::from_secs(60);
+/// How long a repair may take that another node passed on; it goes on after that.
+const REPAIR_MAX: Duration = Duration::from_secs(600);
 
 /// How long a forwarded command may wait here; the node that forwarded it has given up before.
 const FORWARDED_MAX: Duration = Duration::from_secs(2);
@@ -112,27 +112,41 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
 async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {
     match request {
         PeerRequest::Forward { commands } => forward(app, from.node_id, commands).await,
+        PeerRequest::ReadIndex if app.integrity().is_quarantined() => members::not_leader(app),
         PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
             Some(index) => PeerResponse::ReadIndex { index },
-            None => not_leader(app),
+            None => members::not_leader(app),
         },
-        PeerRequest::Join { node_id, member } if node_id == from.node_id && member == from.member => {
-            join(app, node_id, member.into()).await
+        PeerRequest::Join { node_id, member, as_standby } if node_id == from.node_id && member == from.member => {
+            members::take_in::join(app, node_id, member.into(), as_standby).await
         }
         PeerRequest::Join { node_id, .. } => {
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
-        PeerRequest::Digest => {
-            let applied = app.state().applied();
-            PeerResponse::Digest { index: applied.at.index, digest: applied.digest }
-        }
+        PeerRequest::Digests => PeerResponse::Digests { points: app.state().digests().into_iter().collect() },
+        PeerRequest::Repair { node_id } => repair(app, node_id).await,
+        PeerRequest::BeginRepair => app.begin_repair().await,
+        PeerRequest::EndRepair => app.end_repair().await,
+        PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
     }
 }
 
-async fn forward(app: &App, from: NodeId, commands: Vec<Vec<u8>>) -> PeerResponse {
+async fn repair(app: &App, node_id: NodeId) -> PeerResponse {
     if app.inner.view.now().leader != Some(app.node_id()) {
-        return not_leader(app);
+        return members::not_leader(app);
+    }
+    match app.repair(node_id, Instant::now() + REPAIR_MAX).await {
+        Ok(Repaired::Done) => PeerResponse::Done,
+        Ok(Repaired::NotNeeded) => PeerResponse::NotNeeded,
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+async fn forward(app: &App, from: NodeId, commands: Vec<Vec<u8>>) -> PeerResponse {
+    // A leader that does not trust its state is about to hand over.
+    if app.inner.view.now().leader != Some(app.node_id()) || app.integrity().is_quarantined() {
+        return members::not_leader(app);
     }
     let came = Instant::now();
     let commands: Vec<Bytes> = commands.into_iter().map(Bytes::from).collect();
@@ -172,15 +186,14 @@ enum Taken {
     Refused(Box<Fate>),
 }
 
-/// Queues one forwarded command, unless this node's disk has no room for what it does.
+/// Queues one forwarded command, unless this node has no room for what it does.
 fn submit_forwarded(app: &App, command: Bytes) -> Taken {
     if let Some(lack) = app.lack_of_space() {
         // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
         // refused when it is applied, and changes nothing.
         let grows = codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
         if grows {
-            let (node_id, Lack { free, needed }) = (app.node_id(), lack);
-            return Taken::Refused(Box::new(Fate::NoSpace { node_id, free, needed }));
+            return Taken::Refused(Box::new(Fate::NoSpace { node_id: app.node_id(), lack }));
         }
     }
     match app.inner.proposer.submit(command, true) {
@@ -196,38 +209,6 @@ fn answer_bytes(fate: &Fate) -> usize {
         Fate::Decided(reply) => PLAIN * (1 + reply.outcome.parts()) + reply.outcome.value_bytes(),
         Fate::NotProposed | Fate::Unknown | Fate::NoSpace { .. } => PLAIN,
     }
-}
-
-/// Adds a node as a learner, then as a voter, unless it is one already. A member's disk is never exchanged silently.
-async fn join(app: &App, node_id: NodeId, member: Member) -> PeerResponse {
-    let known = app.peers().members().get(&node_id).cloned();
-    if let Some(known) = known.filter(|known| known.incarnation != member.incarnation) {
-        return refused(&format!(
-            "node {node_id} is a member of this cluster with another disk (incarnation {:032x}); \
-             remove it from the cluster, or join under a new node id",
-            known.incarnation
-        ));
-    }
-    let change = async {
-        app.raft().add_learner(node_id, member, true).await?;
-        app.raft().change_membership(ChangeMembers::AddVoterIds([node_id].into()), true).await
-    };
-    let Ok(changed) = tokio::time::timeout(JOIN_MAX, change).await else {
-        tracing::info!(node_id, "did not catch up within {JOIN_MAX:?}; it stays a learner until it asks again");
-        return PeerResponse::TryAgain;
-    };
-    match changed {
-        Ok(_) => PeerResponse::Done,
-        Err(errors::RaftError::APIError(errors::ClientWriteError::ForwardToLeader(_))) => not_leader(app),
-        Err(errors::RaftError::APIError(errors::ClientWriteError::ChangeMembershipError(
-            errors::ChangeMembershipError::InProgress(_),
-        ))) => PeerResponse::TryAgain,
-        Err(error) => refused(&error.to_string()),
-    }
-}
-
-fn not_leader(app: &App) -> PeerResponse {
-    PeerResponse::NotLeader { leader: app.inner.view.now().leader }
 }
 
 fn refused(reason: &str) -> PeerResponse {

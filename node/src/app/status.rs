@@ -33,6 +33,7 @@ impl App {
         let applied = self.inner.state.applied();
         let identity = self.inner.identity.load();
         let unready = self.unready_reason();
+        let quota_warning = self.inner.quota.warning(applied.sizes);
         let members = member_views(&metrics);
         let leader = metrics.current_leader.and_then(|id| members.iter().find(|member| member.id == id));
         StatusAnswer {
@@ -42,7 +43,7 @@ impl App {
             version: env!("CARGO_PKG_VERSION").into(),
             role: role(&metrics),
             ready: unready.is_none(),
-            warnings: unready.into_iter().chain(self.space_warning()).collect(),
+            warnings: unready.into_iter().chain(self.space_warning()).chain(quota_warning).collect(),
             leader_id: metrics.current_leader,
             leader_client_addr: leader.map(|member| member.client_addr.clone()),
             term: metrics.current_term,
@@ -55,6 +56,10 @@ impl App {
             oldest_revision: applied.at.oldest_revision,
             cluster_clock_ms: applied.at.clock,
             digest: format!("{:032x}", applied.digest),
+            entries: applied.sizes.entries,
+            stored_bytes: applied.sizes.live_bytes,
+            history_bytes: applied.sizes.history_bytes,
+            quota_bytes: self.inner.quota.bytes_max,
             members,
             level: applied.level,
             level_known: self.inner.level_known,

@@ -65,7 +65,10 @@ impl App {
             None => voters.max_by_key(|id| matched(id)),
         };
         chosen.ok_or_else(|| match to {
-            Some(to) => AppError::NotReady(format!("node {to} is not a voter that is up to date and heard from")),
+            Some(to) if metrics.membership_config.voter_ids().all(|id| id != to) => {
+                AppError::Refused(format!("node {to} has no vote, so it cannot lead"))
+            }
+            Some(to) => AppError::NotReady(format!("node {to} is not up to date and heard from")),
             None => AppError::NotReady("no other voter is up to date and heard from".into()),
         })
     }

@@ -43,10 +43,20 @@ pub struct Args {
     #[arg(long, env = "QUORATE_PEER_ADVERTISE", value_name = "ADDR")]
     pub peer_advertise: Option<String>,
 
-    /// The founding members with their peer addresses, the same list on each of them:
-    /// 1=10.0.0.1:7200,2=10.0.0.2:7200,3=10.0.0.3:7200 [required; this node alone with --dev]
+    /// The founding members with their peer addresses, the same list on all nodes, also on those that join later, which say
+    /// --peer-advertise: 1=10.0.0.1:7200,2=10.0.0.2:7200,3=10.0.0.3:7200 [required; this node alone with --dev]
     #[arg(long, env = "QUORATE_JOIN", value_name = "LIST")]
     pub join: Option<String>,
+
+    /// Join as a standby: a learner without a vote that can take the place of a voter; not in --join, so it needs
+    /// --peer-advertise
+    #[arg(long, env = "QUORATE_STANDBY", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub standby: Option<bool>,
+
+    /// Milliseconds after which a voter that is dead is replaced by a standby that is there, one at a time; 0 for never
+    /// [default: 0]
+    #[arg(long, env = "QUORATE_REPLACE_DEAD_AFTER_MS", value_name = "MS")]
+    pub replace_dead_after_ms: Option<u64>,
 
     /// What to log, as `tracing` directives [default: info, but for openraft's heartbeats]
     #[arg(long, env = "QUORATE_LOG", value_name = "FILTER")]
@@ -101,6 +111,19 @@ pub struct Args {
     /// Revisions that stay readable, however old they are [default: 100000]
     #[arg(long, env = "QUORATE_HISTORY_KEEP_REVISIONS", value_name = "N")]
     pub history_keep_revisions: Option<u64>,
+
+    /// Bytes of history above which it is compacted sooner, from its oldest end [default: 4294967296]
+    #[arg(long, env = "QUORATE_HISTORY_BYTES_MAX", value_name = "BYTES")]
+    pub history_bytes_max: Option<u64>,
+
+    /// Bytes of the log on disk above which the node makes a snapshot and purges it [default: 1073741824]
+    #[arg(long, env = "QUORATE_LOG_BYTES_MAX", value_name = "BYTES")]
+    pub log_bytes_max: Option<u64>,
+
+    /// Bytes of keys, values and all else that is stored, without history, above which only what frees room is taken; the
+    /// same on all nodes; 0 for no quota [default: 8589934592]
+    #[arg(long, env = "QUORATE_QUOTA_BYTES", value_name = "BYTES")]
+    pub quota_bytes: Option<u64>,
 
     /// Milliseconds a request may take where it does not say itself (header Request-Timeout) [default: 10000]
     #[arg(long, env = "QUORATE_REQUEST_TIMEOUT_MS", value_name = "MS")]
@@ -178,9 +201,10 @@ impl Args {
     /// These settings, and where they are missing those of `under`. Naming every field makes a forgotten one an error.
     fn over(self, under: Self) -> Self {
         layered!(self, under;
-            config node_id data_dir client_listen peer_listen client_advertise peer_advertise join log log_format
-            slow_request_ms otlp_endpoint trace_percent feature_level_max heartbeat_ms election_min_ms election_max_ms snapshot_every_entries keep_log_entries history_keep_ms
-            history_keep_revisions request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
+            config node_id data_dir client_listen peer_listen client_advertise peer_advertise join standby replace_dead_after_ms log log_format
+            slow_request_ms otlp_endpoint trace_percent feature_level_max heartbeat_ms election_min_ms election_max_ms
+            snapshot_every_entries keep_log_entries history_keep_ms
+            history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes dev insecure)
     }

@@ -56,7 +56,14 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
     let client_listen = listen("client_listen", args.client_listen.as_deref(), "127.0.0.1:7100", insecure, faults);
     let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), "127.0.0.1:7200", insecure, faults);
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
+    let standby = args.standby.unwrap_or(false);
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
+    if standby && join.contains_key(&node_id) {
+        let detail = format!(
+            "--join names the founding members, and a standby is none of them; take node {node_id} out of it and say --peer-advertise"
+        );
+        faults.add("standby", detail);
+    }
     let (heartbeat, election_min, election_max) =
         timing(args.heartbeat_ms, args.election_min_ms, args.election_max_ms, faults);
     let (request_timeout, request_timeout_max) =
@@ -69,6 +76,8 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
         client_advertise,
         peer_advertise,
         join,
+        standby,
+        replace_dead_after: replace_dead_after(args.replace_dead_after_ms, faults),
         log_filter: log_filter(args.log, faults),
         log_format: args.log_format.unwrap_or_default(),
         slow_request: faults.millis("slow_request_ms", args.slow_request_ms.unwrap_or(500), 0, DAY_MS),
@@ -92,6 +101,9 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
             1,
             HUGE,
         ),
+        history_bytes_max: faults.within("history_bytes_max", args.history_bytes_max.unwrap_or(4 << 30), 0, HUGE),
+        log_bytes_max: faults.within("log_bytes_max", args.log_bytes_max.unwrap_or(1 << 30), 64 << 20, HUGE),
+        quota_bytes: faults.within("quota_bytes", args.quota_bytes.unwrap_or(8 << 30), 0, HUGE),
         request_timeout,
         request_timeout_max,
         body_bytes_max: faults.size(
@@ -228,9 +240,13 @@ fn membership(
     let members = members(text, faults);
     let own = members.get(&node_id);
     match (own, &peer_advertise) {
-        (None, _) => {
-            faults.add("join", format!("does not contain this node; add {node_id}=HOST:PORT, the same on all nodes"));
-        }
+        (None, None) => faults.add(
+            "join",
+            format!(
+                "does not contain this node; add {node_id}=HOST:PORT, the same on all nodes, or say --peer-advertise if it is \
+                 to join a cluster that is there"
+            ),
+        ),
         (Some(listed), Some(said)) if listed != said => faults.add(
             "peer_advertise",
             format!("`{said}` differs from this node's address in --join, `{listed}`; leave one of them out or make them equal"),
@@ -240,6 +256,16 @@ fn membership(
     let own = peer_advertise.or_else(|| own.cloned());
     let own = advertise("peer_advertise", own, peer_listen, faults);
     (members, own)
+}
+
+/// Shorter than a restart takes would replace nodes that come back.
+const REPLACE_AFTER_MS_MIN: u64 = 3_000;
+
+fn replace_dead_after(given: Option<u64>, faults: &mut Faults) -> Option<Duration> {
+    match given {
+        None | Some(0) => None,
+        Some(wanted) => Some(faults.millis("replace_dead_after_ms", wanted, REPLACE_AFTER_MS_MIN, 365 * DAY_MS)),
+    }
 }
 
 fn members(text: &str, faults: &mut Faults) -> BTreeMap<u64, String> {

@@ -50,6 +50,18 @@ fn spans_go_to_the_usual_path_of_a_collector_unless_another_is_named() {
 }
 
 #[test]
+fn a_node_that_joins_later_says_where_it_is_and_may_be_a_standby() {
+    let later = ["--node-id", "4", "--data-dir", "/d", "--join", "1=a:1,2=b:1", "--peer-advertise", "d:1"];
+    let config = parse(&later).expect("good");
+    assert_eq!((config.join.len(), config.peer_advertise.as_str(), config.standby), (2, "d:1", false));
+    assert_eq!(config.replace_dead_after, None, "nothing is replaced unless it is asked for");
+    let config = parse(&[&later[..], &["--standby", "--replace-dead-after-ms", "60000"]].concat()).expect("good");
+    assert_eq!((config.standby, config.replace_dead_after), (true, Some(Duration::from_secs(60))));
+    let error = with(&["--replace-dead-after-ms", "10"]).expect_err("too short").to_string();
+    assert!(error.contains("replace_dead_after_ms"), "{error}");
+}
+
+#[test]
 fn a_throw_away_node_needs_nothing_else() {
     let config = parse(&["--dev"]).expect("good");
     assert_eq!((config.node_id, &config.data_dir, config.dev), (1, &DataDir::Temporary, true));
@@ -69,6 +81,8 @@ fn each_bad_setting_is_named_with_a_remedy() {
         (&["--node-id", "1", "--join", "1=a:1"], "data_dir", "say --data-dir"),
         (&["--node-id", "1", "--data-dir", "/d"], "join", "say --join"),
         (&["--node-id", "4", "--data-dir", "/d", "--join", "1=a:1"], "join", "add 4=HOST:PORT"),
+        (&["--node-id", "4", "--data-dir", "/d", "--join", "1=a:1"], "join", "say --peer-advertise"),
+        (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1", "--standby"], "standby", "take node 1 out of it"),
         (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,1=b:1"], "join", "listed twice"),
         (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,2=a:1"], "join", "the same address"),
         (&["--node-id", "1", "--data-dir", "/d", "--join", "1=a:1,b:2"], "join", "ID=HOST:PORT"),

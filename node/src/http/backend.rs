@@ -21,7 +21,9 @@ use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Rev
 
 pub use coordination::{Coordination, Seen};
 
+use crate::app::integrity::Repaired;
 use crate::app::{App, AppError, ClusterGlance, Consistency};
+use crate::peer::members::{MemberAsk, MemberDone, MembersSeen};
 
 /// The digest of all replicated state, and where it was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +45,15 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
         deadline: Instant,
     ) -> impl Future<Output = Result<(), AppError>> + Send;
     /// Hands leadership over; returns who leads then.
-    fn transfer_leader(&self, to: Option<u64>, deadline: Instant)
-    -> impl Future<Output = Result<u64, AppError>> + Send;
+    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> impl Future<Output = Result<u64, AppError>> + Send;
+    /// The members as the leader knows them.
+    fn members_seen(&self, deadline: Instant) -> impl Future<Output = Result<MembersSeen, AppError>> + Send;
+    /// Changes the members.
+    fn change_members(
+        &self,
+        ask: MemberAsk,
+        deadline: Instant,
+    ) -> impl Future<Output = Result<MemberDone, AppError>> + Send;
     /// Waits for a change of a key after `seen`, at most `wait`; may return early.
     fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) -> impl Future<Output = ()> + Send;
     /// Reads one key.
@@ -110,6 +119,10 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     fn staleness_ms(&self) -> Option<u64>;
     /// The cluster as this node sees it.
     fn status(&self) -> StatusAnswer;
+    /// Why this node does not trust its state, if so.
+    fn quarantine(&self) -> Option<String>;
+    /// Rebuilds the state of a member in quarantine from the leader's.
+    fn repair(&self, node: u64, deadline: Instant) -> impl Future<Output = Result<Repaired, AppError>> + Send;
     /// Why no traffic should be sent here, if so.
     fn unready_reason(&self) -> Option<String>;
 }
@@ -123,8 +136,16 @@ impl Backend for App {
         self.read_barrier(consistency, deadline).await
     }
 
-    async fn transfer_leader(&self, to: Option<u64>, deadline: Instant) -> Result<u64, AppError> {
-        self.transfer_leader(to, deadline).await
+    async fn hand_over(&self, to: Option<u64>, deadline: Instant) -> Result<u64, AppError> {
+        self.hand_over(to, deadline).await
+    }
+
+    async fn members_seen(&self, deadline: Instant) -> Result<MembersSeen, AppError> {
+        self.members_seen(deadline).await
+    }
+
+    async fn change_members(&self, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, AppError> {
+        self.change_members(ask, deadline).await
     }
 
     async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
@@ -241,6 +262,14 @@ impl Backend for App {
 
     fn status(&self) -> StatusAnswer {
         self.status()
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        self.quarantine()
+    }
+
+    async fn repair(&self, node: u64, deadline: Instant) -> Result<Repaired, AppError> {
+        self.repair(node, deadline).await
     }
 
     fn unready_reason(&self) -> Option<String> {

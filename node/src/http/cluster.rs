@@ -1,7 +1,7 @@
 //! `/v1/cluster`: the cluster as this node sees it, and leadership.
 
 use hyper::body::Incoming;
-use quorate_client::api::{DigestAnswer, Problem, StatusAnswer, TransferLeaderAnswer, TransferLeaderRequest};
+use quorate_client::api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
 
 use super::ask::Ask;
 use super::error::{Effect, Failure};
@@ -32,23 +32,24 @@ pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
     })
 }
 
-/// Hands leadership to the best follower, or to `to`. Answers once another node leads.
-#[utoipa::path(post, path = "/v1/cluster/transfer-leader", tag = "cluster", operation_id = "transfer_leader",
+/// Hands leadership to the best follower, or to `to`. Answers once that node leads; any node can be asked.
+#[utoipa::path(post, path = "/v1/cluster/leader", tag = "cluster", operation_id = "lead",
     params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
-    request_body(content((TransferLeaderRequest = "application/json", example = json!({"to": 2})))),
+    request_body(content((LeaderRequest = "application/json", example = json!({"to": 2})))),
     responses(
-        (status = 200, description = "Another node leads.", body = TransferLeaderAnswer, example = json!({"leader_id": 2})),
+        (status = 200, description = "It leads.", body = LeaderAnswer, example = json!({"leader_id": 2})),
+        (status = 409, description = "`change_refused`: who is asked for has no vote.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn transfer_leader<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn lead<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let text = body::collect(ask, body, 4_096).await?;
     let to = if text.is_empty() { None } else { target(ask, &text)? };
-    let moved = ask.api.backend.transfer_leader(to, ask.deadline).await;
+    let moved = ask.api.backend.hand_over(to, ask.deadline).await;
     // Leadership may have moved although the answer did not come; asking again does no harm.
     let leader_id = moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
-    ok_json(&TransferLeaderAnswer { leader_id })
+    ok_json(&LeaderAnswer { leader_id })
 }
 
 fn target<B: Backend>(ask: &Ask<'_, B>, text: &[u8]) -> Result<Option<u64>, Failure> {

@@ -107,7 +107,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 409, description = "`already_exists` (`If-None-Match: *`, or a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {

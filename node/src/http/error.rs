@@ -111,6 +111,7 @@ impl Failure {
             // 429, not 503: the cluster is well, this node has too much of it.
             AppError::Overloaded => (ErrorCode::TooManyRequests, Applied::No),
             AppError::NoSpace(_) => (ErrorCode::QuotaExceeded, Applied::No),
+            AppError::Refused(_) => (ErrorCode::ChangeRefused, Applied::No),
             // Both are 504, and the caller must tell them apart by `applied`: here it is certain that nothing was
             // proposed and nothing of this try ever will be.
             AppError::TimeoutNotProposed => (ErrorCode::Timeout, Applied::No),

@@ -54,7 +54,7 @@ enum Kind {
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
-        (status = 507, description = "`quota_exceeded`: the disk is nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn update<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {

@@ -43,6 +43,7 @@ mod lines;
 mod list;
 mod locks;
 mod matching;
+mod members;
 mod observe;
 mod op_body;
 mod openapi;
@@ -342,7 +343,14 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),
-        (Route::TransferLeader, _) => Box::pin(cluster::transfer_leader(ask, body)).await,
+        (Route::Leader, _) => Box::pin(cluster::lead(ask, body)).await,
+        (Route::Members, &Method::POST) => Box::pin(members::add(ask, body)).await,
+        (Route::Members, _) => Box::pin(members::list(ask)).await,
+        (Route::Member, _) => Box::pin(members::remove(ask, rest)).await,
+        (Route::MemberPromote, _) => Box::pin(members::promote(ask, rest, body)).await,
+        (Route::MemberDemote, _) => Box::pin(members::demote(ask, rest, body)).await,
+        (Route::MemberReplace, _) => Box::pin(members::replace(ask, rest, body)).await,
+        (Route::MemberRepair, _) => Box::pin(members::repair(ask, rest, body)).await,
         (Route::Livez, _) => Box::pin(health::livez(ask)).await,
         (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
         (Route::Metrics, _) => Box::pin(health::metrics(ask)).await,

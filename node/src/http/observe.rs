@@ -212,13 +212,8 @@ impl<B: Backend> Source for ObserveBody<B> {
     }
 
     fn end_reason(&mut self) -> Option<Bytes> {
-        let never = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let silence = self.place.0.backend.staleness_ms().unwrap_or_else(never);
-        if silence <= limits::WATCH_SILENCE_MS_MAX {
-            return None;
-        }
-        let detail = format!("this node has heard no leader for {silence} ms; another one may");
-        Some(self.end(WatchEndCode::NoLeader, detail, None))
+        let (code, detail) = sse::end_reason(&self.place.0.backend, self.began)?;
+        Some(self.end(code, detail, None))
     }
 
     fn stopping(&mut self) -> Bytes {

@@ -14,7 +14,7 @@ use utoipa::{IntoResponses, OpenApi};
 use super::ask::Ask;
 use super::{
     Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
-    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
+    locks, matching, members, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -38,7 +38,8 @@ use super::{
         latches::put, latches::count_down, latches::get, latches::delete,
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
-        cluster::status, cluster::digest, cluster::transfer_leader,
+        cluster::status, cluster::digest, cluster::lead,
+        members::list, members::add, members::promote, members::demote, members::remove, members::replace, members::repair,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),

@@ -106,8 +106,20 @@ pub enum Route {
     ClusterStatus,
     /// `/v1/cluster/digest`
     ClusterDigest,
-    /// `/v1/cluster/transfer-leader`
-    TransferLeader,
+    /// `/v1/cluster/leader`
+    Leader,
+    /// `/v1/cluster/members`
+    Members,
+    /// `/v1/cluster/members/{id}`
+    Member,
+    /// `/v1/cluster/members/{id}/promote`
+    MemberPromote,
+    /// `/v1/cluster/members/{id}/demote`
+    MemberDemote,
+    /// `/v1/cluster/members/{id}/replace`
+    MemberReplace,
+    /// `/v1/cluster/members/{id}/repair`
+    MemberRepair,
     /// `/livez`
     Livez,
     /// `/readyz`
@@ -137,7 +149,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 60] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -185,7 +197,13 @@ impl Route {
         Self::Request,
         Self::ClusterStatus,
         Self::ClusterDigest,
-        Self::TransferLeader,
+        Self::Leader,
+        Self::Members,
+        Self::Member,
+        Self::MemberPromote,
+        Self::MemberDemote,
+        Self::MemberReplace,
+        Self::MemberRepair,
         Self::Livez,
         Self::Readyz,
         Self::Metrics,
@@ -244,7 +262,13 @@ impl Route {
             Self::Request => "/v1/requests/{id}",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
-            Self::TransferLeader => "/v1/cluster/transfer-leader",
+            Self::Leader => "/v1/cluster/leader",
+            Self::Members => "/v1/cluster/members",
+            Self::Member => "/v1/cluster/members/{id}",
+            Self::MemberPromote => "/v1/cluster/members/{id}/promote",
+            Self::MemberDemote => "/v1/cluster/members/{id}/demote",
+            Self::MemberReplace => "/v1/cluster/members/{id}/replace",
+            Self::MemberRepair => "/v1/cluster/members/{id}/repair",
             Self::Livez => "/livez",
             Self::Readyz => "/readyz",
             Self::Metrics => "/metrics",
@@ -258,10 +282,11 @@ impl Route {
     pub fn allow(self) -> &'static str {
         match self {
             Self::Key => "GET, HEAD, PUT, PATCH, DELETE",
-            Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader => "POST",
+            Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::Leader => "POST",
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
-            Self::Sequence | Self::Sessions | Self::TaskQueue => "GET, HEAD, POST",
+            Self::Sequence | Self::Sessions | Self::TaskQueue | Self::Members => "GET, HEAD, POST",
+            Self::Member => "DELETE",
             Self::Session => "GET, HEAD, DELETE",
             Self::Latch => "GET, HEAD, PUT, DELETE",
             _ if self.is_posted() => "POST",
@@ -284,18 +309,23 @@ impl Route {
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
             (Self::TaskQueue, &Method::POST) => Some(WRITE),
             (Self::SessionsRenew | Self::SessionRenew, &Method::POST) => Some(ASK),
+            // No command of the log: asked for again, they are done already.
+            (Self::Members | Self::MemberPromote | Self::MemberDemote, &Method::POST) => Some(ASK),
+            (Self::MemberReplace | Self::MemberRepair, &Method::POST) => Some(ASK),
+            (Self::Member, &Method::DELETE) => Some(READ),
+            (Self::Member, _) => None,
             (Self::Sessions, &Method::POST) | (Self::Latch, &Method::PUT) => Some(WRITE),
             (Self::Session | Self::Latch, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (_, &Method::POST) if self.is_posted() => Some(WRITE),
             _ if self.is_posted() => None,
-            (Self::Find | Self::Count | Self::TransferLeader, &Method::POST) => Some(ASK),
-            (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::TransferLeader, _) => None,
+            (Self::Find | Self::Count | Self::Leader, &Method::POST) => Some(ASK),
+            (Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::Leader, _) => None,
             (_, &Method::GET | &Method::HEAD) => Some(READ),
             _ => None,
         }
     }
 
-    /// Whether it asks for something to be done about what is coordinated, and takes nothing but `POST`.
+    /// Whether it asks for something to be done about what it names, and takes nothing but `POST`.
     fn is_posted(self) -> bool {
         matches!(
             self,
@@ -315,6 +345,10 @@ impl Route {
                 | Self::TaskFail
                 | Self::TaskCancel
                 | Self::TaskRequeue
+                | Self::MemberPromote
+                | Self::MemberDemote
+                | Self::MemberReplace
+                | Self::MemberRepair
         )
     }
 
@@ -333,7 +367,9 @@ impl Route {
             Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
             Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
-            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
+            Self::ClusterStatus | Self::ClusterDigest | Self::Leader => false,
+            Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => false,
+            Self::MemberReplace | Self::MemberRepair => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
     }

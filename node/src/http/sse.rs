@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, Version, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::api::{Applied, ErrorCode, WatchEndCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -164,4 +164,15 @@ impl<S: Source> HttpBody for Sse<S> {
     fn is_end_stream(&self) -> bool {
         self.has_ended && self.rest.is_empty()
     }
+}
+
+/// Why a node should not go on with a stream that began at `began`, if so: others may know more than it does.
+pub fn end_reason<B: Backend>(backend: &B, began: Instant) -> Option<(WatchEndCode, String)> {
+    if let Some(reason) = backend.quarantine() {
+        return Some((WatchEndCode::Quarantined, reason));
+    }
+    let never = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let silence = backend.staleness_ms().unwrap_or_else(never);
+    let detail = format!("this node has heard no leader for {silence} ms; another one may");
+    (silence > limits::WATCH_SILENCE_MS_MAX).then_some((WatchEndCode::NoLeader, detail))
 }

@@ -312,13 +312,8 @@ impl<B: Backend> Source for WatchBody<B> {
     }
 
     fn end_reason(&mut self) -> Option<Bytes> {
-        let never = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let silence = self.api.backend.staleness_ms().unwrap_or_else(never);
-        if silence <= limits::WATCH_SILENCE_MS_MAX {
-            return None;
-        }
-        let detail = format!("this node has heard no leader for {silence} ms; another one may");
-        Some(self.end(WatchEndCode::NoLeader, detail, None).into())
+        let (code, detail) = sse::end_reason(&self.api.backend, self.began)?;
+        Some(self.end(code, detail, None).into())
     }
 
     fn stopping(&mut self) -> Bytes {

@@ -21,6 +21,10 @@ pub(super) fn samples(status: &StatusAnswer, load: HttpLoad) -> Vec<Sample> {
         Sample::gauge("warnings", "Things this node is worried about", status.warnings.len() as u64),
         Sample::gauge("revision", "Cluster revision at the applied index", status.revision),
         Sample::gauge("oldest_revision", "Oldest revision that can be read", status.oldest_revision),
+        Sample::gauge("entries", "Entries at the applied index", status.entries),
+        Sample::gauge("stored_bytes", "Bytes of all that is stored, without history", status.stored_bytes),
+        Sample::gauge("history_bytes", "Bytes of history", status.history_bytes),
+        Sample::gauge("quota_bytes", "Bytes that may be stored, 0 for no quota", status.quota_bytes),
         Sample::seconds(
             "cluster_clock_seconds",
             "Cluster clock at the applied index",

@@ -5,6 +5,8 @@ use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
+use super::members::{MemberDone, MemberQuestion, MembersSeen};
+
 /// A question from one node to another.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum PeerRequest {
@@ -21,6 +23,8 @@ pub enum PeerRequest {
         node_id: u64,
         /// How to reach it, and its disk.
         member: MemberRecord,
+        /// It is to stay a learner.
+        as_standby: bool,
     },
     /// A log index that a linearizable read has to wait for (leader only).
     ReadIndex,
@@ -29,8 +33,19 @@ pub enum PeerRequest {
         /// Each as of `codec::encode_command`.
         commands: Vec<Vec<u8>>,
     },
-    /// Applied index and digest.
-    Digest,
+    /// Digests of the state by log index.
+    Digests,
+    /// Rebuild the state of a member in quarantine from yours (leader only).
+    Repair {
+        /// The member.
+        node_id: u64,
+    },
+    /// Your state is about to be replaced: take no more entries. Idempotent, and to be said again now and then.
+    BeginRepair,
+    /// That is over: take entries again, and trust your state if it was replaced.
+    EndRepair,
+    /// Something about the members.
+    Members(MemberQuestion),
 }
 
 /// How far a node is in becoming a member.
@@ -65,24 +80,48 @@ pub enum PeerResponse {
         /// In the order of the commands.
         fates: Vec<Fate>,
     },
-    /// To [`PeerRequest::Digest`].
-    Digest {
-        /// Last applied index.
-        index: u64,
-        /// Digest there.
-        digest: u128,
+    /// To [`PeerRequest::Digests`].
+    Digests {
+        /// Log index and digest there, of late.
+        points: Vec<(u64, u128)>,
     },
+    /// To [`PeerRequest::BeginRepair`].
+    RepairBegun {
+        /// Last log index of the node.
+        last_index: u64,
+    },
+    /// The state is trusted: to [`PeerRequest::BeginRepair`] and [`PeerRequest::Repair`].
+    NotNeeded,
     /// I am not the leader; nothing was done.
     NotLeader {
         /// Who is, as far as I know.
         leader: Option<u64>,
     },
-    /// Not now, but soon: to [`PeerRequest::Join`].
+    /// Not now, but soon: to [`PeerRequest::Join`] and [`MemberQuestion::Change`].
     TryAgain,
     /// No, and why; nothing was done.
     Refused {
         /// A sentence for people.
         reason: String,
+    },
+    /// To [`MemberQuestion::List`].
+    Members(MembersSeen),
+    /// To [`MemberQuestion::Change`].
+    MembersChanged(MemberDone),
+    /// To [`MemberQuestion::HandOver`]: not now, and why; nothing was done.
+    NotReady {
+        /// A sentence for people.
+        reason: String,
+    },
+    /// To [`MemberQuestion::HandOver`]: who leads now.
+    Leads {
+        /// Its id.
+        leader: u64,
+    },
+    /// To [`MemberQuestion::AmI`] and [`MemberQuestion::Is`], by a leader that a quorum has just confirmed.
+    Membership {
+        /// Whether it is one.
+        is_member: bool,
     },
 }
 
@@ -95,13 +134,30 @@ pub enum Fate {
     NotProposed,
     /// It was put into a log and may or may not be committed.
     Unknown,
-    /// It was not put into the log, and will not be before the data disk of the leader has more room.
+    /// It was not put into the log, and will not be before the leader has more room.
     NoSpace {
         /// The leader.
         node_id: u64,
-        /// Free bytes on its disk.
+        /// What it lacks.
+        lack: Lack,
+    },
+}
+
+/// Why a node takes nothing that grows the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Lack {
+    /// Its data disk is nearly full.
+    Disk {
+        /// Free bytes on it.
         free: u64,
         /// Free bytes that writes need.
         needed: u64,
+    },
+    /// The state is as large as it may be.
+    Quota {
+        /// Bytes that it has.
+        used: u64,
+        /// Bytes that it may have.
+        quota: u64,
     },
 }

@@ -7,17 +7,19 @@
 //! Each peer has four *lanes*, a TCP connection each, so that none waits behind another: `control` (votes, heartbeats,
 //! leader transfer), `append` (log replication), `app` (questions), `snapshot` (opened for one transfer).
 //!
-//! Reading order: `message` and `raft_codec` say what is sent, `frame` and `handshake` how; `lane`, `connection`,
+//! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how; `lane`, `connection`,
 //! `client`, `raft_client`, `append_stream` are the asking side; `server`, `serve_app`, `serve_raft`,
 //! `serve_snapshot` the answering side; `snapshot_stream` is the protocol of the snapshot lane.
 
 pub mod counters;
 pub mod frame;
 pub mod limits;
+pub mod members;
 pub mod message;
 pub mod raft_codec;
 
 pub mod client;
+pub mod halt;
 pub mod handshake;
 pub mod raft_client;
 pub mod raft_rpc;

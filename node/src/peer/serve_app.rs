@@ -69,9 +69,13 @@ async fn on_call(inbound: &Inbound, room: &Room, frame: Frame) -> Result<(), Str
 fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
     match request {
         PeerRequest::Hello | PeerRequest::Adopt { .. } | PeerRequest::Join { .. } => true,
-        PeerRequest::ReadIndex | PeerRequest::Forward { .. } | PeerRequest::Digest => {
-            inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id)
-        }
+        PeerRequest::ReadIndex
+        | PeerRequest::Forward { .. }
+        | PeerRequest::Digests
+        | PeerRequest::Repair { .. }
+        | PeerRequest::BeginRepair
+        | PeerRequest::EndRepair
+        | PeerRequest::Members(_) => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
     }
 }
 

@@ -179,11 +179,11 @@ fn cases() -> Vec<Case<'static>> {
         case("forged cursor", ("GET", "/v1/kv?cursor=AAAAAAAAAAAAAAAAAAAA"), &[], "", bad("query:cursor")),
         case("cursor and prefix", ("GET", "/v1/kv?cursor=AAAA&prefix=a"), &[], "", bad("query:cursor")),
         case("request id with a line break", ("GET", "/v1/requests/a%0d%0ab"), &[], "", bad("path:id")),
-        case("no such node", ("POST", "/v1/cluster/transfer-leader"), &[JSON], r#"{"to":0}"#, bad("/to")),
-        case("null for a node", ("POST", "/v1/cluster/transfer-leader"), &[JSON], r#"{"to":null}"#, bad("/to")),
+        case("no such node", ("POST", "/v1/cluster/leader"), &[JSON], r#"{"to":0}"#, bad("/to")),
+        case("null for a node", ("POST", "/v1/cluster/leader"), &[JSON], r#"{"to":null}"#, bad("/to")),
         case(
             "unknown field of a transfer",
-            ("POST", "/v1/cluster/transfer-leader"),
+            ("POST", "/v1/cluster/leader"),
             &[JSON],
             r#"{"node":2}"#,
             (UnknownField, "/node"),
@@ -417,7 +417,7 @@ async fn a_web_page_cannot_write_without_asking() {
         let response = server.ask("POST", "/v1/ops", &headers, body).await;
         assert_eq!(response.problem().code, ErrorCode::UnsupportedMediaType, "{headers:?}");
     }
-    assert_eq!(server.ask("POST", "/v1/cluster/transfer-leader", &[origin], b"").await.status, 415);
+    assert_eq!(server.ask("POST", "/v1/cluster/leader", &[origin], b"").await.status, 415);
     assert_eq!(server.ask("OPTIONS", "/v1/ops", &[origin], b"").await.header("access-control-allow-origin"), None);
     assert_eq!(server.backend.commands(), []);
     assert_eq!(server.ask("POST", "/v1/ops", &[origin, JSON], body).await.status, 200);

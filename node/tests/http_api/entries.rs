@@ -305,9 +305,9 @@ async fn health_tells_of_the_process_and_of_the_cluster() {
     server.backend.fail_reads(None);
     server.backend.be_unready("stopping");
     assert_eq!(server.get("/readyz").await.problem().detail, "stopping");
-    let moved = server.ask("POST", "/v1/cluster/transfer-leader", &[JSON], br#"{"to":3}"#).await;
+    let moved = server.ask("POST", "/v1/cluster/leader", &[JSON], br#"{"to":3}"#).await;
     assert_eq!(moved.json()["leader_id"], 3);
-    assert_eq!(server.ask("POST", "/v1/cluster/transfer-leader", &[], b"").await.json()["leader_id"], 2);
+    assert_eq!(server.ask("POST", "/v1/cluster/leader", &[], b"").await.json()["leader_id"], 2);
     assert_eq!(server.get("/v1/cluster/status").await.json()["term"], 7);
     assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{:032x}", 0xabc));
 }

@@ -10,8 +10,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::{Role, StatusAnswer};
+use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
+use quorate_node::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 use quorate_store::document::Criteria;
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
@@ -60,6 +62,7 @@ struct State {
     /// Most items that one bulk decides.
     items_max: Option<usize>,
     unready: Option<String>,
+    quarantine: Option<String>,
     /// What the next commands that are not writes of one entry come to.
     outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
@@ -414,8 +417,30 @@ impl Backend for Fake {
         })
     }
 
-    async fn transfer_leader(&self, to: Option<u64>, _: Instant) -> Result<u64, AppError> {
+    async fn hand_over(&self, to: Option<u64>, _: Instant) -> Result<u64, AppError> {
         Ok(to.unwrap_or(2))
+    }
+
+    async fn members_seen(&self, _: Instant) -> Result<MembersSeen, AppError> {
+        let member = |id| MemberSeen {
+            id,
+            peer_addr: format!("127.0.0.1:720{id}"),
+            client_addr: format!("127.0.0.1:710{id}"),
+            votes: id != 4,
+            is_heard: id != 3,
+            lag: if id == 3 { u64::MAX } else { 0 },
+            last_contact_ms: (id != 3).then_some(5),
+        };
+        let members = (1..=4).map(member).collect();
+        Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
+    }
+
+    async fn change_members(&self, ask: MemberAsk, _: Instant) -> Result<MemberDone, AppError> {
+        let explanation = vec![format!("{:?}", ask.wish)];
+        match ask.wish {
+            MemberWish::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
+            _ => Ok(MemberDone { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
+        }
     }
 
     async fn wait_key_change(&self, _: &Key, _: u64, wait: Duration) {
@@ -706,7 +731,19 @@ impl Backend for Fake {
             level_known: 1,
             disk_free_bytes: None,
             disk_size_bytes: None,
+            entries: 0,
+            stored_bytes: 0,
+            history_bytes: 0,
+            quota_bytes: 0,
         }
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        self.with(|state| state.quarantine.clone())
+    }
+
+    async fn repair(&self, node: u64, _: Instant) -> Result<Repaired, AppError> {
+        Ok(if node == 3 { Repaired::Done } else { Repaired::NotNeeded })
     }
 
     fn unready_reason(&self) -> Option<String> {

@@ -14,6 +14,7 @@ mod entries;
 mod errors;
 mod find;
 mod listing;
+mod members;
 mod preferences;
 mod slow;
 mod stream;

@@ -88,7 +88,7 @@ async fn a_late_answer_is_lost_and_the_connection_lives_on() {
     let late = one.net.call(&two.addr, Some(2), PeerRequest::ReadIndex, deadline).await;
     assert!(matches!(late, Err(CallError::Lost(_))), "{late:?}");
     release.notify_one();
-    assert_eq!(one.net.call(&two.addr, Some(2), PeerRequest::Digest, soon()).await, Ok(PeerResponse::Done));
+    assert_eq!(one.net.call(&two.addr, Some(2), PeerRequest::Digests, soon()).await, Ok(PeerResponse::Done));
     assert_eq!(one.net.counters().lanes[LaneKind::App.code() as usize].1.connects, 1);
 }
 
@@ -145,7 +145,7 @@ async fn a_peer_that_went_silent_is_given_up_before_the_deadline() {
         drop((near_write, far_read));
     });
     let begun = Instant::now();
-    let answer = one.net.call(&addr, Some(2), PeerRequest::Digest, soon()).await;
+    let answer = one.net.call(&addr, Some(2), PeerRequest::Digests, soon()).await;
     assert!(matches!(&answer, Err(CallError::Lost(reason)) if reason.contains("silent")), "{answer:?}");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     way.await.unwrap();

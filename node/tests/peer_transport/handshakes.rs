@@ -10,7 +10,7 @@ use openraft::raft::VoteRequest;
 use quorate_node::peer::CallError;
 use quorate_node::peer::counters::LaneKind;
 use quorate_node::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
-use quorate_node::peer::handshake::read_welcome;
+use quorate_node::peer::handshake::{PROTOCOL_VERSION, read_welcome};
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::support::{CLUSTER, Node, Setup, incarnation, leader_vote, node, soon};
 
-const DIGEST: PeerRequest = PeerRequest::Digest;
+const DIGEST: PeerRequest = PeerRequest::Digests;
 
 async fn refusal(from: &Node, to: &Node, expect: Option<u64>, request: PeerRequest) -> String {
     match from.net.call(&to.addr, expect, request, soon()).await {
@@ -170,7 +170,8 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
     // Format, lane, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
-    hello.tail().put_slice(b"QRTp\x01\x00");
+    hello.tail().put_slice(b"QRTp");
+    hello.tail().put_u16_le(PROTOCOL_VERSION);
     hello.tail().put_u8(quorate_store::codec::FORMAT_VERSION);
     hello.tail().put_slice(b"\x01\x02\x00\x01\x01\xfd");
     hello.tail().put_u64_le(1 << 50);

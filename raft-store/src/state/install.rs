@@ -58,8 +58,8 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     fail::fail_point!("install-after-pointer");
     drop(old);
     let old = shared.publish(&applied, || Ok(shared.swap_db(fresh)))?;
+    shared.replacements.fetch_add(1, Ordering::Release);
     shared.digests.restart(position_of(&applied).index, applied.vars.digest());
-    shared.work.snapshots_installed.fetch_add(1, Ordering::Relaxed);
     shared.feed.tell_replaced(applied.vars.revision);
     shared.note_durable()?;
     close_when_unused(old)

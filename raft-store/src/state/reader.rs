@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::changes::{self, ChangesQuery, ChangesRead};
@@ -166,6 +166,7 @@ impl StateReader {
             wall: record.vars.wall,
             digest: record.vars.digest(),
             level: record.vars.level,
+            sizes: record.vars.sizes,
             membership: record.membership,
         }
     }
@@ -173,6 +174,11 @@ impl StateReader {
     /// Digests of the state by log index, of late: [`AppliedState::digest`] as it was at each of them.
     pub fn digests(&self) -> BTreeMap<u64, u128> {
         self.shared.digests.all()
+    }
+
+    /// How often the state was replaced by a snapshot since the node started.
+    pub fn replacements(&self) -> u64 {
+        self.shared.replacements.load(Ordering::Acquire)
     }
 
     /// How much there is at the applied position; cheap.
@@ -280,9 +286,9 @@ impl StateReader {
             watches: self.shared.feed.watches() as u64,
             is_stalled: db.is_stalled()?,
             apply: work.apply.read(),
-            applied_entries: work.applied_entries.load(Relaxed),
-            snapshots_built: work.snapshots_built.load(Relaxed),
-            snapshots_installed: work.snapshots_installed.load(Relaxed),
+            applied_entries: work.applied_entries.load(Ordering::Relaxed),
+            snapshots_built: work.snapshots_built.load(Ordering::Relaxed),
+            snapshots_installed: self.replacements(),
         })
     }
 

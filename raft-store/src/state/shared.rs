@@ -35,7 +35,6 @@ pub(crate) struct WorkCounters {
     pub(crate) apply: Durations,
     pub(crate) applied_entries: AtomicU64,
     pub(crate) snapshots_built: AtomicU64,
-    pub(crate) snapshots_installed: AtomicU64,
 }
 
 type DurableHook = Arc<dyn Fn(u64) + Send + Sync>;
@@ -52,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     pub(crate) digests: Digests,
     pub(crate) work: WorkCounters,
+    /// How often the state was replaced by a snapshot.
+    pub(crate) replacements: AtomicU64,
     /// Index after the last durable entry, so that 0 is none.
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
@@ -127,6 +128,7 @@ impl Shared {
             feed: Feed::new(at.revision, feed_bytes_max),
             digests,
             work: WorkCounters::default(),
+            replacements: AtomicU64::new(0),
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::durations::DurationCounts;
 use crate::level::{Level, TooNew};
-use crate::machine::Fault;
+use crate::machine::{Fault, Sizes};
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 use crate::types::{ClusterMillis, Entry, Key, Revision};
 
@@ -198,6 +198,8 @@ pub struct AppliedState {
     pub digest: u128,
     /// Feature level there.
     pub level: Level,
+    /// How much there is.
+    pub sizes: Sizes,
 }
 
 /// Numbers for metrics. Sizes are RocksDB's own and approximate.

@@ -2,11 +2,12 @@
 
 use clap::Subcommand;
 use quorate_client::NodeStatus;
-use quorate_client::api::{Role, StatusAnswer};
+use quorate_client::api::Role;
 use serde_json::json;
 
 use crate::Context;
 use crate::fail::Failed;
+use crate::members;
 use crate::output::{self, Form};
 
 #[derive(Debug, Subcommand)]
@@ -14,12 +15,12 @@ pub enum Command {
     /// Show and change the members of the cluster
     Member {
         #[command(subcommand)]
-        command: Member,
+        command: members::Command,
     },
-    /// Hand leadership to another node
-    TransferLeader {
-        /// Node id of the new leader; without it the best follower.
-        to: Option<u64>,
+    /// Say who leads
+    Leader {
+        #[command(subcommand)]
+        command: members::Leader,
     },
     /// Wait until the nodes answer linearizable reads
     ///
@@ -31,17 +32,11 @@ pub enum Command {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Member {
-    /// List the members
-    List,
-}
-
 /// Runs a command on the cluster.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
-        Command::Member { command: Member::List } => members(context).await,
-        Command::TransferLeader { to } => transfer(context, to).await,
+        Command::Member { command } => members::run(context, command).await,
+        Command::Leader { command } => members::run_leader(context, command).await,
         Command::WaitReady { any } => wait_ready(context, any).await,
     }
 }
@@ -99,43 +94,6 @@ fn role(role: Role) -> &'static str {
         Role::Candidate => "candidate",
         Role::Learner => "learner",
         Role::Outside => "outside",
-    }
-}
-
-/// The members as the leader sees them, for only it knows how far each is; else as any node does.
-async fn members(context: &Context) -> Result<(), Failed> {
-    let mut nodes = context.client.status_of_all().await?;
-    let leader = nodes.iter().position(|node| node.status.as_ref().is_ok_and(|status| status.role == Role::Leader));
-    let answered = leader.or_else(|| nodes.iter().position(|node| node.status.is_ok()));
-    let chosen = nodes.swap_remove(answered.unwrap_or(0));
-    let status = chosen.status?;
-    match context.shared.output {
-        Form::Json => output::json(&status.members),
-        Form::Text => member_table(&status),
-    }
-}
-
-fn member_table(status: &StatusAnswer) -> Result<(), Failed> {
-    let heading = ["node", "client address", "peer address", "votes", "has log up to", "last heard of"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(status.members.iter().map(|member| {
-        vec![
-            member.id.to_string(),
-            member.client_addr.clone(),
-            member.peer_addr.clone(),
-            if member.voter { "yes" } else { "no" }.into(),
-            member.matched_index.map_or("-".into(), |index| index.to_string()),
-            member.last_contact_ms.map_or("-".into(), |age| format!("{} ago", output::millis(age))),
-        ]
-    }));
-    output::table(&rows)
-}
-
-async fn transfer(context: &Context, to: Option<u64>) -> Result<(), Failed> {
-    let answer = context.client.transfer_leader(to).await?;
-    match (context.shared.output, &answer["leader_id"]) {
-        (Form::Text, serde_json::Value::Number(id)) => output::line(format!("node {id} leads")),
-        _ => output::json(&answer),
     }
 }
 

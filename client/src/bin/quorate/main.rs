@@ -23,6 +23,7 @@ mod listing;
 mod load;
 mod lock;
 mod locks;
+mod members;
 mod output;
 mod parse;
 mod rates;

@@ -24,6 +24,9 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(rest) = path.strip_prefix("/v1/tasks/") {
         return find_task(rest);
     }
+    if let Some(rest) = path.strip_prefix("/v1/cluster/members/") {
+        return find_member(rest);
+    }
     let route = match path {
         "/v1/sessions" => Route::Sessions,
         "/v1/sessions/renew" => Route::SessionsRenew,
@@ -43,7 +46,8 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/count" => Route::Count,
         "/v1/cluster/status" => Route::ClusterStatus,
         "/v1/cluster/digest" => Route::ClusterDigest,
-        "/v1/cluster/transfer-leader" => Route::TransferLeader,
+        "/v1/cluster/leader" => Route::Leader,
+        "/v1/cluster/members" => Route::Members,
         "/livez" => Route::Livez,
         "/readyz" => Route::Readyz,
         "/metrics" => Route::Metrics,
@@ -79,6 +83,19 @@ fn find_named(path: &str) -> Option<(Route, &str)> {
         _ => return None,
     };
     (!ends_with_slash).then_some((route, name))
+}
+
+/// What is asked of a member, and its id.
+fn find_member(rest: &str) -> (Route, &str) {
+    let Some((id, what)) = rest.split_once('/') else { return (Route::Member, rest) };
+    let route = match what {
+        "promote" => Route::MemberPromote,
+        "demote" => Route::MemberDemote,
+        "replace" => Route::MemberReplace,
+        "repair" => Route::MemberRepair,
+        _ => return (Route::Unknown, ""),
+    };
+    (route, id)
 }
 
 /// What is asked of a queue, and the queue; of a task all of it. A queue is one segment.

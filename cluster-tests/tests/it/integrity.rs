@@ -1,0 +1,162 @@
+//! A node whose state is not that of the others: it notices, serves nobody, says so, and is rebuilt from the leader.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cluster_tests::cluster::PATIENCE;
+use cluster_tests::load::Load;
+use cluster_tests::{Cluster, Connection, Request, eventually};
+use quorate_client::{Value, Watched};
+use quorate_store::codec;
+use quorate_store::digest::RowHasher;
+use quorate_store::keyspace::entry;
+use quorate_store::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+
+/// The key whose row is altered on one disk.
+const KEY: &str = "altered";
+
+/// What a bug leaves that has one node apply something else than the others: another value in one row, and a digest that has it.
+fn alter(cluster: &Cluster, id: u64) {
+    let state = cluster.data_dir(id).join("state");
+    let pointer = fs::read_to_string(state.join("CURRENT-DB")).unwrap();
+    let live: PathBuf = state.join(pointer.split_whitespace().last().unwrap());
+    let db = rocksdb::DB::open(&rocksdb::Options::default(), live).unwrap();
+    let row_key = entry::row_key(KEY.as_bytes());
+    let row = db.get(&row_key).unwrap().expect("the entry is there");
+    let mut other = row.clone();
+    let at = row.len() - 2;
+    assert_eq!(row[at], b'e', "the value ends with `value\"`");
+    other[at] = b'E';
+    let mut record: AppliedRecord =
+        codec::decode(&db.get(APPLIED_KEY).unwrap().expect("it applied something")).unwrap();
+    let mut hasher = RowHasher::default();
+    let change = hasher.hash(&row_key, &other).wrapping_sub(hasher.hash(&row_key, &row));
+    record.vars.lasting_digest = record.vars.lasting_digest.wrapping_add(change);
+    let mut options = rocksdb::WriteOptions::new();
+    options.disable_wal(true);
+    db.put_opt(&row_key, &other, &options).unwrap();
+    db.put_opt(APPLIED_KEY, codec::encode(&record), &options).unwrap();
+    db.flush().unwrap();
+}
+
+/// A cluster in which the state of one node differs, and serves yet: the third node is not there to say who is right.
+async fn altered() -> (Cluster, u64, u64) {
+    let mut cluster = Cluster::start().await;
+    let client = cluster.client_without(None);
+    client.put(KEY, Value::json_text("\"the value\"")).await.expect("written");
+    let victim = cluster.follower().await;
+    let leader = cluster.leader().await;
+    let third = cluster.live_but(victim).into_iter().find(|id| *id != leader).expect("there are three");
+    cluster.stop(victim).await;
+    alter(&cluster, victim);
+    cluster.kill(third).await;
+    cluster.bring_up(victim).await;
+    (cluster, victim, third)
+}
+
+async fn answer(cluster: &Cluster, id: u64, path: &str) -> (u16, serde_json::Value) {
+    let mut connection = Connection::open(cluster.client_address(id)).await.expect("it takes connections");
+    let answer = connection.exchange(&Request::get(path)).await.expect("it answers");
+    (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+}
+
+async fn metric(cluster: &Cluster, id: u64, name: &str) -> u64 {
+    let mut connection = Connection::open(cluster.client_address(id)).await.expect("it takes connections");
+    let answer = connection.exchange(&Request::get("/metrics")).await.expect("it answers");
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse::<f64>().expect("a number") as u64
+}
+
+/// Waits until the node has put itself into quarantine, and looks at what it says then.
+async fn assert_quarantined(cluster: &Cluster, victim: u64) {
+    eventually("the node puts itself into quarantine", PATIENCE, async || {
+        let (status, problem) = answer(cluster, victim, "/v1/kv/altered?consistency=local").await;
+        if status == 503 && problem["code"] == "quarantined" { Ok(()) } else { Err(format!("{status} {problem}")) }
+    })
+    .await;
+    let (status, problem) = answer(cluster, victim, "/readyz").await;
+    assert!(status == 503 && problem["detail"].to_string().contains("member repair"), "{problem}");
+    assert_eq!(answer(cluster, victim, "/livez").await.0, 503);
+    assert_eq!(metric(cluster, victim, "quorate_quarantined").await, 1);
+    let warnings = cluster.status(victim).await.unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("its state is wrong")), "{warnings:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_state_differs_serves_nobody_until_it_is_rebuilt() {
+    let (mut cluster, victim, third) = altered().await;
+    let client = cluster.client_without(None);
+    let only_victim = quorate_client::Client::new(cluster.client_address(victim).to_string()).expect("an endpoint");
+    let mut watch = only_victim.watch("alt").initial().start().await.expect("it serves yet");
+    assert!(matches!(watch.next().await, Ok(Watched::Event(_))));
+
+    cluster.bring_up(third).await;
+    assert_quarantined(&cluster, victim).await;
+    eventually("the others know", PATIENCE, async || {
+        let other = cluster.live_but(victim)[0];
+        let (wrong, agreed) = (
+            metric(&cluster, other, "quorate_digest_diverged_nodes").await,
+            metric(&cluster, other, "quorate_digest_compared_index").await,
+        );
+        if wrong == 1 && agreed > 0 { Ok(()) } else { Err(format!("{wrong} at {agreed}")) }
+    })
+    .await;
+    // What the watch saw is true; then the node ends it rather than tell what may be wrong. It has no other node to go on at.
+    eventually("the node lets go of its watch", PATIENCE, async || {
+        let _ = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
+        match metric(&cluster, victim, "quorate_watches").await {
+            0 => Ok(()),
+            watches => Err(format!("{watches} watches")),
+        }
+    })
+    .await;
+
+    cluster.kill(victim).await;
+    cluster.start_node(victim);
+    eventually("it listens again", PATIENCE, async || cluster.status(victim).await.map(drop)).await;
+    assert_quarantined(&cluster, victim).await;
+
+    let load = Load::start(&cluster, 4, "meanwhile");
+    load.wait_for_more(200).await;
+    let other = cluster.live_but(victim)[0];
+    assert!(!client.members().repair(other).await.expect("an answer").repaired, "it trusts its state");
+    let repaired = client.members().repair(victim).await;
+    assert!(repaired.expect("an answer").repaired);
+    cluster.wait_ready(victim).await;
+    load.wait_for_more(200).await;
+    load.finish().await;
+    let read = only_victim.get(KEY).await.expect("it serves").expect("it is there");
+    assert_eq!(read.json::<String>().unwrap(), "the value");
+    assert_eq!(metric(&cluster, victim, "quorate_quarantined").await, 0);
+    // Trusted from now on, over a restart too.
+    cluster.stop(victim).await;
+    cluster.bring_up(victim).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_whose_state_differs_hands_over_and_does_not_lead_again() {
+    let (mut cluster, victim, third) = altered().await;
+    let client = cluster.client_without(None);
+    cluster.hand_leadership_to(victim).await;
+    cluster.bring_up(third).await;
+    assert_quarantined(&cluster, victim).await;
+    eventually("another node leads", PATIENCE, async || match cluster.leader().await {
+        leader if leader == victim => Err("it still leads".into()),
+        _ => Ok(()),
+    })
+    .await;
+    client.put("more", Value::json_text("1")).await.expect("the others go on");
+    // With the other follower gone there is a quorum only with the node in quarantine: its log is as good as any.
+    let leader = cluster.leader().await;
+    let third = cluster.live_but(victim).into_iter().find(|id| *id != leader).expect("there are three");
+    cluster.kill(third).await;
+    client.put("more", Value::json_text("2")).await.expect("it acknowledges entries");
+    cluster.bring_up(third).await;
+    assert!(client.members().repair(victim).await.expect("an answer").repaired);
+    cluster.wait_all_ready().await;
+    cluster.hand_leadership_to(victim).await;
+    cluster.assert_agreement().await;
+}

@@ -1,0 +1,280 @@
+//! Members that come and go while clients write.
+
+use cluster_tests::cluster::PATIENCE;
+use cluster_tests::load::{Load, assert_durable};
+use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
+use quorate_client::Client;
+use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
+
+/// Exit code of a node that was removed.
+const EXIT_REMOVED: i32 = 4;
+/// How often a leader is killed in the middle of a change.
+const ROUNDS: usize = 6;
+
+fn client(cluster: &Cluster) -> Client {
+    cluster.client_without(None)
+}
+
+async fn members(cluster: &Cluster) -> Result<MembersAnswer, String> {
+    client(cluster).members().list().await.map_err(|error| error.to_string())
+}
+
+fn voters(answer: &MembersAnswer) -> Vec<u64> {
+    answer.members.iter().filter(|member| member.role == MemberRole::Voter).map(|member| member.id).collect()
+}
+
+/// Waits until these vote and no change is under way.
+async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
+    eventually(&format!("{wanted:?} vote"), PATIENCE, async || {
+        let answer = members(cluster).await?;
+        let is_so = !answer.changing && voters(&answer) == wanted;
+        if is_so { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+}
+
+/// A removed node ends by itself and says why.
+async fn assert_ends_removed(cluster: &mut Cluster, id: u64) {
+    let (end, log) = cluster.wait_end(id, PATIENCE).await;
+    assert_eq!(end.code(), Some(EXIT_REMOVED), "node {id} ended otherwise:\n{log}");
+    assert!(log.contains(&format!("node {id} was removed from its cluster")), "no reason in:\n{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_grows_to_five_and_shrinks_to_three_under_load() {
+    let mut cluster = Cluster::start().await;
+    let load = Load::start(&cluster, 4, "members");
+    load.wait_for_more(50).await;
+    for id in [4, 5] {
+        cluster.add_node(id);
+        cluster.bring_up(id).await;
+    }
+    wait_for_voters(&cluster, &[1, 2, 3, 4, 5]).await;
+    load.wait_for_more(100).await;
+
+    // The leader itself, and a node that came later. Each client knows two of the founders, so it keeps one.
+    let leader = cluster.leader().await;
+    let gone = [leader, if leader == 4 { 5 } else { 4 }];
+    for id in gone {
+        let done = client(&cluster).members().remove(id).await.expect("it costs no quorum");
+        assert!(done.changed && !done.voters.contains(&id), "{done:?}");
+        assert_ends_removed(&mut cluster, id).await;
+        load.wait_for_more(50).await;
+    }
+    let left: Vec<u64> = (1..=5).filter(|id| !gone.contains(id)).collect();
+    wait_for_voters(&cluster, &left).await;
+    load.wait_for_more(100).await;
+    let report = load.finish().await;
+    println!("3 → 5 → 3 voters: the longest write took {:?}", report.longest);
+    cluster.assert_agreement().await;
+    for id in left {
+        assert_durable(&cluster, id, &report.history).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_voter_is_replaced_by_a_standby() {
+    let mut cluster = Cluster::start().await;
+    let load = Load::start(&cluster, 2, "replace");
+    cluster.add_standby(4);
+    cluster.bring_up(4).await;
+    let dead = cluster.follower().await;
+    cluster.kill(dead).await;
+    load.wait_for_more(20).await;
+    assert_eq!(voters(&members(&cluster).await.unwrap()), [1, 2, 3], "a standby has no vote");
+
+    let dry = client(&cluster).members().replace(dead, 4).dry_run(true).await.expect("it can be done");
+    assert!(dry.dry_run && !dry.changed && dry.voters.contains(&4), "{dry:?}");
+    assert_eq!(voters(&members(&cluster).await.unwrap()), [1, 2, 3], "nothing was done");
+    let done = client(&cluster).members().replace(dead, 4).await.expect("it can be done");
+    assert!(done.changed && done.learners.is_empty(), "{done:?}");
+    let again = client(&cluster).members().replace(dead, 4).await.expect("it is so");
+    assert!(!again.changed, "{again:?}");
+    let left: Vec<u64> = (1..=4).filter(|id| *id != dead).collect();
+    wait_for_voters(&cluster, &left).await;
+    load.wait_for_more(50).await;
+
+    // Its disk says that it votes; the others say that it does not.
+    cluster.start_node(dead);
+    assert_ends_removed(&mut cluster, dead).await;
+    cluster.start_node(dead);
+    assert_ends_removed(&mut cluster, dead).await;
+    wait_for_voters(&cluster, &left).await;
+    let report = load.finish().await;
+    cluster.assert_agreement().await;
+    assert_durable(&cluster, 4, &report.history).await;
+}
+
+/// What a node says of a change that it refuses.
+async fn refusal(cluster: &Cluster, through: u64, request: Request) -> String {
+    let answer = request.send(cluster.client_address(through)).await.expect("an answer");
+    assert_eq!(answer.status, 409, "{}", answer.text());
+    let problem = answer.problem();
+    assert_eq!(serde_json::to_value(problem.code).unwrap(), "change_refused");
+    problem.detail
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_would_harm_the_cluster_is_refused_with_the_reason() {
+    let mut cluster = Cluster::start().await;
+    let foreign = Cluster::start_with(Settings::with_ids([9])).await;
+    let (leader, follower) = (cluster.leader().await, cluster.follower().await);
+
+    let alone = refusal(&foreign, 9, Request::new("DELETE", "/v1/cluster/members/9?force")).await;
+    assert!(alone.contains("last voter"), "{alone}");
+    let unwise = refusal(&cluster, follower, Request::new("DELETE", "/v1/cluster/members/2")).await;
+    assert!(unwise.contains("one failure from loss"), "{unwise}");
+    let unknown = refusal(&cluster, follower, Request::post("/v1/cluster/members/7/promote", "")).await;
+    assert!(unknown.contains("node 7 is no member"), "{unknown}");
+    let add = format!("{{\"id\":9,\"peer_addr\":\"{}\"}}", foreign.peer_address(9));
+    let other = refusal(&cluster, leader, Request::post("/v1/cluster/members", add)).await;
+    let known = foreign.status(9).await.unwrap().cluster_id;
+    assert!(other.contains(&known), "{other}");
+    let nobody = cluster_tests::ports::free_addresses(1)[0];
+    let add = format!("{{\"id\":8,\"peer_addr\":\"{nobody}\"}}");
+    let absent = refusal(&cluster, leader, Request::post("/v1/cluster/members", add)).await;
+    assert!(absent.contains("start it first"), "{absent}");
+
+    // With one of three dead, the second must not go, forced or not.
+    let others: Vec<u64> = cluster.live_but(leader);
+    cluster.kill(others[0]).await;
+    let wanted = format!("/v1/cluster/members/{}?force", others[1]);
+    eventually("the leader misses the dead node", PATIENCE, async || {
+        let answer = members(&cluster).await?;
+        let missed = answer.members.iter().any(|member| member.id == others[0] && !member.healthy);
+        if missed { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+    let fatal = refusal(&cluster, leader, Request::new("DELETE", &wanted)).await;
+    assert!(fatal.contains("quorum would be lost"), "{fatal}");
+    let gone =
+        refusal(&cluster, leader, Request::post(format!("/v1/cluster/members/{}/replace", others[0]), "{\"with\":7}"))
+            .await;
+    assert!(gone.contains("node 7 is no member"), "{gone}");
+    wait_for_voters(&cluster, &[1, 2, 3]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_waits_is_taken_in_by_name_and_gives_its_vote_back() {
+    let mut cluster = Cluster::start().await;
+    // It knows nobody of the cluster, so it waits to be asked.
+    cluster.add_node(4);
+    let nobody = cluster_tests::ports::free_addresses(1)[0];
+    cluster.set_flag(4, "--join", format!("1={nobody}"));
+    cluster.start_node(4);
+    let address = cluster.peer_address(4).to_string();
+    // As an operator has it who did not hear of node 4 yet.
+    let client = cluster.client_without(Some(4));
+    let done = eventually("node 4 is taken in", PATIENCE, async || {
+        client.members().add(4, &address, true).await.map_err(|error| error.to_string())
+    })
+    .await;
+    assert_eq!((done.changed, done.voters), (true, vec![1, 2, 3, 4]));
+    cluster.wait_ready(4).await;
+    let again = client.members().add(4, &address, true).await.expect("it is so");
+    assert_eq!((again.changed, again.voters), (false, vec![1, 2, 3, 4]));
+    let demoted = client.members().demote(4).await.expect("three are left");
+    assert_eq!((demoted.changed, demoted.voters, demoted.learners), (true, vec![1, 2, 3], vec![4]));
+    wait_for_voters(&cluster, &[1, 2, 3]).await;
+    let promoted = client.members().promote(4).await.expect("it has caught up");
+    assert_eq!(promoted.voters, [1, 2, 3, 4]);
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leadership_is_handed_over_by_any_node() {
+    let cluster = Cluster::start().await;
+    for to in [1, 2, 3, 1] {
+        let through = if to == 3 { 1 } else { to + 1 };
+        let ask = Request::post("/v1/cluster/leader", format!("{{\"to\":{to}}}"));
+        let answer = ask.send(cluster.client_address(through)).await.expect("an answer");
+        let answer: serde_json::Value = answer.expect_success().json();
+        assert_eq!(answer["leader_id"], to);
+        assert_eq!(cluster.leader().await, to);
+    }
+    let stranger = refusal(&cluster, 2, Request::post("/v1/cluster/leader", "{\"to\":9}")).await;
+    assert!(stranger.contains("node 9 has no vote"), "{stranger}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_voter_is_replaced_without_an_operator_where_that_is_wanted() {
+    let mut cluster = Cluster::start_with(Settings::default().flag("--replace-dead-after-ms", 3_000)).await;
+    let load = Load::start(&cluster, 2, "autopilot");
+    cluster.add_standby(4);
+    cluster.bring_up(4).await;
+    let dead = cluster.leader().await;
+    cluster.kill(dead).await;
+    let left: Vec<u64> = (1..=4).filter(|id| *id != dead).collect();
+    wait_for_voters(&cluster, &left).await;
+    eventually("the leader says what it did and why", PATIENCE, async || {
+        let logs: String = cluster.live().into_iter().map(|id| cluster.log_text(id)).collect();
+        let is_said = logs.contains("replaced a dead voter") && logs.contains("was not heard of for");
+        if is_said { Ok(()) } else { Err(logs) }
+    })
+    .await;
+    load.wait_for_more(50).await;
+    let report = load.finish().await;
+    cluster.start_node(dead);
+    assert_ends_removed(&mut cluster, dead).await;
+    cluster.assert_agreement().await;
+    assert_durable(&cluster, 4, &report.history).await;
+}
+
+/// Gives node 4 a vote, in the next round takes it.
+async fn swing(client: Client, round: usize) -> Result<MembersChanged, quorate_client::Error> {
+    if round.is_multiple_of(2) { client.members().promote(4).await } else { client.members().demote(4).await }
+}
+
+/// How often the nodes that are up said that they finish what another one began.
+fn finished(cluster: &Cluster, by: &[u64]) -> usize {
+    by.iter().map(|id| cluster.log_text(*id).matches("finishing a change of the members").count()).sum()
+}
+
+/// Looks again and again until the leader is in the middle of a change; false where it is over before that was seen.
+async fn is_seen_changing(cluster: &Cluster, leader: u64, wanted: &[u64]) -> bool {
+    let mut connection = Connection::open(cluster.client_address(leader)).await.expect("the leader takes connections");
+    let look = Request::get("/v1/cluster/members");
+    eventually("a change begins", PATIENCE, async || {
+        let answer = connection.exchange(&look).await.map_err(|error| error.to_string())?;
+        let answer: MembersAnswer = answer.expect_success().json();
+        let is_over = voters(&answer) == wanted && !answer.changing;
+        if answer.changing || is_over { Ok(answer.changing) } else { Err("it has not begun".into()) }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_its_leader_did_not_live_to_finish_is_finished() {
+    let mut cluster = Cluster::start().await;
+    cluster.add_standby(4);
+    cluster.bring_up(4).await;
+    let (mut seen, mut by_survivors) = (0, 0);
+    for round in 0..ROUNDS {
+        let leader = cluster.leader().await;
+        let survivors = cluster.live_but(leader);
+        let before = finished(&cluster, &survivors);
+        let wanted: Vec<u64> = if round.is_multiple_of(2) { (1..=4).collect() } else { (1..=3).collect() };
+        let first = tokio::spawn(swing(client(&cluster), round));
+        seen += usize::from(is_seen_changing(&cluster, leader, &wanted).await);
+        cluster.kill(leader).await;
+        // Nobody asks again: whoever leads now ends what was begun, or nothing was.
+        first.abort();
+        eventually("no change is under way", PATIENCE, async || {
+            let answer = members(&cluster).await?;
+            if answer.changing { Err(format!("{answer:?}")) } else { Ok(()) }
+        })
+        .await;
+        by_survivors += finished(&cluster, &survivors) - before;
+        cluster.bring_up(leader).await;
+        let done = eventually("asked again, it is done", PATIENCE, async || {
+            swing(client(&cluster), round).await.map_err(|error| error.to_string())
+        })
+        .await;
+        assert_eq!(done.voters, wanted, "round {round}");
+    }
+    println!(
+        "{seen} of {ROUNDS} leaders were killed in the middle of a change; a survivor finished {by_survivors} of them"
+    );
+    assert!(seen > 0, "no leader was killed in time");
+    cluster.assert_agreement().await;
+}

@@ -1,0 +1,166 @@
+//! The way out of quarantine: the leader's state, as a snapshot, in place of the own.
+//!
+//! Owns the order on both sides. The node to be repaired takes no more entries (see [`crate::peer::halt`]), the leader makes a
+//! snapshot of a later moment and sends it, and the node trusts itself again once it saw its state replaced. What breaks off in
+//! between leaves a node in quarantine, and may be asked for again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use openraft::async_runtime::WatchReceiver;
+use quorate_store::codec;
+use quorate_store::raft::{LogId, NodeId};
+use quorate_store::state::snapshot::SnapshotHandle;
+use quorate_store::types::{Action, Command, Maintenance};
+
+use super::super::{App, AppError};
+use crate::peer::message::{PeerRequest, PeerResponse};
+
+/// How long a node takes no entries unless the leader says again that it is on its way.
+const HALT_MAX: Duration = Duration::from_secs(60);
+/// How often the leader says so.
+const SAY_AGAIN: Duration = Duration::from_secs(20);
+/// For one question.
+const ASK: Duration = Duration::from_secs(5);
+/// How long a snapshot may take to be made.
+const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
+
+/// What a repair came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repaired {
+    /// The node has the leader's state and serves again.
+    Done,
+    /// The node trusts its state: nothing was done.
+    NotNeeded,
+}
+
+impl App {
+    /// Rebuilds the state of a member in quarantine from the leader's. Takes as long as a snapshot takes to be made and sent; goes
+    /// on when the deadline has passed, and asking again then waits for it.
+    pub async fn repair(&self, node: NodeId, deadline: Instant) -> Result<Repaired, AppError> {
+        match self.inner.view.now().leader {
+            Some(leader) if leader == self.node_id() => {
+                let app = self.clone();
+                let work = tokio::spawn(async move { app.repair_as_leader(node).await });
+                match tokio::time::timeout_at(deadline.into(), work).await {
+                    Ok(Ok(done)) => done,
+                    Ok(Err(error)) => Err(AppError::Fault(format!("a repair ended: {error}"))),
+                    Err(_) => Err(AppError::Unknown),
+                }
+            }
+            Some(leader) => match self.peers().ask(leader, PeerRequest::Repair { node_id: node }, deadline).await {
+                Ok(PeerResponse::Done) => Ok(Repaired::Done),
+                Ok(PeerResponse::NotNeeded) => Ok(Repaired::NotNeeded),
+                Ok(PeerResponse::Refused { reason }) => Err(AppError::NotReady(reason)),
+                Ok(_) => Err(AppError::NoLeader),
+                Err(error) => Err(AppError::NotReady(format!("node {leader}, which leads: {error}"))),
+            },
+            None => Err(AppError::NoLeader),
+        }
+    }
+
+    async fn repair_as_leader(&self, node: NodeId) -> Result<Repaired, AppError> {
+        let _one_at_a_time = self.inner.integrity.repairs.lock().await;
+        if node == self.node_id() {
+            // It trusts itself, or it would not lead for long.
+            return Ok(Repaired::NotNeeded);
+        }
+        let Some(mut last) = self.begin_repair_of(node).await? else { return Ok(Repaired::NotNeeded) };
+        let snapshot = loop {
+            let (covered, snapshot) = self.snapshot_after(last).await?;
+            // Entries that were on their way when it stopped taking them may have come since.
+            match self.begin_repair_of(node).await? {
+                Some(now) if now < covered => break snapshot,
+                Some(now) => last = now,
+                None => return Ok(Repaired::NotNeeded),
+            }
+        };
+        let vote = self.raft().metrics().borrow_watched().vote;
+        let sending = self.peers().send_snapshot(node, vote, Arc::new(snapshot));
+        tokio::pin!(sending);
+        let mut again = tokio::time::interval(SAY_AGAIN);
+        let sent = loop {
+            tokio::select! {
+                sent = &mut sending => break sent,
+                _ = again.tick() => drop(self.begin_repair_of(node).await),
+            }
+        };
+        // In any case: it may take entries again.
+        let ended = self.ask_about_repair(node, PeerRequest::EndRepair).await;
+        sent.map_err(|error| AppError::NotReady(format!("the snapshot for node {node}: {error}")))?;
+        match ended? {
+            PeerResponse::Done => Ok(Repaired::Done),
+            other => Err(unexpected(node, &other)),
+        }
+    }
+
+    /// Has a node stop taking entries. Its last log index, unless it trusts its state.
+    async fn begin_repair_of(&self, node: NodeId) -> Result<Option<u64>, AppError> {
+        match self.ask_about_repair(node, PeerRequest::BeginRepair).await? {
+            PeerResponse::RepairBegun { last_index } => Ok(Some(last_index)),
+            PeerResponse::NotNeeded => Ok(None),
+            other => Err(unexpected(node, &other)),
+        }
+    }
+
+    async fn ask_about_repair(&self, node: NodeId, question: PeerRequest) -> Result<PeerResponse, AppError> {
+        let answer = self.peers().ask(node, question, Instant::now() + ASK).await;
+        answer.map_err(|error| AppError::NotReady(format!("node {node}: {error}")))
+    }
+
+    /// A snapshot that covers more than this log index, and what it covers.
+    async fn snapshot_after(&self, index: u64) -> Result<(u64, SnapshotHandle), AppError> {
+        // An entry of our own, so that there is one after it.
+        let action = Action::Maintain(Maintenance::ExpireDue { limit: 1 });
+        let command = Command { request_id: None, principal: String::new(), action };
+        let encoded = codec::encode_command(&command);
+        let submitted = self.inner.proposer.submit(encoded, true).map_err(|_| AppError::Overloaded)?;
+        submitted.fate(Instant::now() + ASK).await;
+        self.inner.snapshot_wish.set();
+        let fatal = |error: &dyn std::fmt::Display| AppError::Fault(error.to_string());
+        self.raft().trigger().snapshot().await.map_err(|error| fatal(&error))?;
+        let is_after = |id: &Option<LogId>| id.as_ref().is_some_and(|id| id.index > index);
+        let built = self.raft().wait(Some(SNAPSHOT_MAX));
+        built.metrics(|metrics| is_after(&metrics.snapshot), "a snapshot for a repair").await.map_err(|e| fatal(&e))?;
+        let snapshot = self.raft().get_snapshot().await.map_err(|error| fatal(&error))?;
+        let snapshot = snapshot.ok_or_else(|| AppError::Fault("the snapshot that was made is gone".into()))?;
+        Ok((snapshot.meta.last_log_id.map_or(0, |id| id.index), snapshot.snapshot))
+    }
+
+    /// The leader is about to replace this node's state: no more entries until then.
+    pub(in super::super) async fn begin_repair(&self) -> PeerResponse {
+        let integrity = &self.inner.integrity;
+        if !integrity.is_quarantined() {
+            return PeerResponse::NotNeeded;
+        }
+        self.inner.halt.begin(HALT_MAX);
+        integrity.replaced_before.lock().get_or_insert(self.state().replacements());
+        match self.raft().with_raft_state(|state| state.log_ids.last().map_or(0, |id| id.index)).await {
+            Ok(last_index) => PeerResponse::RepairBegun { last_index },
+            Err(fatal) => PeerResponse::Refused { reason: fatal.to_string() },
+        }
+    }
+
+    /// The leader has done what it could: entries again, and trust where the state was replaced.
+    pub(in super::super) async fn end_repair(&self) -> PeerResponse {
+        let integrity = &self.inner.integrity;
+        let before = integrity.replaced_before.lock().take();
+        self.inner.halt.end();
+        if before.is_none_or(|before| self.state().replacements() == before) {
+            return PeerResponse::Refused { reason: "the state was not replaced".into() };
+        }
+        if let Err(error) = integrity.lift().await {
+            return PeerResponse::Refused { reason: format!("the mark of the quarantine stays: {error}") };
+        }
+        self.raft().runtime_config().elect(true);
+        tracing::warn!("the state was replaced by the leader's: out of quarantine");
+        PeerResponse::Done
+    }
+}
+
+fn unexpected(node: NodeId, answer: &PeerResponse) -> AppError {
+    match answer {
+        PeerResponse::Refused { reason } => AppError::NotReady(format!("node {node}: {reason}")),
+        other => AppError::Fault(format!("node {node} answered {other:?} to a repair")),
+    }
+}

@@ -1,0 +1,129 @@
+//! Who is in the cluster and who votes: what an operator may ask, and what the leader does about it.
+//!
+//! Owns the way of a wish to the leader and the words of its answer. `plan` judges, `sight` tells it how things stand,
+//! `carry_out` does what it lets pass, `take_in` is for new nodes, `keeper` for what nobody asks for, `removed` for a node
+//! that is no member any more. Never changes the members but through the leader, one change at a time.
+
+pub mod autopilot;
+pub mod carry_out;
+pub mod keeper;
+pub mod plan;
+pub mod removed;
+pub mod sight;
+pub mod take_in;
+
+use std::time::{Duration, Instant};
+
+use quorate_store::raft::NodeId;
+use tokio::sync::Mutex;
+
+use super::peers::AskError;
+use super::{App, AppError};
+use crate::config::millis;
+use crate::peer::members::{MemberAsk, MemberDone, MemberQuestion, MembersSeen};
+use crate::peer::message::{PeerRequest, PeerResponse};
+use sight::Sight;
+
+/// Held while the leader changes the members: one change at a time.
+pub type Changes = Mutex<()>;
+
+impl App {
+    /// The members as the leader knows them.
+    pub async fn members_seen(&self, deadline: Instant) -> Result<MembersSeen, AppError> {
+        match self.ask_leader(deadline, |_| MemberQuestion::List).await? {
+            PeerResponse::Members(seen) => Ok(seen),
+            other => Err(confused(&other)),
+        }
+    }
+
+    /// Has the leader change the members, or say what it would come to. Asking again for the same goes on where it ended.
+    pub async fn change_members(&self, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, AppError> {
+        let question = |within_ms| MemberQuestion::Change { ask: ask.clone(), within_ms };
+        match self.ask_leader(deadline, question).await? {
+            PeerResponse::MembersChanged(done) => Ok(done),
+            PeerResponse::Refused { reason } => Err(AppError::Refused(reason)),
+            other => Err(confused(&other)),
+        }
+    }
+
+    /// Has the leader hand leadership to the best follower, or to `to`. Returns who leads then.
+    pub async fn hand_over(&self, to: Option<NodeId>, deadline: Instant) -> Result<NodeId, AppError> {
+        let question = |within_ms| MemberQuestion::HandOver { to, within_ms };
+        match self.ask_leader(deadline, question).await? {
+            PeerResponse::Leads { leader } => Ok(leader),
+            PeerResponse::Refused { reason } => Err(AppError::Refused(reason)),
+            PeerResponse::NotReady { reason } => Err(AppError::NotReady(reason)),
+            other => Err(confused(&other)),
+        }
+    }
+
+    /// Asks whoever leads, this node or another, until one answers or the deadline passes. The question is told how many
+    /// milliseconds are left. Only for what may be asked twice.
+    async fn ask_leader(
+        &self,
+        deadline: Instant,
+        question: impl Fn(u64) -> MemberQuestion,
+    ) -> Result<PeerResponse, AppError> {
+        let mut may_be_done = false;
+        loop {
+            let seen = self.inner.view.subscribe();
+            let question = question(millis(deadline.saturating_duration_since(Instant::now())));
+            match self.ask_who_leads(question, deadline).await {
+                None | Some(Ok(PeerResponse::NotLeader { .. })) => {}
+                Some(Ok(PeerResponse::TryAgain)) => may_be_done = true,
+                Some(Ok(answer)) => return Ok(answer),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "no answer from the leader about members");
+                    may_be_done |= !error.is_certainly_not_processed();
+                }
+            }
+            if !self.wait_for_leader(seen, deadline).await {
+                return Err(if may_be_done { AppError::Unknown } else { self.no_leader_error() });
+            }
+        }
+    }
+
+    async fn ask_who_leads(&self, question: MemberQuestion, by: Instant) -> Option<Result<PeerResponse, AskError>> {
+        match self.inner.view.now().leader? {
+            leader if leader == self.node_id() => Some(Ok(answer(self, self.node_id(), question).await)),
+            leader => Some(self.inner.peers.ask(leader, PeerRequest::Members(question), by).await),
+        }
+    }
+}
+
+/// Answers a question about members, `from` itself or a peer.
+pub async fn answer(app: &App, from: NodeId, question: MemberQuestion) -> PeerResponse {
+    let by = |within_ms| Instant::now() + Duration::from_millis(within_ms);
+    match question {
+        MemberQuestion::List => match Sight::of(app) {
+            Some(sight) => PeerResponse::Members(sight.shown()),
+            None => not_leader(app),
+        },
+        MemberQuestion::Change { ask, within_ms } => carry_out::change(app, ask, by(within_ms)).await,
+        MemberQuestion::HandOver { to, within_ms } => hand_over(app, to, by(within_ms)).await,
+        MemberQuestion::AmI => removed::is_member_somewhere(app, from).await,
+        MemberQuestion::Is { node_id } => removed::is_member(app, node_id).await,
+    }
+}
+
+async fn hand_over(app: &App, to: Option<NodeId>, deadline: Instant) -> PeerResponse {
+    if app.inner.view.now().leader != Some(app.node_id()) {
+        return not_leader(app);
+    }
+    match app.transfer_leader(to, deadline).await {
+        Ok(leader) => PeerResponse::Leads { leader },
+        Err(AppError::NoLeader) => not_leader(app),
+        Err(AppError::Unknown) => PeerResponse::TryAgain,
+        Err(AppError::NotReady(reason)) => PeerResponse::NotReady { reason },
+        Err(error) => PeerResponse::Refused { reason: error.to_string() },
+    }
+}
+
+/// Not here; whoever is said to lead may know.
+pub fn not_leader(app: &App) -> PeerResponse {
+    PeerResponse::NotLeader { leader: app.inner.view.now().leader }
+}
+
+fn confused(answer: &PeerResponse) -> AppError {
+    AppError::Fault(format!("the leader answered something else: {answer:?}"))
+}

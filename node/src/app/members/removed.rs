@@ -1,0 +1,71 @@
+//! A node that is no member any more hears of it.
+//!
+//! Owns the question that a node asks when no leader speaks to it, and the answer. Believes nobody but a leader that a quorum
+//! has just confirmed: a member that is behind knows old things.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use openraft::async_runtime::WatchReceiver;
+use quorate_store::raft::NodeId;
+
+use super::super::App;
+use super::not_leader;
+use crate::peer::members::MemberQuestion;
+use crate::peer::message::{PeerRequest, PeerResponse};
+
+/// Between two looks whether a leader is heard of.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// For one round of questions.
+const ASK: Duration = Duration::from_millis(1_000);
+
+/// Returns once a leader said that this node is no member any more, with a sentence for people. Never asks while a leader
+/// speaks to this node, nor before its log names any members.
+pub async fn told(app: &App) -> String {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let members = app.peers().members();
+        if members.is_empty() || app.inner.view.hears_leader() {
+            continue;
+        }
+        let others = members.iter().filter(|(id, _)| **id != app.node_id());
+        let by = Instant::now() + ASK;
+        let asked = others.map(|(id, member)| {
+            app.peers().ask_at(&member.peer_addr, *id, PeerRequest::Members(MemberQuestion::AmI), by)
+        });
+        let answers = join_all(asked).await;
+        if answers.iter().any(|answer| matches!(answer, Ok(PeerResponse::Membership { is_member: false }))) {
+            return format!(
+                "node {} was removed from its cluster. Its node id and its data directory are not used again: to bring this \
+                 machine back, start it with an empty data directory under a node id that was never used",
+                app.node_id()
+            );
+        }
+    }
+}
+
+/// The answer to a peer that asks for itself. It may not know who leads now, so this node asks for it.
+pub async fn is_member_somewhere(app: &App, node_id: NodeId) -> PeerResponse {
+    match app.inner.view.now().leader {
+        Some(leader) if leader == app.node_id() => is_member(app, node_id).await,
+        Some(leader) if leader != node_id => {
+            let asked = app
+                .peers()
+                .ask(leader, PeerRequest::Members(MemberQuestion::Is { node_id }), Instant::now() + ASK)
+                .await;
+            asked.unwrap_or_else(|_silent| not_leader(app))
+        }
+        Some(_) | None => not_leader(app),
+    }
+}
+
+/// The leader's answer. A change that is not committed yet counts for the node.
+pub async fn is_member(app: &App, node_id: NodeId) -> PeerResponse {
+    if app.inner.read_index.index_as_leader().await.is_none() {
+        return not_leader(app);
+    }
+    let metrics = app.raft().server_metrics().borrow_watched().clone();
+    let memberships = [&metrics.membership_config, &metrics.committed_membership_config];
+    let is_member = memberships.iter().any(|membership| membership.membership().get_node(&node_id).is_some());
+    PeerResponse::Membership { is_member }
+}

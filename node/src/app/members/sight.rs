@@ -1,0 +1,121 @@
+//! How the members stand, as their leader knows from openraft's metrics.
+//!
+//! Owns when a member counts as heard of. Decides nothing, and knows nothing on a node that does not lead.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use openraft::Instant as _;
+use openraft::RaftMetrics;
+use openraft::async_runtime::WatchReceiver;
+use quorate_store::raft::{LogId, Member, NodeId, TypeConfig};
+
+use super::super::App;
+use super::plan::{self, Health, Nodes, Standing};
+use crate::peer::members::{MemberSeen, MembersSeen};
+
+/// A member that answered nothing for so long is not heard of. Dozens of heartbeats, and longer than a disk stalls.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
+/// How long a new leader may wait for the first answer of each voter.
+const SETTLE_MAX: Duration = Duration::from_millis(1_500);
+/// Between two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What the leader sees.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    /// For judging.
+    pub standing: Standing,
+    /// How to reach each member.
+    pub nodes: BTreeMap<NodeId, Member>,
+    /// The log entry that all this is by.
+    pub membership_at: Option<LogId>,
+    /// How long ago each member answered last; `None` for never since this node leads.
+    pub contacts: BTreeMap<NodeId, Option<Duration>>,
+}
+
+impl Sight {
+    /// What this node sees; `None` where it does not lead.
+    pub fn of(app: &App) -> Option<Self> {
+        if app.inner.view.now().leader != Some(app.node_id()) {
+            return None;
+        }
+        let metrics = app.raft().metrics().borrow_watched().clone();
+        Self::from_metrics(&metrics)
+    }
+
+    /// The same once each voter answered this leader, or had the time to.
+    pub async fn settled(app: &App) -> Option<Self> {
+        let until = Instant::now() + SETTLE_MAX;
+        loop {
+            let sight = Self::of(app)?;
+            let has_answered = |id: &NodeId| sight.contacts.get(id).is_some_and(Option::is_some);
+            if sight.standing.configs.iter().flatten().all(has_answered) || Instant::now() >= until {
+                return Some(sight);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until a member is heard of and hardly behind. False: not before the deadline.
+    pub async fn wait_caught_up(app: &App, id: NodeId, deadline: Instant) -> Option<bool> {
+        loop {
+            if Self::of(app)?.standing.is_caught_up(id) {
+                return Some(true);
+            }
+            if Instant::now() >= deadline {
+                return Some(false);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn from_metrics(metrics: &RaftMetrics<TypeConfig>) -> Option<Self> {
+        let (heartbeat, replication) = (metrics.heartbeat.as_ref()?, metrics.replication.as_ref()?);
+        let membership = metrics.membership_config.membership();
+        let last = metrics.last_log_index.unwrap_or(0);
+        let nodes: BTreeMap<NodeId, Member> = membership.nodes().map(|(id, member)| (*id, member.clone())).collect();
+        let (mut health, mut contacts) = (BTreeMap::new(), BTreeMap::new());
+        for id in nodes.keys() {
+            let is_self = *id == metrics.id;
+            let heard = heartbeat.get(id).and_then(Option::as_ref).map(|at| at.elapsed());
+            let contact = if is_self { Some(Duration::ZERO) } else { heard };
+            let matched = replication.get(id).and_then(Option::as_ref).map(|log_id| log_id.index);
+            // Who has nothing is not near, however short the log is.
+            let lag = if is_self { 0 } else { matched.map_or(u64::MAX, |matched| last.saturating_sub(matched)) };
+            let is_heard = contact.is_some_and(|silence| silence < HEARD_WITHIN);
+            health.insert(*id, Health { is_heard, lag });
+            contacts.insert(*id, contact);
+        }
+        let configs: Vec<Nodes> = membership.get_joint_config().clone();
+        let standing = (!configs.is_empty()).then_some(Standing { leader: metrics.id, configs, health })?;
+        let membership_at = *metrics.membership_config.log_id();
+        Some(Self { standing, nodes, membership_at, contacts })
+    }
+
+    /// Who has no vote.
+    pub fn learners(&self) -> Vec<NodeId> {
+        self.nodes.keys().copied().filter(|id| !self.standing.voters().contains(id)).collect()
+    }
+
+    /// As it is told to those who ask.
+    pub fn shown(&self) -> MembersSeen {
+        let voters = self.standing.voters();
+        let member = |(id, member): (&NodeId, &Member)| MemberSeen {
+            id: *id,
+            peer_addr: member.peer_addr.clone(),
+            client_addr: member.client_addr.clone(),
+            votes: voters.contains(id),
+            is_heard: self.standing.is_heard(*id),
+            lag: self.standing.health.get(id).map_or(u64::MAX, |health| health.lag),
+            last_contact_ms: self.contacts.get(id).copied().flatten().map(crate::config::millis),
+        };
+        MembersSeen {
+            leader: self.standing.leader,
+            changing: self.standing.is_joint(),
+            majority: plan::majority(voters) as u64,
+            prospect: plan::prospect(&self.standing, voters),
+            members: self.nodes.iter().map(member).collect(),
+        }
+    }
+}

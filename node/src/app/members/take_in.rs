@@ -1,0 +1,165 @@
+//! New nodes: those that ask to join, and those that an operator names.
+//!
+//! Owns how a node becomes a learner and, once it caught up, a voter. Never exchanges the disk of a member, and gives a vote
+//! only where `plan` lets it.
+
+use std::time::{Duration, Instant};
+
+use openraft::ChangeMembers;
+use quorate_store::raft::wire::MemberRecord;
+use quorate_store::raft::{Member, NodeId};
+
+use super::super::App;
+use super::super::peers::AskError;
+use super::carry_out::{Stop, done, grant, my_turn, propose};
+use super::not_leader;
+use super::plan::{Health, Plan, Wish, plan};
+use super::sight::Sight;
+use crate::peer::CallError;
+use crate::peer::members::MemberDone;
+use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
+
+/// How long a joining node may take to catch up before it has to ask again.
+const JOIN_MAX: Duration = Duration::from_secs(60);
+/// For one question to a node that is to be taken in.
+const ASK: Duration = Duration::from_secs(2);
+
+/// A node that an operator names.
+#[derive(Debug)]
+pub struct Newcomer {
+    /// Its id.
+    pub id: NodeId,
+    /// Where it listens for peers.
+    pub peer_addr: String,
+    /// Whether it is to vote once it caught up.
+    pub promote: bool,
+}
+
+/// A node asks to be taken in: as a learner, then as a voter unless it is a standby.
+pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) -> PeerResponse {
+    let deadline = Instant::now() + JOIN_MAX;
+    let joined = async {
+        learn(app, node_id, member, deadline).await?;
+        if as_standby {
+            return Ok(());
+        }
+        if !Sight::wait_caught_up(app, node_id, deadline).await.ok_or(Stop::NotLeader)? {
+            return Err(Stop::Late);
+        }
+        // Who starts a node that is no standby means it to vote, so what is only unwise passes.
+        grant(app, Wish::Promote(node_id), false, true, deadline).await.map(|_| ()).map_err(|stop| match stop {
+            Stop::Refused(reason) => {
+                tracing::warn!(
+                    node_id,
+                    reason,
+                    "a node that joins gets no vote yet; it stays a learner and asks again"
+                );
+                Stop::Late
+            }
+            other => other,
+        })
+    };
+    match joined.await {
+        Ok(()) => PeerResponse::Done,
+        Err(Stop::NotLeader) => not_leader(app),
+        Err(Stop::Late) => PeerResponse::TryAgain,
+        Err(Stop::Refused(reason)) => PeerResponse::Refused { reason },
+    }
+}
+
+/// An operator names a node that waits to be taken in.
+pub async fn add(
+    app: &App,
+    newcomer: Newcomer,
+    dry_run: bool,
+    force: bool,
+    deadline: Instant,
+) -> Result<MemberDone, Stop> {
+    let Newcomer { id, peer_addr, promote } = newcomer;
+    let mut sight = Sight::settled(app).await.ok_or(Stop::NotLeader)?;
+    let known = sight.nodes.get(&id).map(|known| known.peer_addr.clone());
+    let said = match &known {
+        Some(known) if *known != peer_addr => {
+            return Err(Stop::Refused(format!("node {id} is a member already, and its peers reach it at {known}")));
+        }
+        Some(_) => format!("node {id} is a member already"),
+        None => format!("node {id} becomes a learner: it gets all data and has no vote"),
+    };
+    if known.is_none() {
+        let member = introduce(app, id, &peer_addr).await?;
+        if !dry_run {
+            adopt(app, id, &peer_addr).await?;
+            learn(app, id, member.into(), deadline).await?;
+        }
+    }
+    if promote && !dry_run && !Sight::wait_caught_up(app, id, deadline).await.ok_or(Stop::NotLeader)? {
+        return Err(Stop::Late);
+    }
+    let mut done = match (promote, dry_run) {
+        (true, false) => grant(app, Wish::Promote(id), false, force, deadline).await?,
+        (true, true) => {
+            // As if it had caught up: that is waited for.
+            sight.standing.health.insert(id, Health { is_heard: true, lag: 0 });
+            done(&sight, &plan(&sight.standing, Wish::Promote(id), force).map_err(Stop::Refused)?, true)
+        }
+        (false, _) => {
+            let voters = sight.standing.voters().clone();
+            let mut done = done(&sight, &Plan { voters, dropped: None, changes: false, explanation: vec![] }, dry_run);
+            if known.is_none() {
+                done.learners.push(id);
+                done.learners.sort_unstable();
+            }
+            done
+        }
+    };
+    done.changed |= known.is_none() && !dry_run;
+    done.explanation.insert(0, said);
+    Ok(done)
+}
+
+/// Who listens at an address, as it says itself.
+async fn introduce(app: &App, id: NodeId, peer_addr: &str) -> Result<MemberRecord, Stop> {
+    let hello: HelloAnswer = match app.peers().ask_at(peer_addr, id, PeerRequest::Hello, Instant::now() + ASK).await {
+        Ok(PeerResponse::Hello(hello)) => hello,
+        Ok(other) => return Err(Stop::Refused(format!("node {id} answered something else: {other:?}"))),
+        Err(AskError::Call(CallError::Refused(reason))) => return Err(Stop::Refused(reason)),
+        Err(error) => {
+            return Err(Stop::Refused(format!("node {id} does not answer at {peer_addr} ({error}): start it first")));
+        }
+    };
+    if hello.member.peer_addr != peer_addr {
+        let own = hello.member.peer_addr;
+        return Err(Stop::Refused(format!("node {id} says that its peers reach it at {own}, not at {peer_addr}")));
+    }
+    Ok(hello.member)
+}
+
+/// Makes a node one of this cluster, durably on its side.
+async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
+    let cluster_id = app.inner.identity.load().cluster_id.ok_or(Stop::NotLeader)?;
+    match app.peers().ask_at(peer_addr, id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
+        Ok(PeerResponse::Done) => Ok(()),
+        Ok(PeerResponse::Refused { reason }) | Err(AskError::Call(CallError::Refused(reason))) => {
+            Err(Stop::Refused(format!("node {id} refuses to be taken in: {reason}")))
+        }
+        Ok(_) | Err(_) => Err(Stop::Late),
+    }
+}
+
+/// Makes a node a learner, unless it is a member.
+async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Result<(), Stop> {
+    let _one_at_a_time = my_turn(app, deadline).await?;
+    let sight = Sight::of(app).ok_or(Stop::NotLeader)?;
+    match sight.nodes.get(&id) {
+        Some(known) if known.incarnation != member.incarnation => Err(Stop::Refused(format!(
+            "node {id} is a member of this cluster with another disk (incarnation {:032x}); \
+             remove it from the cluster, or join under a new node id",
+            known.incarnation
+        ))),
+        Some(_) => Ok(()),
+        None => {
+            tracing::info!(id, %member, "taking in a node as a learner");
+            propose(app, ChangeMembers::AddNodes([(id, member)].into()), Some(&sight), deadline).await
+        }
+    }
+}

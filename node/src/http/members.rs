@@ -1,0 +1,273 @@
+//! `/v1/cluster/members`: who is in the cluster, who votes, and changes of both.
+//!
+//! Owns the reading of their paths, parameters and bodies, and their answers. Whether a change is made, the leader judges.
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use quorate_client::api::{
+    AddMemberRequest, Applied, ErrorCode, Member, MemberRole, MembersAnswer, MembersChanged, Problem, RepairAnswer,
+    ReplaceMemberRequest,
+};
+use serde_json::value::RawValue;
+
+use super::ask::Ask;
+use super::error::{Effect, Failure};
+use super::extract::{Faults, Query};
+use super::headers::decimal;
+use super::openapi::Common;
+use super::{Backend, Outcome, body, extract, headers, json, kv, ok_json};
+use crate::app::integrity::Repaired;
+use crate::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
+
+/// Bodies here name a node or two.
+const BODY_BYTES_MAX: usize = 4_096;
+/// Longer than the name of any host.
+const ADDRESS_BYTES_MAX: usize = 300;
+
+/// The members as the leader knows them. Needs a leader; `GET /v1/cluster/status` does not.
+#[utoipa::path(get, path = "/v1/cluster/members", tag = "cluster", operation_id = "members",
+    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
+    responses((status = 200, description = "All members.", body = MembersAnswer, example = json!({"leader_id": 1, "changing": false, "needed": 1, "prospect": "1 of 1 voters (1) heard of, 1 needed: one failure from loss", "members": [{"id": 1, "role": "voter", "leader": true, "healthy": true, "lag": 0, "last_contact_ms": 0, "peer_addr": "127.0.0.1:7201", "client_addr": "127.0.0.1:7101"}]})), Common))]
+pub async fn list<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let seen = ask.api.backend.members_seen(ask.deadline).await;
+    let MembersSeen { leader, changing, majority, prospect, members } =
+        seen.map_err(|error| Failure::from_app(error, Effect::Read))?;
+    let members = members.into_iter().map(|member| shown(member, leader)).collect();
+    ok_json(&MembersAnswer { leader_id: leader, changing, needed: majority, prospect, members })
+}
+
+fn shown(seen: MemberSeen, leader: u64) -> Member {
+    Member {
+        id: seen.id,
+        role: if seen.votes { MemberRole::Voter } else { MemberRole::Learner },
+        leader: seen.id == leader,
+        healthy: seen.is_heard,
+        lag: (seen.lag != u64::MAX).then_some(seen.lag),
+        last_contact_ms: seen.last_contact_ms,
+        peer_addr: seen.peer_addr,
+        client_addr: seen.client_addr,
+    }
+}
+
+/// Takes in a node that was started and waits, as a learner; with `promote` it votes once it caught up. A node that is started
+/// with the join list of the cluster needs none of this: it asks by itself.
+#[utoipa::path(post, path = "/v1/cluster/members", tag = "cluster", operation_id = "add_member",
+    params(
+        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
+        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, catching up included."),
+    ),
+    request_body(content = AddMemberRequest, content_type = "application/json", example = json!({"id": 4, "peer_addr": "10.0.0.4:7200", "promote": true})),
+    responses(
+        (status = 200, description = "It is so.", body = MembersChanged),
+        (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn add<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+    let how = How::of(ask)?;
+    let text = text(ask, body, "a new member").await?;
+    let mut faults = Faults::default();
+    let fields = extract::object(&text, "a new member", ["id", "peer_addr", "promote"], &mut faults);
+    let [id, peer_addr, promote] = fields.unwrap_or_default();
+    let id = needed_id(id, "/id", &mut faults);
+    let peer_addr = address(peer_addr, &mut faults);
+    let promote = promote.is_some_and(|raw| match raw.get() {
+        "true" => true,
+        "false" => false,
+        _ => {
+            faults.add("/promote", "neither true nor false");
+            false
+        }
+    });
+    faults.check()?;
+    change(ask, how, MemberWish::Add { id, peer_addr, promote }).await
+}
+
+/// Gives a learner that has caught up a vote.
+#[utoipa::path(post, path = "/v1/cluster/members/{id}/promote", tag = "cluster", operation_id = "promote_member",
+    params(
+        ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 4),
+        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
+        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It is so.", body = MembersChanged),
+        (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn promote<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let (how, id) = (How::of(ask)?, id_of(rest)?);
+    no_body(ask, body).await?;
+    change(ask, how, MemberWish::Promote { id }).await
+}
+
+/// Takes the vote of a member, which stays a learner.
+#[utoipa::path(post, path = "/v1/cluster/members/{id}/demote", tag = "cluster", operation_id = "demote_member",
+    params(
+        ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 3),
+        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
+        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It is so.", body = MembersChanged),
+        (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn demote<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let (how, id) = (How::of(ask)?, id_of(rest)?);
+    no_body(ask, body).await?;
+    change(ask, how, MemberWish::Demote { id }).await
+}
+
+/// Lets a member go. It ends by itself when it hears of it; its id and its disk are not used again.
+#[utoipa::path(delete, path = "/v1/cluster/members/{id}", tag = "cluster", operation_id = "remove_member",
+    params(
+        ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 3),
+        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
+        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It is so.", body = MembersChanged),
+        (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn remove<B: Backend>(ask: &Ask<'_, B>, rest: &str) -> Outcome {
+    let (how, id) = (How::of(ask)?, id_of(rest)?);
+    change(ask, how, MemberWish::Remove { id }).await
+}
+
+/// Lets a learner vote in place of a voter, which goes, in one step.
+#[utoipa::path(post, path = "/v1/cluster/members/{id}/replace", tag = "cluster", operation_id = "replace_member",
+    params(
+        ("id" = u64, Path, description = "Who goes.", minimum = 1, example = 3),
+        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
+        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    request_body(content = ReplaceMemberRequest, content_type = "application/json", example = json!({"with": 4})),
+    responses(
+        (status = 200, description = "It is so.", body = MembersChanged),
+        (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn replace<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    let (how, old) = (How::of(ask)?, id_of(rest)?);
+    let text = text(ask, body, "a replacement").await?;
+    let mut faults = Faults::default();
+    let [with] = extract::object(&text, "a replacement", ["with"], &mut faults).unwrap_or_default();
+    let new = needed_id(with, "/with", &mut faults);
+    faults.check()?;
+    change(ask, how, MemberWish::Replace { old, new }).await
+}
+
+/// Rebuilds the state of a member in quarantine from the leader's. Any node takes the request.
+///
+/// Goes on if the deadline passes meanwhile; asking again then waits for it. A member that trusts its state is left as it is.
+#[utoipa::path(post, path = "/v1/cluster/members/{id}/repair", tag = "cluster", operation_id = "repair_member",
+    params(
+        ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 1),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It has the leader's state, or trusts its own.", body = RepairAnswer, example = json!({"node_id": 1, "repaired": false})),
+        (status = 404, description = "`not_found`: there is no such member.", body = Problem, content_type = "application/problem+json"),
+        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn repair<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    let node_id = id_of(rest)?;
+    no_body(ask, body).await?;
+    if ask.api.backend.status().members.iter().all(|member| member.id != node_id) {
+        let detail = format!("node {node_id} is not a member of this cluster");
+        return Err(Failure::new(ErrorCode::NotFound, Applied::No, detail));
+    }
+    let repaired = ask.api.backend.repair(node_id, ask.deadline).await;
+    let repaired = repaired.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    ok_json(&RepairAnswer { node_id, repaired: repaired == Repaired::Done })
+}
+
+/// The switches that all changes have.
+struct How {
+    dry_run: bool,
+    force: bool,
+}
+
+impl How {
+    fn of<B: Backend>(ask: &Ask<'_, B>) -> Result<Self, Failure> {
+        let mut query = Query::parse(ask.head.uri.query());
+        let how = Self { dry_run: query.flag("dry_run"), force: query.flag("force") };
+        query.finish("dry_run, force")?;
+        Ok(how)
+    }
+}
+
+async fn change<B: Backend>(ask: &Ask<'_, B>, how: How, wish: MemberWish) -> Outcome {
+    let How { dry_run, force } = how;
+    let asked = MemberAsk { wish, dry_run, force };
+    let done = ask.api.backend.change_members(asked, ask.deadline).await;
+    let effect = if dry_run { Effect::Read } else { Effect::Write };
+    let MemberDone { changed, explanation, voters, learners } =
+        done.map_err(|error| Failure::from_app(error, effect))?;
+    ok_json(&MembersChanged { changed, dry_run, explanation, voters, learners })
+}
+
+/// The id in a path.
+fn id_of(rest: &str) -> Result<u64, Failure> {
+    let id = decimal(rest).filter(|id| *id != 0);
+    id.ok_or_else(|| Failure::invalid("path:id", "must be a node id from 1"))
+}
+
+fn needed_id(raw: Option<&RawValue>, pointer: &str, faults: &mut Faults) -> u64 {
+    let Some(raw) = raw else {
+        faults.add(pointer, "missing; a node id from 1");
+        return 0;
+    };
+    let id = decimal(raw.get()).filter(|id| *id != 0);
+    if id.is_none() {
+        faults.add(pointer, "must be a node id from 1");
+    }
+    id.unwrap_or(0)
+}
+
+fn address(raw: Option<&RawValue>, faults: &mut Faults) -> String {
+    const FORM: &str = "must be the `host:port` where it listens for peers";
+    let Some(raw) = raw else {
+        faults.add("/peer_addr", "missing; the `host:port` where it listens for peers");
+        return String::new();
+    };
+    let text = json::text(raw).filter(|text| {
+        let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+        port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port != 0)) && text.len() <= ADDRESS_BYTES_MAX
+    });
+    if text.is_none() {
+        faults.add("/peer_addr", FORM);
+    }
+    text.map(|text| text.to_string()).unwrap_or_default()
+}
+
+async fn text<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
+    let kind = headers::json_kind(ask.head, what)?;
+    let text = body::collect(ask, body, BODY_BYTES_MAX).await?;
+    Ok(text.slice_ref(kv::json_of(kind, &text)?))
+}
+
+/// Where there is nothing to say in a body, it is left out or empty.
+async fn no_body<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Result<(), Failure> {
+    let text = body::collect(ask, body, BODY_BYTES_MAX).await?;
+    if text.is_empty() {
+        return Ok(());
+    }
+    let kind = headers::json_kind(ask.head, "an empty object")?;
+    let mut faults = Faults::default();
+    let _nothing = extract::object(kv::json_of(kind, &text)?, "an empty object", [], &mut faults);
+    faults.check()
+}
