@@ -129,6 +129,17 @@ impl Db {
         Ok(())
     }
 
+    /// Writes rows into a database that nobody reads yet. What is kept in memory beside RocksDB does not follow.
+    pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
+        Ok(self.rocks.write_opt(batch, &self.write_options)?)
+    }
+
+    /// Makes a copy of all that was written so far, by hard links where the file system can.
+    pub(crate) fn checkpoint(&self, to: &Path) -> Result<(), StateFault> {
+        self.flush()?;
+        Ok(rocksdb::checkpoint::Checkpoint::new(&self.rocks)?.create_checkpoint(to)?)
+    }
+
     /// Makes everything written so far durable.
     pub(crate) fn flush(&self) -> Result<(), StateFault> {
         let mut options = FlushOptions::default();

@@ -59,11 +59,13 @@ pub use types::{
 };
 
 pub(crate) use apply::Committer;
+pub(crate) use db::{Db, LatestView, Row};
+pub(crate) use home::Home;
 pub(crate) use checkpoint::build as build_snapshot;
 pub(crate) use files::free_bytes;
 pub(crate) use install::install as install_snapshot;
 pub(crate) use keeper::Keeper;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Moment, Shared};
 
 use crate::raft::state_machine::StateMachine;
 
