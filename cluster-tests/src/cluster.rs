@@ -256,7 +256,7 @@ impl Cluster {
     }
 
     /// The command line of a node: the same on every start, but for flags set meanwhile.
-    fn arguments(&self, id: u64) -> Vec<String> {
+    pub fn arguments(&self, id: u64) -> Vec<String> {
         let join: Vec<_> = self.nodes.iter().map(|(id, node)| format!("{id}={}", node.peer)).collect();
         let node = self.node(id);
         let mut flags = BTreeMap::from([

@@ -11,14 +11,12 @@ use quorate_store::backup::Taker;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::LogStore;
 use quorate_store::machine::EPOCH_REVISIONS;
-use quorate_store::offline::{OfflineError, RecoverWish, RestoreWish, recover, restore, survivor};
+use quorate_store::offline::{OfflineError, RecoverWish, RestoreWish, check, recover, restore, survivor};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
 use quorate_store::state::{StateOptions, StateReader, StateStore};
-use quorate_store::types::{
-    Action, Change, Command, Expect, LatchOp, Name, SessionId, SessionOp, WriteOp,
-};
+use quorate_store::types::{Action, Change, Command, Expect, LatchOp, Name, SessionId, SessionOp, WriteOp};
 use state_support::*;
 
 const CLUSTER: u128 = 77;
@@ -205,15 +203,10 @@ fn survivor_dir(dir: &Path) -> u64 {
     let identity = identity::adopt(dir, &made, CLUSTER).unwrap();
     let mut log = LogStore::open(dir, &identity, Arc::new(|fault| panic!("{fault}"))).unwrap();
     let (mut state, reader) = open(dir);
-    let member = |id: u64| MemberRecord {
-        peer_addr: format!("p:{id}"),
-        client_addr: format!("c:{id}"),
-        incarnation: id.into(),
-    };
-    let membership = MembershipRecord {
-        configs: vec![[1, 2, 3].into()],
-        nodes: (1..=3).map(|id| (id, member(id))).collect(),
-    };
+    let member =
+        |id: u64| MemberRecord { peer_addr: format!("p:{id}"), client_addr: format!("c:{id}"), incarnation: id.into() };
+    let membership =
+        MembershipRecord { configs: vec![[1, 2, 3].into()], nodes: (1..=3).map(|id| (id, member(id))).collect() };
     let mut all = entries();
     all[0].payload = openraft::EntryPayload::Membership(membership.try_into().unwrap());
     let last = all.len() as u64 - 1;
@@ -258,4 +251,58 @@ fn a_recovery_keeps_all_entries_and_makes_a_cluster_of_one() {
     assert_eq!(after.applied().membership.membership.configs, vec![[1].into()]);
     assert_eq!(after.applied().membership.membership.nodes[&1].peer_addr, "p:1");
     LogStore::open(&dir, &marker, Arc::new(|_| {})).unwrap();
+}
+
+#[test]
+fn a_sound_directory_passes_the_check_and_its_counts_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data");
+    let last = survivor_dir(&dir);
+    let report = check(&dir, |_, _| {}).unwrap();
+    assert_eq!(report.faults, [""; 0]);
+    let looked = report.looked.join("\n");
+    for words in ["identity: node 1", &format!("entries 0 to {last}"), "up to log entry 199", "kept answers"] {
+        assert!(looked.contains(words), "no `{words}` in:\n{looked}");
+    }
+    assert_eq!(check(&dir, |_, _| {}).unwrap().looked, report.looked, "a check changes nothing");
+    LogStore::open(&dir, &identity::read(&dir).unwrap().unwrap(), Arc::new(|_| {})).unwrap();
+}
+
+/// Rows that contradict one another, put there behind the back of the state.
+#[test]
+fn rows_that_contradict_one_another_are_named() {
+    use quorate_store::keyspace::{deadline, entry, sequence};
+    let damages: [(&str, fn(&rocksdb::DB)); 5] = [
+        ("which is missing", |db| {
+            let (key, _) =
+                db.iterator(rocksdb::IteratorMode::From(&[0x50], rocksdb::Direction::Forward)).next().unwrap().unwrap();
+            db.delete(key).unwrap();
+        }),
+        ("deadlines, of which entries have", |db| db.put(deadline::row_key(5, b"nobody"), b"").unwrap()),
+        ("the record has format version 99", |db| {
+            let (key, mut value) = db
+                .iterator(rocksdb::IteratorMode::From(&entry::row_key(b""), rocksdb::Direction::Forward))
+                .next()
+                .unwrap()
+                .unwrap();
+            value[0] = 99;
+            db.put(key, value).unwrap();
+        }),
+        ("the rows have digest", |db| {
+            let name = quorate_store::rules::SequenceName::new("extra").unwrap();
+            db.put(sequence::row_key(&name), sequence::encode(7)).unwrap();
+        }),
+        ("a row of the unknown family 0xee", |db| db.put([0xee, 1], b"x").unwrap()),
+    ];
+    for (words, damage) in damages {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("data");
+        survivor_dir(&dir);
+        let db = rocksdb::DB::open_default(dir.join("state/db-1")).unwrap();
+        damage(&db);
+        db.flush().unwrap();
+        drop(db);
+        let faults = check(&dir, |_, _| {}).unwrap().faults.join("\n");
+        assert!(faults.contains(words), "no `{words}` in:\n{faults}");
+    }
 }

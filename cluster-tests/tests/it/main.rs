@@ -3,6 +3,7 @@
 //! Each test starts its own cluster in its own temporary directory, and ends with all nodes agreeing on their state.
 
 // What a user sees.
+mod backups;
 mod bad_input;
 mod barriers;
 mod bulk;
@@ -37,10 +38,12 @@ mod disk;
 mod durability;
 mod failover;
 mod power;
+mod recovery;
 mod restart;
 mod task_crashes;
 
 // Disks that cannot be trusted.
+mod check;
 mod damage;
 mod documents;
 mod identity;

@@ -71,9 +71,9 @@ impl MetricsSource for BackupSamples {
         ];
         for (name, help, numbers) in counts {
             let each = NAMES.into_iter().zip(numbers);
-            out.extend(
-                each.map(|(kind, count)| Sample::counter(name, help, count.load(Ordering::Relaxed)).labelled("kind", kind)),
-            );
+            out.extend(each.map(|(kind, count)| {
+                Sample::counter(name, help, count.load(Ordering::Relaxed)).labelled("kind", kind)
+            }));
         }
         out.push(Sample::gauge("backups_running", "Backups under way", ledger.running.load(Ordering::Relaxed)));
         let help = "Unix time of the last good scheduled backup, 0 for none";

@@ -55,6 +55,8 @@ impl App {
             oldest_revision: applied.at.oldest_revision,
             cluster_clock_ms: applied.at.clock,
             digest: format!("{:032x}", applied.digest),
+            epoch: applied.epoch,
+            epoch_revision: applied.epoch_revision,
             members,
         }
     }

@@ -10,6 +10,7 @@
 mod accept;
 mod ask;
 mod backend;
+mod backup;
 mod barriers;
 mod body;
 mod bulk;
@@ -145,6 +146,8 @@ pub struct Api<B> {
     scans: Arc<Semaphore>,
     /// Held by watches while they read from disk.
     watch_reads: Arc<Semaphore>,
+    /// Held by backups while they are given out.
+    backups: Arc<Semaphore>,
     /// Where claims stand that wait for tasks.
     task_lines: TaskLines,
 }
@@ -156,6 +159,7 @@ impl<B: Backend> Api<B> {
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
         let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
+        let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
         let task_lines = TaskLines::default();
         Arc::new(Self {
             backend,
@@ -167,6 +171,7 @@ impl<B: Backend> Api<B> {
             bodies,
             scans,
             watch_reads,
+            backups,
             task_lines,
         })
     }
@@ -327,6 +332,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),
         (Route::TransferLeader, _) => Box::pin(cluster::transfer_leader(ask, body)).await,
+        (Route::Backup, _) => Box::pin(backup::get(ask)).await,
         (Route::Livez, _) => Box::pin(health::livez(ask)).await,
         (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
         (Route::Metrics, _) => Box::pin(health::metrics(ask)).await,

@@ -13,8 +13,9 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
-    locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
+    Backend, Outcome, backup, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv,
+    latches, list, locks, matching, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn,
+    watch,
 };
 
 #[derive(OpenApi)]
@@ -38,7 +39,7 @@ use super::{
         latches::put, latches::count_down, latches::get, latches::delete,
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
-        cluster::status, cluster::digest, cluster::transfer_leader,
+        cluster::status, cluster::digest, cluster::transfer_leader, backup::get,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),

@@ -108,6 +108,8 @@ pub enum Route {
     ClusterDigest,
     /// `/v1/cluster/transfer-leader`
     TransferLeader,
+    /// `/v1/cluster/backup`
+    Backup,
     /// `/livez`
     Livez,
     /// `/readyz`
@@ -137,7 +139,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 55] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -186,6 +188,7 @@ impl Route {
         Self::ClusterStatus,
         Self::ClusterDigest,
         Self::TransferLeader,
+        Self::Backup,
         Self::Livez,
         Self::Readyz,
         Self::Metrics,
@@ -245,6 +248,7 @@ impl Route {
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
             Self::TransferLeader => "/v1/cluster/transfer-leader",
+            Self::Backup => "/v1/cluster/backup",
             Self::Livez => "/livez",
             Self::Readyz => "/readyz",
             Self::Metrics => "/metrics",
@@ -333,7 +337,7 @@ impl Route {
             Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
             Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
-            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader => false,
+            Self::ClusterStatus | Self::ClusterDigest | Self::TransferLeader | Self::Backup => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
     }

@@ -61,9 +61,8 @@ proptest! {
 #[test]
 fn rows_of_many_blocks_and_of_the_largest_size_come_back() {
     let large = vec![7; crate::limits::VALUE_BYTES_MAX];
-    let mut rows: BTreeMap<_, _> = (0..2_000u32)
-        .map(|n| ([&[family::ENTRY][..], &n.to_be_bytes()].concat(), vec![n as u8; 500]))
-        .collect();
+    let mut rows: BTreeMap<_, _> =
+        (0..2_000u32).map(|n| ([&[family::ENTRY][..], &n.to_be_bytes()].concat(), vec![n as u8; 500])).collect();
     rows.insert(vec![family::ENTRY, 0, 0, 1], large.clone());
     rows.insert(vec![family::TASK, 1], large);
     let bytes = written(&rows);
@@ -125,8 +124,7 @@ fn a_block_that_stands_twice_or_is_missing_is_refused() {
     let rows: BTreeMap<_, _> =
         (0..1_500u32).map(|n| ([&[family::ENTRY][..], &n.to_be_bytes()].concat(), vec![1; 500])).collect();
     let bytes = written(&rows);
-    let blocks: Vec<usize> =
-        (0..bytes.len() - 8).filter(|at| bytes[*at..at + 8] == frame::BLOCK_MAGIC).collect();
+    let blocks: Vec<usize> = (0..bytes.len() - 8).filter(|at| bytes[*at..at + 8] == frame::BLOCK_MAGIC).collect();
     assert!(blocks.len() > 2, "{blocks:?}");
     let (first, second) = (blocks[0], blocks[1]);
     let without = [&bytes[..first], &bytes[second..]].concat();

@@ -4,6 +4,9 @@
 //! ([`staging`]), so that whatever happens meanwhile, the directory is as it was or as it shall be.
 
 mod build;
+mod check;
+mod check_rows;
+mod check_state;
 mod position;
 mod recover;
 mod restore;
@@ -12,6 +15,7 @@ mod staging;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use check::{CheckReport, check};
 pub use recover::{RecoverWish, Recovered, Survivor, recover, survivor};
 pub use restore::{RestoreWish, Restored, restore};
 pub use staging::is_interrupted;

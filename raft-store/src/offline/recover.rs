@@ -14,7 +14,7 @@ use super::staging::{self, Staging};
 use crate::backup::ranges;
 use crate::identity::{self, Identity};
 use crate::log::{LogStore, mark};
-use crate::raft::wire::{LogIdRecord, MemberRecord};
+use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
 use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, StateStore};
 use crate::types::{Revision, WallMillis};
 
@@ -96,7 +96,6 @@ pub fn recover(wish: &RecoverWish, mut say: impl FnMut(&str)) -> Result<Recovere
     let before = survivor(data_dir)?;
     // Takes the lock of the directory: refuses while a node runs on it.
     let log = LogStore::open(data_dir, &before.identity, Arc::new(|error| tracing::error!(error, "the old log")))?;
-    let member = own_member(data_dir, &before, wish.incarnation)?;
     let staging = Staging::begin(data_dir)?;
     say("copying the state, so that this disk stays as it is until the end");
     copy_state(data_dir, &staging.scratch(), before.identity.node_id)?;
@@ -105,6 +104,7 @@ pub fn recover(wish: &RecoverWish, mut say: impl FnMut(&str)) -> Result<Recovere
     apply_log(&log, &reader)?;
     let applied = reader.applied();
     let log_id = applied.log_id.ok_or_else(|| OfflineError::Refused("this node never was in a cluster".into()))?;
+    let member = own_member(&applied.membership, before.identity.node_id, wish.incarnation)?;
     say("making the state of the new epoch");
     let new_dir = staging.new_dir();
     let identity = identity::open(&new_dir, before.identity.node_id, wish.incarnation)?;
@@ -138,13 +138,14 @@ fn finish_interrupted(data_dir: &Path) -> Result<Recovered, OfflineError> {
 }
 
 /// The survivor as its own membership has it, with a new disk.
-fn own_member(data_dir: &Path, survivor: &Survivor, incarnation: u128) -> Result<MemberRecord, OfflineError> {
-    let record = Db::peek_applied(&Home(data_dir.join("state")).live()?)?;
-    let own = record.membership.membership.nodes.get(&survivor.identity.node_id);
-    let own = own.ok_or_else(|| {
+fn own_member(
+    membership: &StoredMembershipRecord,
+    node_id: u64,
+    incarnation: u128,
+) -> Result<MemberRecord, OfflineError> {
+    let own = membership.membership.nodes.get(&node_id).ok_or_else(|| {
         OfflineError::Refused(format!(
-            "node {} is no member of its cluster, so its disk may lack anything; recover another survivor",
-            survivor.identity.node_id
+            "node {node_id} is no member of its cluster, so its disk may lack anything; recover another survivor"
         ))
     })?;
     Ok(MemberRecord { incarnation, ..own.clone() })

@@ -104,6 +104,12 @@ impl Db {
         decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())
     }
 
+    /// Opens a database that nobody has open, for reading alone: what is durable in it.
+    pub(crate) fn open_to_look(dir: &Path) -> Result<DB, StateFault> {
+        let options = options(&Cache::new_lru_cache(BLOCK_CACHE_BYTES))?;
+        Ok(DB::open_for_read_only(&options, dir, false)?)
+    }
+
     /// The applied row as reads see it.
     pub(crate) fn applied(&self) -> Result<AppliedRecord, StateFault> {
         decode_applied(self.rocks.get_pinned(APPLIED_KEY)?.as_deref())

@@ -164,6 +164,8 @@ impl StateReader {
             at: position_of(&record),
             wall: record.vars.wall,
             digest: record.vars.digest(),
+            epoch: record.vars.epoch,
+            epoch_revision: record.vars.epoch_revision,
             membership: record.membership,
         }
     }
@@ -181,6 +183,11 @@ impl StateReader {
     /// Current position; cheaper than [`Self::applied`].
     pub fn position(&self) -> ReadPosition {
         self.shared.position()
+    }
+
+    /// The revision at which the present epoch began; 0 in the first.
+    pub fn epoch_revision(&self) -> Revision {
+        self.shared.epoch_revision()
     }
 
     /// Waits until `index` is applied here and visible to reads. Returns at once where it is.

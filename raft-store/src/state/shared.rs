@@ -24,6 +24,7 @@ use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, Sizes, View};
+use crate::types::Revision;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -143,6 +144,11 @@ impl Shared {
     /// The sizes published last.
     pub(crate) fn sizes(&self) -> Sizes {
         self.applied.lock().vars.sizes
+    }
+
+    /// The revision at which the present epoch began.
+    pub(crate) fn epoch_revision(&self) -> Revision {
+        self.applied.lock().vars.epoch_revision
     }
 
     /// The position published last.

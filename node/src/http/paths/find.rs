@@ -44,6 +44,7 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/cluster/status" => Route::ClusterStatus,
         "/v1/cluster/digest" => Route::ClusterDigest,
         "/v1/cluster/transfer-leader" => Route::TransferLeader,
+        "/v1/cluster/backup" => Route::Backup,
         "/livez" => Route::Livez,
         "/readyz" => Route::Readyz,
         "/metrics" => Route::Metrics,
