@@ -1,6 +1,6 @@
-//! The examples of `client/GUIDE.md`, run on a real cluster.
+//! The examples of `client/GUIDE.md` and `node/OPERATIONS.md`, run on real clusters.
 //!
-//! Owns what the blocks of the guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
+//! Owns what the blocks of a guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
 //! in the example program of the client, which is run too. Never knows what an example is about.
 
 use std::fmt::Write as _;
@@ -10,15 +10,18 @@ use std::process::Command;
 use cluster_tests::Cluster;
 
 const GUIDE: &str = include_str!("../../../client/GUIDE.md");
+const OPERATIONS: &str = include_str!("../../../node/OPERATIONS.md");
 const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
 /// Seconds after which the shell, or the example program, is ended.
 const SECONDS_MAX: &str = "60";
 
-/// A block of the guide.
+/// A block of a guide.
 #[derive(Debug)]
 struct Block {
+    /// The guide's file.
+    file: &'static str,
     language: &'static str,
     section: &'static str,
     /// Line of the guide where its text begins, from 1.
@@ -29,12 +32,12 @@ struct Block {
 impl Block {
     /// Where it is, for people.
     fn place(&self) -> String {
-        format!("client/GUIDE.md:{}, section `{}`", self.line, self.section)
+        format!("{}:{}, section `{}`", self.file, self.line, self.section)
     }
 }
 
-/// All blocks of the guide in order.
-fn blocks(guide: &'static str) -> Vec<Block> {
+/// All blocks of a guide in order.
+fn blocks(file: &'static str, guide: &'static str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut section, mut open) = ("", false);
     for (line, number) in guide.lines().zip(1..) {
@@ -42,7 +45,7 @@ fn blocks(guide: &'static str) -> Vec<Block> {
             Some(_) if open => open = false,
             Some(language) => {
                 open = true;
-                blocks.push(Block { language, section, line: number + 1, text: Vec::new() });
+                blocks.push(Block { file, language, section, line: number + 1, text: Vec::new() });
             }
             None if open => blocks.last_mut().expect("a block is open").text.push(line),
             None => section = line.strip_prefix("## ").unwrap_or(section),
@@ -114,7 +117,8 @@ fn compare(block: &Block, shown: Option<&Block>, output: &[&str], code: &str) ->
     })?;
     let or_nothing = |line: Option<&&str>| line.map_or_else(|| "(nothing)".to_owned(), |line| (*line).to_owned());
     Some(format!(
-        "client/GUIDE.md:{}, section `{}`\n   shown: {}\n printed: {}",
+        "{}:{}, section `{}`\n   shown: {}\n printed: {}",
+        shown.file,
         shown.line + wrong,
         shown.section,
         or_nothing(shown.text.get(wrong)),
@@ -150,12 +154,10 @@ fn addresses(cluster: &Cluster) -> Vec<String> {
     cluster.ids().into_iter().map(|id| cluster.client_address(id).to_string()).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_example_of_the_guide_does_what_it_shows() {
-    let mut cluster = Cluster::start().await;
-    let blocks = blocks(GUIDE);
+/// Runs the shell blocks of a guide on a cluster, and compares what they print.
+async fn try_all(cluster: &Cluster, blocks: &[Block]) {
     let shell: Vec<_> = blocks.iter().filter(|block| block.language == "sh").collect();
-    let addresses = addresses(&cluster);
+    let addresses = addresses(cluster);
     let home = tempfile::tempdir().expect("a temporary directory");
     let file = home.path().join("guide.sh");
     std::fs::write(&file, script(&shell, &addresses)).expect("the script can be written");
@@ -172,6 +174,19 @@ async fn every_example_of_the_guide_does_what_it_shows() {
     });
     let faults: Vec<_> = faults.collect();
     assert!(faults.is_empty(), "{} examples do not do what they show:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_guide_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    try_all(&cluster, &blocks("client/GUIDE.md", GUIDE)).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_operators_guide_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    try_all(&cluster, &blocks("node/OPERATIONS.md", OPERATIONS)).await;
     cluster.assert_agreement().await;
 }
 
@@ -189,7 +204,7 @@ async fn the_rust_examples_of_the_guide_run() {
 #[test]
 fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
     let program: Vec<_> = EXAMPLE.lines().map(str::trim).collect();
-    let blocks = blocks(GUIDE);
+    let blocks = blocks("client/GUIDE.md", GUIDE);
     let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
     assert!(!rust.is_empty(), "the guide has no example in Rust");
     for block in rust {
@@ -201,7 +216,8 @@ fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
 
 #[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
-    let blocks = blocks(GUIDE);
+    let operations = blocks("node/OPERATIONS.md", OPERATIONS);
+    let blocks: Vec<_> = blocks("client/GUIDE.md", GUIDE).into_iter().chain(operations).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
         let known = ["sh", "text", "rust"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);

@@ -18,6 +18,7 @@ use std::io;
 
 use bincode::{Decode, Encode};
 
+pub use content::is_kept;
 pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX};
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;
