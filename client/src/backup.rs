@@ -3,8 +3,9 @@
 //! Owns the file and the check of its end. The form of what is before the end is the node's: `quorate-node backup verify` looks
 //! into it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -153,7 +154,9 @@ struct Intake {
 
 impl Intake {
     fn new(path: &Path) -> Result<Self, Error> {
-        let file = File::create(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
+        // Only its owner may read it: all of the cluster is in it.
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file = opened.map_err(|source| Error::File { path: path.to_owned(), source })?;
         let pending = BytesMut::with_capacity(WRITE_BYTES);
         Ok(Self { path: path.to_owned(), file, bytes: 0, pending, total: Xxh3::new(), tail: BytesMut::new() })
     }

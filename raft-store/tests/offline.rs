@@ -9,12 +9,14 @@ use std::sync::Arc;
 use openraft::storage::RaftLogStorageExt;
 use quorate_store::backup::Taker;
 use quorate_store::identity::{self, Identity};
+use quorate_store::keyspace::{deadline, family, sequence};
 use quorate_store::log::LogStore;
 use quorate_store::machine::EPOCH_REVISIONS;
 use quorate_store::offline::{OfflineError, RecoverWish, RestoreWish, check, recover, restore, survivor};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
+use quorate_store::rules::SequenceName;
 use quorate_store::state::{StateOptions, StateReader, StateStore};
 use quorate_store::types::{Action, Change, Command, Expect, LatchOp, Name, SessionId, SessionOp, WriteOp};
 use state_support::*;
@@ -268,28 +270,28 @@ fn a_sound_directory_passes_the_check_and_its_counts_are_told() {
     LogStore::open(&dir, &identity::read(&dir).unwrap().unwrap(), Arc::new(|_| {})).unwrap();
 }
 
-/// Rows that contradict one another, put there behind the back of the state.
+/// Damages a database behind the back of the state.
+type Damage = fn(&rocksdb::DB);
+
+/// The first row of a family.
+fn first_row(db: &rocksdb::DB, family: u8) -> (Box<[u8]>, Box<[u8]>) {
+    let from = [family];
+    let mode = rocksdb::IteratorMode::From(&from, rocksdb::Direction::Forward);
+    db.iterator(mode).next().unwrap().unwrap()
+}
+
 #[test]
 fn rows_that_contradict_one_another_are_named() {
-    use quorate_store::keyspace::{deadline, entry, sequence};
-    let damages: [(&str, fn(&rocksdb::DB)); 5] = [
-        ("which is missing", |db| {
-            let (key, _) =
-                db.iterator(rocksdb::IteratorMode::From(&[0x50], rocksdb::Direction::Forward)).next().unwrap().unwrap();
-            db.delete(key).unwrap();
-        }),
+    let damages: [(&str, Damage); 5] = [
+        ("which is missing", |db| db.delete(first_row(db, family::DEADLINE).0).unwrap()),
         ("deadlines, of which entries have", |db| db.put(deadline::row_key(5, b"nobody"), b"").unwrap()),
         ("the record has format version 99", |db| {
-            let (key, mut value) = db
-                .iterator(rocksdb::IteratorMode::From(&entry::row_key(b""), rocksdb::Direction::Forward))
-                .next()
-                .unwrap()
-                .unwrap();
-            value[0] = 99;
-            db.put(key, value).unwrap();
+            let (row_key, mut row) = first_row(db, family::ENTRY);
+            row[0] = 99;
+            db.put(row_key, row).unwrap();
         }),
         ("the rows have digest", |db| {
-            let name = quorate_store::rules::SequenceName::new("extra").unwrap();
+            let name = SequenceName::new("extra").unwrap();
             db.put(sequence::row_key(&name), sequence::encode(7)).unwrap();
         }),
         ("a row of the unknown family 0xee", |db| db.put([0xee, 1], b"x").unwrap()),

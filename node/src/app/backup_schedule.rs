@@ -4,8 +4,9 @@
 //! state, leader or not: so backups need nobody to be in charge of them, an operator says by the configuration which disks
 //! they shall be on, and a follower that takes them spares the leader. The name has the node in it, so nodes may share one.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,14 +113,22 @@ fn take(app: &App, schedule: &BackupSchedule) -> Result<(PathBuf, BackupEnd), No
 /// Writes a backup durably, and reads it again: a backup that nobody has read is a hope.
 fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
     let in_part = |source| NoBackup::Backup { path: part.to_owned(), source };
-    let mut sink = BufWriter::with_capacity(PIECE_BYTES, File::create(part).map_err(at(part))?);
+    let mut sink = BufWriter::with_capacity(PIECE_BYTES, create(part).map_err(at(part))?);
     let end = app.back_up(BackupFor::Directory, &mut sink, &mut |_| {}).map_err(in_part)?;
     let file = sink.into_inner().map_err(|error| at(part)(error.into_error()))?;
     file.sync_all().map_err(at(part))?;
     let source = BufReader::with_capacity(PIECE_BYTES, File::open(part).map_err(at(part))?);
     let (_, found) = BackupReader::open(source).and_then(|reader| reader.verify(|_| {})).map_err(in_part)?;
-    assert_eq!(found, end, "a backup that was written and read");
+    if found != end {
+        let what = format!("it was written as {end:?} and read as {found:?}");
+        return Err(in_part(BackupError::Damaged { at: 0, what }));
+    }
     Ok(end)
+}
+
+/// A file that only its owner may read: all of the cluster is in it.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn at(path: &Path) -> impl Fn(io::Error) -> NoBackup {
