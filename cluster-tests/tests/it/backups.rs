@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use cluster_tests::cluster::PATIENCE;
+use cluster_tests::fill::fill;
 use cluster_tests::load::Load;
 use cluster_tests::{Cluster, Request, Settings, eventually};
 use quorate_client::api::{EntryView, ErrorCode};
@@ -266,4 +267,38 @@ async fn what_is_exported_can_be_imported_elsewhere() {
     };
     assert_eq!(values(&before), values(&after));
     assert!(after["short"].ttl_ms.is_some_and(|left| left > 500_000 && left <= 600_000), "{:?}", after["short"]);
+}
+
+/// Most memory that a backup may take beside what the node takes anyway.
+const BACKUP_MEMORY_BYTES_MAX: u64 = 64 << 20;
+
+/// Memory of a process in RAM.
+fn resident_bytes(id: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1_024
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_many_times_its_memory_goes_on_beside_writes() {
+    let home = tempfile::tempdir().unwrap();
+    let cluster = Cluster::start_with(Settings::with_ids([1])).await;
+    let client = cluster.client_without(None);
+    let text = "x".repeat(200_000);
+    fill(&client, 1_100, |n| format!("large/{n}"), move |n| json!({"n": n, "text": text})).await;
+    // One before, so that what the walk leaves in the allocator is no surprise.
+    client.backup(home.path().join("first")).save().await.unwrap();
+    let load = Load::start(&cluster, 4, "beside");
+    load.wait_for_more(200).await;
+    let before = resident_bytes(cluster.process_id(1));
+    load.reset_longest();
+    let (path, node) = (home.path().join("second"), cluster.process_id(1));
+    let mut highest = before;
+    let backup = client.backup(&path).on_progress(|_| highest = highest.max(resident_bytes(node)));
+    let saved = backup.save().await.unwrap();
+    let (grown, longest) = (highest.saturating_sub(before), load.longest());
+    load.finish().await;
+    println!("{} bytes of backup, {grown} bytes more memory, the longest write took {longest:?}", saved.bytes);
+    assert!(saved.bytes > 3 * BACKUP_MEMORY_BYTES_MAX, "{saved:?}");
+    assert!(grown < BACKUP_MEMORY_BYTES_MAX, "{grown} bytes more than {before}");
 }

@@ -1,10 +1,17 @@
 //! A cluster that lost its majority for good, and the survivor that goes on alone.
 
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Request, eventually};
+use cluster_tests::seed::seeded;
+use cluster_tests::{Cluster, Request, Settings, eventually};
+
+use rand::RngExt;
 
 use crate::backups::{refuse, succeed};
+use crate::guide::built;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_survivor_becomes_a_cluster_of_its_own_that_fresh_nodes_join_and_lost_ones_do_not() {
@@ -66,4 +73,36 @@ async fn a_survivor_becomes_a_cluster_of_its_own_that_fresh_nodes_join_and_lost_
     };
     eventually("three voters", PATIENCE, voters).await;
     cluster.assert_agreement().await;
+}
+
+/// Recoveries that are killed before one is let through.
+const KILLED: u64 = 12;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recovery_that_is_killed_at_any_moment_is_done_by_the_next() {
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
+    let load = Load::start(&cluster, 8, "before");
+    load.wait_for_more(1_000).await;
+    let report = load.finish().await;
+    cluster.kill(1).await;
+    let data = cluster.data_dir(1);
+    let arguments = ["recover", "--data-dir", data.to_str().unwrap(), "--accept-data-loss"];
+    let mut random = seeded();
+    for _ in 0..KILLED {
+        let mut process = Command::new(built("quorate-node"));
+        let process = process.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut process = process.unwrap();
+        // From its begin to beyond its end.
+        let after = Duration::from_millis(random.random_range(0..400));
+        tokio::time::sleep(after).await;
+        let done = process.try_wait().unwrap().is_some();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        println!("after {after:?} it was {}", if done { "done" } else { "killed" });
+    }
+    succeed("quorate-node", &arguments).await;
+    succeed("quorate-node", &["check", "--data-dir", data.to_str().unwrap()]).await;
+    cluster.bring_up(1).await;
+    assert_durable(&cluster, 1, &report.history).await;
+    assert!(cluster.status(1).await.unwrap().epoch >= 1);
 }

@@ -6,12 +6,17 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use quorate_store::backup::{BackupEnd, BackupError, Taker};
 use quorate_store::types::{Revision, WallMillis};
 
 use super::{App, wall_now};
+use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
+
+/// Shorter waits are saved up.
+const PACE_STEP: Duration = Duration::from_millis(2);
 
 /// Who a backup is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,16 +87,33 @@ impl MetricsSource for BackupSamples {
     }
 }
 
-/// Counts what goes through it, and the backup as running while it lives.
+/// Counts what goes through it, holds it to the pace of [`limits::BACKUP_BYTES_PER_SECOND`], and counts the backup as running
+/// while it lives.
 struct Counted<'a> {
     sink: &'a mut dyn Write,
     ledger: &'a BackupLedger,
     whose: BackupFor,
+    begun: Instant,
+    written: u64,
+}
+
+impl Counted<'_> {
+    /// Waits until so many bytes may be out.
+    fn keep_pace(&self) {
+        let micros = u128::from(self.written) * 1_000_000 / u128::from(limits::BACKUP_BYTES_PER_SECOND);
+        let due = Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
+        let early = due.saturating_sub(self.begun.elapsed());
+        if early >= PACE_STEP {
+            std::thread::sleep(early);
+        }
+    }
 }
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.keep_pace();
         let written = self.sink.write(bytes)?;
+        self.written += written as u64;
         self.ledger.bytes[self.whose as usize].fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)
     }
@@ -124,7 +146,7 @@ impl App {
             now: wall_now(),
         };
         ledger.running.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted { sink, ledger, whose };
+        let counted = Counted { sink, ledger, whose, begun: Instant::now(), written: 0 };
         let (_, end) = self.state().back_up(taker, counted, |header| begun(header.vars.revision))?;
         Ok(end)
     }
