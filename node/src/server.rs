@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::backup::{BackupLedger, BackupSamples};
 use crate::app::bootstrap::{self, Refused};
 use crate::app::integrity::{self, Integrity};
 use crate::app::maintenance::Retention;
@@ -28,8 +29,8 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, maintenance,
-    members, room,
+    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
+    backup_schedule, maintenance, members, room,
 };
 use crate::config::{Config, millis};
 use crate::http::{self, Api};
@@ -235,6 +236,8 @@ impl Node {
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
         let (renewals, renewal_queue) = Renewals::new();
         let waiting = WaitingCount::default();
+        let backups = Arc::new(BackupLedger::default());
+        metrics.add_source(BackupSamples(backups.clone()));
         metrics.add_source(NodeSamples {
             log: log.clone(),
             state: state.clone(),
@@ -261,6 +264,7 @@ impl Node {
             integrity,
             halt: halt.clone(),
             snapshot_wish: wish.clone(),
+            backups,
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -296,6 +300,9 @@ impl Node {
         };
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
         tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
+        if let Some(schedule) = config.backups.clone() {
+            tasks.spawn(backup_schedule::run(app.clone(), schedule));
+        }
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         let api = Api::new(app.clone(), config.api_settings(), metrics);
         let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));

@@ -326,6 +326,8 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
             lasting_digest,
             buckets,
             sizes: Sizes { entries: wall % 11, live_bytes: wall, history_bytes: clock },
+            epoch: clock % 13,
+            epoch_revision: wall,
         }
     });
     let log_id =

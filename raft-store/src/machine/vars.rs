@@ -37,6 +37,10 @@ pub struct Vars {
     pub buckets: Vec<BucketDigest>,
     /// How much there is.
     pub sizes: Sizes,
+    /// How often the state went on in another cluster, see [`super::Epoch`]; 0 in the first.
+    pub epoch: u64,
+    /// The revision at which that began: what clients know from before it is of another history. 0 in the first.
+    pub epoch_revision: Revision,
 }
 
 /// How much there is, exactly: bytes are those of the keys and values of rows, before compression and without what the
@@ -75,6 +79,8 @@ impl Default for Vars {
             lasting_digest: 0,
             buckets: Vec::new(),
             sizes: Sizes::default(),
+            epoch: 0,
+            epoch_revision: 0,
         }
     }
 }

@@ -56,7 +56,8 @@ fn show(nodes: &[NodeStatus], form: Form) -> Result<(), Failed> {
         return output::json(&views);
     }
     if let Some(status) = nodes.iter().find_map(|node| node.status.as_ref().ok()) {
-        output::line(format!("cluster {}", status.cluster_id))?;
+        let epoch = if status.epoch > 0 { format!(", epoch {}", status.epoch) } else { String::new() };
+        output::line(format!("cluster {}{epoch}", status.cluster_id))?;
     }
     let heading = ["endpoint", "node", "role", "ready", "leader", "term", "applied", "log", "revision", "digest"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
