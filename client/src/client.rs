@@ -11,13 +11,13 @@ use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::api::{Applied, Problem, StatusAnswer};
+use crate::api::{Applied, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
 use crate::endpoints::{Endpoints, Glance, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::Renewals;
-use crate::transport::{Answer, EventStream, Opened, Protocol, Transport};
+use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
 pub const DEFAULT_ENDPOINTS: &str = "127.0.0.1:7101,127.0.0.1:7102,127.0.0.1:7103";
@@ -233,8 +233,20 @@ impl Client {
         Error::Protocol { address, detail, applied: Applied::No, request_id: None }
     }
 
-    /// Opens a stream of events: tries one node after the other until one has it, refuses for good, or the time is up.
+    /// Opens a stream of events, see [`Self::open_body`].
     pub(crate) async fn open_stream(&self, call: &Call, until: Option<Instant>) -> Result<(usize, EventStream), Error> {
+        let (node, body) = self.open_body(call, WATCH_CONTENT_TYPE, until).await?;
+        Ok((node, EventStream::of(body)))
+    }
+
+    /// Opens an answer of this content type that is taken as it comes: tries one node after the other until one has it,
+    /// refuses for good, or the time is up.
+    pub(crate) async fn open_body(
+        &self,
+        call: &Call,
+        kind: &str,
+        until: Option<Instant>,
+    ) -> Result<(usize, OpenBody), Error> {
         let inner = &*self.inner;
         let started = Instant::now();
         let mut attempts = Attempts::none();
@@ -243,14 +255,14 @@ impl Client {
             let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
             let budget = left.min(inner.settings.attempt_timeout);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
-            let failure = match inner.transport.open_events(node, call, budget).await {
-                Ok(Opened::Stream(stream)) => {
-                    self.learn(node, stream.glance);
-                    return Ok((node, stream));
+            let failure = match inner.transport.open(node, call, kind, budget).await {
+                Ok(Opened::Body(body)) => {
+                    self.learn(node, body.glance);
+                    return Ok((node, body));
                 }
                 Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
                     Judged::Refused(problem) => return Err(Error::Rejected(problem)),
-                    Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status))),
+                    Judged::Good { status, .. } => return Err(self.strange_stream(node, not_a_stream(status, kind))),
                     Judged::Nonsense { detail, .. } => return Err(self.strange_stream(node, detail)),
                     Judged::Failed(kind) => self.failure(node, kind),
                 },
@@ -389,8 +401,8 @@ enum Judged {
     Nonsense { detail: String, applied: Applied },
 }
 
-fn not_a_stream(status: StatusCode) -> String {
-    format!("status {status} without a stream of events; is this a Quorate node?")
+fn not_a_stream(status: StatusCode, kind: &str) -> String {
+    format!("status {status} without {kind}; is this a Quorate node?")
 }
 
 fn strange(status: StatusCode) -> String {

@@ -55,6 +55,14 @@ pub enum Error {
     /// The call makes no sense and was not sent.
     #[error("{0}")]
     Invalid(String),
+    /// A file of the caller's could not be written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A value is not of the type asked for, or has no JSON form. Nothing was written by the call.
     #[error("{what}: {source}")]
     Decode {
@@ -76,6 +84,7 @@ impl Error {
             | Self::Contended { .. }
             | Self::Session { .. }
             | Self::Invalid(_)
+            | Self::File { .. }
             | Self::Decode { .. } => Applied::No,
         }
     }
@@ -86,7 +95,7 @@ impl Error {
             Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
             Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } => true,
             Self::Session { loss, .. } => loss.is_none(),
-            Self::Protocol { .. } | Self::Invalid(_) | Self::Decode { .. } => false,
+            Self::Protocol { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } => false,
         }
     }
 
@@ -98,7 +107,11 @@ impl Error {
                 FailureKind::Problem(problem) => Some(problem),
                 _ => None,
             },
-            Self::Protocol { .. } | Self::Session { .. } | Self::Invalid(_) | Self::Decode { .. } => None,
+            Self::Protocol { .. }
+            | Self::Session { .. }
+            | Self::Invalid(_)
+            | Self::File { .. }
+            | Self::Decode { .. } => None,
         }
     }
 
@@ -113,7 +126,7 @@ impl Error {
             Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),
             Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
             Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
-            Self::Session { .. } | Self::Invalid(_) | Self::Decode { .. } => None,
+            Self::Session { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } => None,
         }
     }
 }
@@ -161,14 +174,20 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: ", self.address)?;
-        match &self.kind {
-            FailureKind::Connect(error) => write!(out, "cannot connect: {error}"),
-            FailureKind::NotSent(reason) => write!(out, "could not send: {reason}"),
-            FailureKind::Broken(reason) => write!(out, "the connection broke: {reason}"),
-            FailureKind::TimedOut(after) => write!(out, "no answer in {} ms", after.as_millis()),
-            FailureKind::Problem(problem) => write!(out, "{}: {}", problem.title, problem.detail),
-            FailureKind::Strange(what) => write!(out, "{what}"),
+        write!(out, "{}: {}", self.address, self.kind.reason())
+    }
+}
+
+impl FailureKind {
+    /// In words.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Connect(error) => format!("cannot connect: {error}"),
+            Self::NotSent(reason) => format!("could not send: {reason}"),
+            Self::Broken(reason) => format!("the connection broke: {reason}"),
+            Self::TimedOut(after) => format!("no answer in {} ms", after.as_millis()),
+            Self::Problem(problem) => format!("{}: {}", problem.title, problem.detail),
+            Self::Strange(what) => what.clone(),
         }
     }
 }

@@ -4,9 +4,10 @@
 //! but for a kept connection that turns out closed before anything was sent on it.
 //!
 //! Operations share streams (`stream`): an exchange of its own for each costs more than the operation. Everything else, and
-//! what is too long for a stream, has an HTTP/1.1 connection to itself for as long as it takes (`http1`), and so has a stream of
-//! events (`events`).
+//! what is too long for a stream, has an HTTP/1.1 connection to itself for as long as it takes (`http1`), and so has an answer that
+//! is taken as it comes (`body`), a stream of events (`events`) for one.
 
+mod body;
 mod events;
 mod http1;
 mod stream;
@@ -25,7 +26,8 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-pub(crate) use events::{EventStream, Opened};
+pub(crate) use body::{OpenBody, Opened};
+pub(crate) use events::EventStream;
 
 use crate::endpoints::Glance;
 use crate::error::{Error, Failure, FailureKind};

@@ -272,7 +272,7 @@ impl Cluster {
     }
 
     /// The command line of a node: the same on every start, but for flags set meanwhile.
-    fn arguments(&self, id: u64) -> Vec<String> {
+    pub fn arguments(&self, id: u64) -> Vec<String> {
         let founders = self.settings.ids.iter();
         let join: Vec<_> = founders.map(|id| format!("{id}={}", self.peer_address(*id))).collect();
         let node = self.node(id);

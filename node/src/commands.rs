@@ -5,7 +5,14 @@
 
 #![expect(clippy::print_stdout, reason = "a verb is typed by somebody who reads its answer")]
 
+mod backup;
+mod check;
+mod progress;
+mod recover;
+mod restore;
+
 use clap::Subcommand;
+use quorate_store::offline::OfflineError;
 
 use crate::config::{Args, Config};
 
@@ -15,6 +22,15 @@ pub enum Command {
     /// Looks at a configuration without using it
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Looks at backups
+    #[command(subcommand)]
+    Backup(backup::BackupCommand),
+    /// Makes the data directory of the first node of a new cluster out of a backup
+    Restore(Box<restore::RestoreArgs>),
+    /// Makes a cluster of one node out of a survivor, after the others were lost for good
+    Recover(recover::RecoverArgs),
+    /// Reads all of a data directory and says whether it is sound; changes nothing
+    Check(check::CheckArgs),
 }
 
 /// About a configuration.
@@ -30,12 +46,25 @@ pub enum CommandError {
     /// The arguments make no sense.
     #[error("{0}")]
     Usage(String),
+    /// It could not be done, or what was looked at is not sound.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<OfflineError> for CommandError {
+    fn from(error: OfflineError) -> Self {
+        Self::Failed(error.to_string())
+    }
 }
 
 /// Does it, and says on standard output what was found.
 pub fn run(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Config(ConfigCommand::Check(args)) => check_config(*args),
+        Command::Backup(command) => backup::run(command),
+        Command::Restore(args) => restore::run(*args),
+        Command::Recover(args) => recover::run(&args),
+        Command::Check(args) => check::run(&args),
     }
 }
 
@@ -55,5 +84,15 @@ fn check_config(args: Args) -> Result<(), CommandError> {
     println!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
     println!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
     println!("  keep its data in {}", config.data_dir);
+    match &config.backups {
+        Some(schedule) => println!("  write a backup {schedule}"),
+        None => println!("  write no backups by itself"),
+    }
     Ok(())
+}
+
+/// A time of a wall clock, for people.
+fn time(millis: u64) -> String {
+    let known = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
+    known.map_or_else(|| format!("{millis} ms"), |time| time.to_string())
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 pub use args::Args;
 pub use data_dir::{DataDir, OpenDataDir};
 
+use crate::app::backup_schedule::BackupSchedule;
 use crate::http::{ApiSettings, ServeSettings};
 use crate::limits;
 
@@ -113,6 +114,8 @@ pub struct Config {
     pub ballast_bytes: u64,
     /// Free disk space below which writes are refused, bytes.
     pub min_free_bytes: u64,
+    /// Where and how often this node backs its state up, if it does.
+    pub backups: Option<BackupSchedule>,
     /// Throw-away single node.
     pub dev: bool,
     /// Listening beyond loopback without TLS and authentication was asked for.

@@ -115,6 +115,19 @@ pub const HEARTBEAT_MS_MIN: u64 = 500;
 /// Least often: proxies cut connections that are silent for a minute.
 pub const HEARTBEAT_MS_MAX: u64 = 60_000;
 
+/// Backups given out at the same time: each walks over all of the state.
+pub const BACKUPS_MAX: usize = 2;
+
+/// Most bytes of backups that a node gives out in a second. At full speed the walk would take a core from the writes for as long
+/// as it lasts; so it takes about a sixth of one, and a gigabyte eight seconds.
+pub const BACKUP_BYTES_PER_SECOND: u64 = 128 * 1024 * 1024;
+
+/// A piece of a backup on its way to the connection.
+pub const BACKUP_PIECE_BYTES: usize = 128 * 1024;
+
+/// Pieces that wait for a slow reader; with the block under way this is what a backup holds.
+pub const BACKUP_PIECES_MAX: usize = 8;
+
 /// How often a watch looks whether it has to end.
 pub const WATCH_LOOK_MS: u64 = 5_000;
 

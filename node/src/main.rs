@@ -45,6 +45,7 @@ fn done(result: Result<(), CommandError>) -> ExitCode {
     eprintln!("quorate-node: {error}");
     match error {
         CommandError::Usage(_) => ExitCode::from(EXIT_USAGE),
+        CommandError::Failed(_) => ExitCode::FAILURE,
     }
 }
 

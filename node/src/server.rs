@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::backup::{BackupLedger, BackupSamples};
 use crate::app::bootstrap::{self, Refused};
 use crate::app::integrity::{self, Integrity};
 use crate::app::maintenance::Retention;
@@ -28,8 +29,8 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount, levels,
-    maintenance, members, room,
+    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
+    backup_schedule, levels, maintenance, members, room,
 };
 use crate::config::{Config, millis};
 use crate::http::{self, Api, ApiSettings};
@@ -251,6 +252,8 @@ impl Node {
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
         let (renewals, renewal_queue) = Renewals::new();
         let waiting = WaitingCount::default();
+        let backups = Arc::new(BackupLedger::default());
+        metrics.add_source(BackupSamples(backups.clone()));
         metrics.add_source(NodeSamples {
             log: log.clone(),
             state: state.clone(),
@@ -284,6 +287,7 @@ impl Node {
             integrity,
             halt: halt.clone(),
             snapshot_wish: wish.clone(),
+            backups,
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -320,6 +324,9 @@ impl Node {
         tasks.spawn(levels::run(parts.clone(), config.feature_level_max, all_end.clone()));
         tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
         tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
+        if let Some(schedule) = config.backups.clone() {
+            tasks.spawn(backup_schedule::run(app.clone(), schedule));
+        }
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         let trace_counts = TraceCounts::default();
         metrics.add_source(trace_counts.clone());

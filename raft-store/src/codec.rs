@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::types::{Action, Batch, Command, WriteOp};
 
 /// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no
-/// coordination, 4 no sizes.)
+/// coordination, 4 no sizes and no epochs.)
 pub const FORMAT_VERSION: u8 = 5;
 
 /// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for

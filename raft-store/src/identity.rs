@@ -10,7 +10,10 @@ use bincode::{Decode, Encode};
 use crate::durable::{self, SealError};
 
 /// Name of the marker in the data directory.
-const MARKER: &str = "identity";
+pub(crate) const MARKER: &str = "identity";
+
+/// Name of the directory in which a restore or a recovery builds what it puts in place of the rest, see [`crate::offline`].
+pub(crate) const STAGING: &str = "recovering";
 
 /// Whatever of these exists was written by a node, so a marker has existed beside it.
 const DATA: [&str; 3] = ["log", "log.mark", "state"];
@@ -77,6 +80,15 @@ pub enum IdentityError {
         /// The directory.
         path: PathBuf,
     },
+    /// A restore or a recovery did not come to its end.
+    #[error(
+        "{path} holds an unfinished restore or recovery; run `quorate-node recover` on it again, or, where nothing but \
+         `{STAGING}` is in it, empty it"
+    )]
+    Unfinished {
+        /// The directory.
+        path: PathBuf,
+    },
 }
 
 /// Opens the marker of `dir`, or makes one with `fresh_incarnation` where the directory is new and empty. Makes the
@@ -88,6 +100,7 @@ pub fn open(dir: &Path, node_id: u64, fresh_incarnation: u128) -> Result<Identit
         Some(identity) => {
             Err(IdentityError::OtherNode { path: dir.to_owned(), found: identity.node_id, asked: node_id })
         }
+        None if dir.join(STAGING).exists() => Err(IdentityError::Unfinished { path: dir.to_owned() }),
         None if DATA.iter().any(|name| dir.join(name).exists()) => {
             Err(IdentityError::Unmarked { path: dir.to_owned() })
         }
@@ -118,7 +131,8 @@ pub fn adopt(dir: &Path, identity: &Identity, cluster_id: u128) -> Result<Identi
     }
 }
 
-fn read(dir: &Path) -> Result<Option<Identity>, IdentityError> {
+/// The marker of `dir`, if there is one. Changes nothing.
+pub fn read(dir: &Path) -> Result<Option<Identity>, IdentityError> {
     let path = dir.join(MARKER);
     durable::read_sealed(&path).map_err(|error| match error {
         SealError::Io(source) => IdentityError::Io { path, source },

@@ -17,10 +17,12 @@ pub mod keyspace;
 pub mod machine;
 pub mod rules;
 
+pub mod backup;
 pub mod durable;
 pub mod durations;
 pub mod identity;
 pub mod log;
+pub mod offline;
 pub mod quarantine;
 pub mod raft;
 pub mod space;

@@ -328,6 +328,8 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
             buckets,
             sizes: Sizes { entries: wall % 11, live_bytes: wall, history_bytes: clock },
             level: (revision % 5) as u32,
+            epoch: clock % 13,
+            epoch_revision: wall,
         }
     });
     let log_id =

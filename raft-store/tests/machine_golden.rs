@@ -28,6 +28,7 @@
 //! level N                   RaiseLevel
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
+//! epoch                     goes on in another cluster, after the commands of the block
 //! garbage HEX               bytes that are no command
 //! ```
 //!
@@ -45,6 +46,7 @@ use bytes::Bytes;
 use machine_support::{Store, coordination, show};
 use quorate_store::document::path::Field;
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
+use quorate_store::keyspace::family;
 use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
@@ -89,6 +91,11 @@ fn run(script: &str) -> String {
     }
     out.truncate(out.trim_end().len());
     out.push('\n');
+    // Whatever a state holds, it can go on in another cluster.
+    store.begin_epoch();
+    assert_eq!(store.vars.sessions, 0);
+    let left = [family::SESSION, family::ATTACHED, family::HOLDER, family::WAITER, family::BARRIER, family::LOCK];
+    assert!(left.iter().all(|family| store.rows(*family).is_empty()), "something of before is left");
     out
 }
 
@@ -115,12 +122,15 @@ fn run_block(store: &mut Store, clock: &mut u64, lines: &[&str]) -> String {
             writeln!(out, "changed {}", changed.join(" ")).unwrap();
         }
     }
-    queries.iter().for_each(|line| out.push_str(&query(store, line)));
+    if queries.contains(&"epoch") {
+        store.begin_epoch();
+    }
+    queries.iter().filter(|line| **line != "epoch").for_each(|line| out.push_str(&query(store, line)));
     if out.is_empty() { "ok".into() } else { out }
 }
 
 fn is_query(line: &str) -> bool {
-    ["dry", "read", "vars", "rows", "hex"].contains(&line.split(' ').next().unwrap())
+    ["dry", "read", "vars", "rows", "hex", "epoch"].contains(&line.split(' ').next().unwrap())
 }
 
 fn query(store: &Store, line: &str) -> String {

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// The content type of `GET /v1/cluster/backup`.
+pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.quorate.backup";
+
 /// What a node is in its cluster at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -104,6 +107,12 @@ pub struct StatusAnswer {
     pub history_bytes: u64,
     /// Bytes that may be stored; 0 for no quota.
     pub quota_bytes: u64,
+    /// How often the state went on in another cluster, by a restore or a recovery; 0 in the first.
+    #[serde(default)]
+    pub epoch: u64,
+    /// The revision at which that began: what is known from before it is of another history.
+    #[serde(default)]
+    pub epoch_revision: u64,
 }
 
 /// The answer of `GET /v1/cluster/digest`.

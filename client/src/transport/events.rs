@@ -1,90 +1,27 @@
-//! A stream of server-sent events: an HTTP/1.1 connection of its own, for as long as it goes on.
+//! A stream of server-sent events.
 //!
-//! Owns that connection. Like a call it has no task: whoever waits for the next event drives it. Never reconnects.
+//! Owns the way from pieces to events. The connection is [`super::body`]'s.
 
-use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-
-use super::http1::Connection;
-use super::{Answer, Broken, Line, REVISION, Transport, alongside, chain, glance, not_sent, receive};
-use crate::api::WATCH_CONTENT_TYPE;
-use crate::endpoints::Glance;
-use crate::error::{Failure, FailureKind};
+use super::body::OpenBody;
+use crate::error::FailureKind;
 use crate::messages::{Message, Messages};
-use crate::request::Call;
-
-/// What a node made of the wish for a stream.
-pub(crate) enum Opened {
-    /// Here it is.
-    Stream(EventStream),
-    /// An answer as to any other call.
-    Answer(Answer),
-}
 
 /// An open stream.
 pub(crate) struct EventStream {
-    /// What its head says of the cluster.
-    pub glance: Glance,
     /// The revision at which it begins, as its head says.
     pub revision: Option<u64>,
-    connection: Pin<Box<Connection>>,
-    body: Incoming,
+    body: OpenBody,
     messages: Messages,
-    /// The connection ends with it.
-    _sender: SendRequest<Full<Bytes>>,
-}
-
-impl Transport {
-    /// One attempt at one node to open a stream, over within `budget`.
-    pub async fn open_events(&self, node: usize, call: &Call, budget: Duration) -> Result<Opened, Failure> {
-        let line = &self.lines[node];
-        let kind = match tokio::time::timeout(budget, open(line, call, budget)).await {
-            Ok(Ok(opened)) => return Ok(opened),
-            Ok(Err(Broken::Before(kind))) => kind,
-            Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
-            Err(_) => FailureKind::TimedOut(budget),
-        };
-        Err(Failure { address: line.address.clone(), kind })
-    }
-}
-
-async fn open(line: &Line, call: &Call, budget: Duration) -> Result<Opened, Broken> {
-    let stream = line.connect().await?;
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
-    let mut connection = Box::pin(connection);
-    let exchange = async {
-        sender.ready().await.map_err(|error| not_sent(&error))?;
-        let sent = sender.send_request(line.request(call, budget)).await;
-        let response = sent.map_err(|error| Broken::After(chain(&error)))?;
-        if is_stream(response.status(), response.headers()) {
-            Ok(Ok(response))
-        } else {
-            receive(response).await.map(Err)
-        }
-    };
-    let ended = || Broken::After("it ended without an answer".into());
-    let response = match alongside(connection.as_mut(), exchange).await.ok_or_else(ended)?? {
-        Ok(response) => response,
-        Err(answer) => return Ok(Opened::Answer(answer)),
-    };
-    let (head, body) = response.into_parts();
-    let revision = head.headers.get(REVISION).and_then(|value| value.to_str().ok()?.parse().ok());
-    let (glance, messages) = (glance(&head.headers), Messages::default());
-    Ok(Opened::Stream(EventStream { glance, revision, connection, body, messages, _sender: sender }))
-}
-
-fn is_stream(status: StatusCode, headers: &HeaderMap) -> bool {
-    let is_events = |value: &HeaderValue| value.as_bytes().starts_with(WATCH_CONTENT_TYPE.as_bytes());
-    status == StatusCode::OK && headers.get(header::CONTENT_TYPE).is_some_and(is_events)
 }
 
 impl EventStream {
+    /// Of an answer that is one.
+    pub fn of(body: OpenBody) -> Self {
+        Self { revision: body.revision, body, messages: Messages::default() }
+    }
+
     /// The next event; how the stream ended where there is none. May be dropped and called again. `patience` is for how long
     /// nothing at all may come.
     pub async fn next(&mut self, patience: Duration) -> Result<Message, FailureKind> {
@@ -92,17 +29,9 @@ impl EventStream {
             if let Some(message) = self.messages.next().map_err(|bad| FailureKind::Strange(bad.to_string()))? {
                 return Ok(message);
             }
-            let frame = alongside(self.connection.as_mut(), self.body.frame());
-            let broken = |reason: String| FailureKind::Broken(reason);
-            match tokio::time::timeout(patience, frame).await {
-                Err(_) => return Err(FailureKind::TimedOut(patience)),
-                Ok(None | Some(None)) => return Err(broken("the stream ended".into())),
-                Ok(Some(Some(Err(error)))) => return Err(broken(chain(&error))),
-                Ok(Some(Some(Ok(frame)))) => {
-                    if let Ok(piece) = frame.into_data() {
-                        self.messages.feed(&piece);
-                    }
-                }
+            match self.body.next(patience).await? {
+                Some(piece) => self.messages.feed(&piece),
+                None => return Err(FailureKind::Broken("the stream ended".into())),
             }
         }
     }

@@ -1,6 +1,6 @@
-//! The examples of `client/GUIDE.md` and `node/OPERATIONS.md`, run on a real cluster.
+//! The examples of `client/GUIDE.md` and `node/OPERATIONS.md`, run on real clusters.
 //!
-//! Owns what the blocks of the guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
+//! Owns what the blocks of a guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
 //! in the example program of the client, which is run too. Never knows what an example is about.
 
 use std::fmt::Write as _;
@@ -9,20 +9,18 @@ use std::process::Command;
 
 use cluster_tests::{Cluster, PATIENCE, eventually};
 
-/// A guide: where it is, and its text.
-type Guide = (&'static str, &'static str);
-
-const GUIDE: Guide = ("client/GUIDE.md", include_str!("../../../client/GUIDE.md"));
-const OPERATIONS: Guide = ("node/OPERATIONS.md", include_str!("../../../node/OPERATIONS.md"));
+const GUIDE: &str = include_str!("../../../client/GUIDE.md");
+const OPERATIONS: &str = include_str!("../../../node/OPERATIONS.md");
 const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
 /// Seconds after which the shell, or the example program, is ended.
 const SECONDS_MAX: &str = "60";
 
-/// A block of the guide.
+/// A block of a guide.
 #[derive(Debug)]
 struct Block {
+    /// The guide's file.
     file: &'static str,
     language: &'static str,
     section: &'static str,
@@ -38,8 +36,8 @@ impl Block {
     }
 }
 
-/// All blocks of the guide in order.
-fn blocks((file, guide): Guide) -> Vec<Block> {
+/// All blocks of a guide in order.
+fn blocks(file: &'static str, guide: &'static str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut section, mut open) = ("", false);
     for (line, number) in guide.lines().zip(1..) {
@@ -156,26 +154,10 @@ fn addresses(cluster: &Cluster) -> Vec<String> {
     cluster.ids().into_iter().map(|id| cluster.client_address(id).to_string()).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_example_of_the_guide_does_what_it_shows() {
-    try_out(GUIDE).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_example_of_the_guide_for_operators_does_what_it_shows() {
-    try_out(OPERATIONS).await;
-}
-
-async fn try_out(guide: Guide) {
-    let mut cluster = Cluster::start().await;
-    eventually("the feature level is raised", PATIENCE, async || {
-        let status = cluster.status(1).await?;
-        if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
-    })
-    .await;
-    let blocks = blocks(guide);
+/// Runs the shell blocks of a guide on a cluster, and compares what they print.
+async fn try_all(cluster: &Cluster, blocks: &[Block]) {
     let shell: Vec<_> = blocks.iter().filter(|block| block.language == "sh").collect();
-    let addresses = addresses(&cluster);
+    let addresses = addresses(cluster);
     let home = tempfile::tempdir().expect("a temporary directory");
     let file = home.path().join("guide.sh");
     std::fs::write(&file, script(&shell, &addresses)).expect("the script can be written");
@@ -192,6 +174,24 @@ async fn try_out(guide: Guide) {
     });
     let faults: Vec<_> = faults.collect();
     assert!(faults.is_empty(), "{} examples do not do what they show:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_guide_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    try_all(&cluster, &blocks("client/GUIDE.md", GUIDE)).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_operators_guide_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    eventually("the feature level is raised", PATIENCE, async || {
+        let status = cluster.status(1).await?;
+        if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
+    })
+    .await;
+    try_all(&cluster, &blocks("node/OPERATIONS.md", OPERATIONS)).await;
     cluster.assert_agreement().await;
 }
 
@@ -209,7 +209,7 @@ async fn the_rust_examples_of_the_guide_run() {
 #[test]
 fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
     let program: Vec<_> = EXAMPLE.lines().map(str::trim).collect();
-    let blocks = blocks(GUIDE);
+    let blocks = blocks("client/GUIDE.md", GUIDE);
     let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
     assert!(!rust.is_empty(), "the guide has no example in Rust");
     for block in rust {
@@ -221,7 +221,8 @@ fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
 
 #[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
-    let blocks: Vec<_> = [GUIDE, OPERATIONS].into_iter().flat_map(blocks).collect();
+    let operations = blocks("node/OPERATIONS.md", OPERATIONS);
+    let blocks: Vec<_> = blocks("client/GUIDE.md", GUIDE).into_iter().chain(operations).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
         let known = ["sh", "text", "rust"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);

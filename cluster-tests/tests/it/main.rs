@@ -3,6 +3,7 @@
 //! Each test starts its own cluster in its own temporary directory, and ends with all nodes agreeing on their state.
 
 // What a user sees.
+mod backups;
 mod bad_input;
 mod barriers;
 mod bulk;
@@ -38,11 +39,13 @@ mod durability;
 mod failover;
 mod members;
 mod power;
+mod recovery;
 mod restart;
 mod roll;
 mod task_crashes;
 
 // Disks that cannot be trusted.
+mod check;
 mod damage;
 mod documents;
 mod identity;

@@ -29,6 +29,8 @@ use integrity::Integrity;
 use quota::Quota;
 use renewals::{Renewals, Renewed};
 
+pub mod backup;
+pub mod backup_schedule;
 pub mod bootstrap;
 mod clock;
 pub mod cron;
@@ -112,6 +114,16 @@ pub enum AppError {
         actual: usize,
         /// Bytes allowed.
         limit: usize,
+    },
+    /// The revision is of before a restore or a recovery. Not applied.
+    #[error(
+        "revision {revision} is of another history: the cluster was restored or recovered and began anew at {begun}; read without it"
+    )]
+    AnotherEpoch {
+        /// The revision asked for.
+        revision: Revision,
+        /// The first of this history.
+        begun: Revision,
     },
     /// The node's own state is damaged or its disk fails; it is stopping. The fate of a write is unknown.
     #[error("{0}")]
@@ -207,6 +219,8 @@ pub struct Inner {
     pub halt: Halt,
     /// For snapshots out of turn.
     pub snapshot_wish: SnapshotWish,
+    /// Numbers of its backups.
+    pub backups: Arc<backup::BackupLedger>,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
     /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
@@ -346,10 +360,19 @@ impl App {
             Consistency::Local if self.inner.recovered.load(Ordering::Relaxed) => Ok(()),
             Consistency::Local => Err(AppError::NotReady("the node is still applying its log again".into())),
             Consistency::AtLeast(revision) => {
+                self.check_epoch(revision)?;
                 let reached = self.inner.state.wait_revision(revision);
                 let reached = spent::on(Part::Freshness, tokio::time::timeout_at(deadline.into(), reached)).await;
                 reached.map_err(|_| AppError::TimeoutNotProposed)
             }
+        }
+    }
+
+    /// Refuses a revision of another history: this one may lack what the caller saw there. 0 and 1 are nobody's.
+    fn check_epoch(&self, revision: Revision) -> Result<(), AppError> {
+        match self.inner.state.epoch_revision() {
+            begun if revision > 1 && revision < begun => Err(AppError::AnotherEpoch { revision, begun }),
+            _ => Ok(()),
         }
     }
 

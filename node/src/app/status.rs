@@ -60,6 +60,8 @@ impl App {
             stored_bytes: applied.sizes.live_bytes,
             history_bytes: applied.sizes.history_bytes,
             quota_bytes: self.inner.quota.bytes_max,
+            epoch: applied.epoch,
+            epoch_revision: applied.epoch_revision,
             members,
             level: applied.level,
             level_known: self.inner.level_known,

@@ -174,6 +174,18 @@ pub struct Args {
     #[arg(long, env = "QUORATE_MIN_FREE_BYTES", value_name = "BYTES")]
     pub min_free_bytes: Option<u64>,
 
+    /// Directory into which this node writes a backup of its state every so often [default: none]
+    #[arg(long, env = "QUORATE_BACKUP_DIR", value_name = "DIR")]
+    pub backup_dir: Option<PathBuf>,
+
+    /// Milliseconds from one backup to the next [default: 86400000, a day]
+    #[arg(long, env = "QUORATE_BACKUP_EVERY_MS", value_name = "MS")]
+    pub backup_every_ms: Option<u64>,
+
+    /// Backups of this node that are kept in the directory [default: 7]
+    #[arg(long, env = "QUORATE_BACKUP_KEEP", value_name = "N")]
+    pub backup_keep: Option<usize>,
+
     /// A single node in a temporary directory that is removed at exit
     #[arg(long, env = "QUORATE_DEV", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub dev: Option<bool>,
@@ -206,6 +218,6 @@ impl Args {
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
-            min_free_bytes dev insecure)
+            min_free_bytes backup_dir backup_every_ms backup_keep dev insecure)
     }
 }

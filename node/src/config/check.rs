@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Args, Config, ConfigError, ConfigFault, DataDir};
+use crate::app::backup_schedule::BackupSchedule;
 use crate::limits;
 use quorate_store::level;
 
@@ -136,6 +138,7 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
             0,
             HUGE,
         ),
+        backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
         dev,
         insecure,
     }
@@ -155,6 +158,29 @@ fn collector(endpoint: &str, faults: &mut Faults) -> Option<String> {
     }
     let path = if path.is_empty() { "v1/traces" } else { path };
     Some(format!("http://{authority}/{path}"))
+}
+
+fn backups(
+    dir: Option<PathBuf>,
+    every_ms: Option<u64>,
+    keep: Option<usize>,
+    faults: &mut Faults,
+) -> Option<BackupSchedule> {
+    let every = faults.millis("backup_every_ms", every_ms.unwrap_or(DAY_MS), 1_000, 365 * DAY_MS);
+    let keep_given = keep.is_some();
+    let keep = faults.size("backup_keep", keep.unwrap_or(7), 1, 1_000_000);
+    let Some(dir) = dir else {
+        for (field, given) in [("backup_every_ms", every_ms.is_some()), ("backup_keep", keep_given)] {
+            if given {
+                faults.add(field, "there are no backups without a directory; say --backup-dir DIR too");
+            }
+        }
+        return None;
+    };
+    if dir.as_os_str().is_empty() {
+        faults.add("backup_dir", "empty; name a directory, or leave it out for no backups");
+    }
+    Some(BackupSchedule { dir, every, keep })
 }
 
 fn node_id(given: Option<u64>, dev: bool, faults: &mut Faults) -> u64 {

@@ -6,10 +6,12 @@
 mod coordination;
 
 use std::future::Future;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_client::api::StatusAnswer;
+use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
@@ -21,6 +23,7 @@ use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Rev
 
 pub use coordination::{Coordination, Seen};
 
+use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;
 use crate::app::{App, AppError, ClusterGlance, Consistency};
 use crate::peer::members::{MemberAsk, MemberDone, MembersSeen};
@@ -109,6 +112,9 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
     /// Evaluates commands one after the other without effect, each seeing what those before it would do. May take long: runs
     /// on a blocking thread.
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault>;
+    /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks for as long as the
+    /// sink does: runs on a blocking thread.
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError>;
     /// The state's digest.
     fn digest(&self) -> DigestAt;
     /// Where a read would be evaluated now.
@@ -241,6 +247,15 @@ impl Backend for App {
 
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
         self.state().rehearse(next)
+    }
+
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
+        let done = self.back_up(BackupFor::Client, sink, begun);
+        match &done {
+            Ok(_) => self.backups().note_completed(BackupFor::Client),
+            Err(_) => self.backups().note_failed(BackupFor::Client),
+        }
+        done
     }
 
     fn digest(&self) -> DigestAt {

@@ -118,6 +118,7 @@ impl Failure {
             // In the log of some node. It may be committed now, later or never.
             AppError::Unknown => (ErrorCode::Timeout, Applied::Unknown),
             AppError::TooLarge { .. } => (ErrorCode::TooLarge, Applied::No),
+            AppError::AnotherEpoch { .. } => (ErrorCode::Compacted, Applied::No),
             // The node stops. A write may have reached other nodes before, so its fate is open.
             AppError::Fault(_) => (ErrorCode::Internal, Applied::Unknown),
         };
@@ -125,7 +126,11 @@ impl Failure {
         if code == ErrorCode::Internal {
             tracing::error!(%error, "a request met a fault of this node");
         }
-        Self::new(code, applied, error.to_string())
+        let mut failure = Self::new(code, applied, error.to_string());
+        if let AppError::AnotherEpoch { begun, .. } = error {
+            failure.problem.oldest_revision = Some(begun);
+        }
+        failure
     }
 
     /// A fault of the state met by a read or a dry run: nothing was applied, and the node will stop by itself.

@@ -10,6 +10,7 @@
 mod accept;
 mod ask;
 mod backend;
+mod backup;
 mod barriers;
 mod body;
 mod bulk;
@@ -155,6 +156,8 @@ pub struct Api<B> {
     scans: Arc<Semaphore>,
     /// Held by watches while they read from disk.
     watch_reads: Arc<Semaphore>,
+    /// Held by backups while they are given out.
+    backups: Arc<Semaphore>,
     /// Where claims stand that wait for tasks.
     task_lines: TaskLines,
     /// Which requests take too long.
@@ -168,6 +171,7 @@ impl<B: Backend> Api<B> {
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
         let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
+        let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
         let task_lines = TaskLines::default();
         let slow = SlowLog::new(settings.slow_request);
         Arc::new(Self {
@@ -180,6 +184,7 @@ impl<B: Backend> Api<B> {
             bodies,
             scans,
             watch_reads,
+            backups,
             task_lines,
             slow,
         })
@@ -351,6 +356,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::MemberDemote, _) => Box::pin(members::demote(ask, rest, body)).await,
         (Route::MemberReplace, _) => Box::pin(members::replace(ask, rest, body)).await,
         (Route::MemberRepair, _) => Box::pin(members::repair(ask, rest, body)).await,
+        (Route::Backup, _) => Box::pin(backup::get(ask)).await,
         (Route::Livez, _) => Box::pin(health::livez(ask)).await,
         (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
         (Route::Metrics, _) => Box::pin(health::metrics(ask)).await,

@@ -13,8 +13,9 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv, latches, list,
-    locks, matching, members, observe, ok, ops, requests, schema, sequences, sessions, task_claim, tasks, txn, watch,
+    Backend, Outcome, backup, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv,
+    latches, list, locks, matching, members, observe, ok, ops, requests, schema, sequences, sessions, task_claim,
+    tasks, txn, watch,
 };
 
 #[derive(OpenApi)]
@@ -39,7 +40,7 @@ use super::{
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
         cluster::status, cluster::digest, cluster::lead,
-        members::list, members::add, members::promote, members::demote, members::remove, members::replace, members::repair,
+        members::list, members::add, members::promote, members::demote, members::remove, members::replace, members::repair, backup::get,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),

@@ -120,6 +120,8 @@ pub enum Route {
     MemberReplace,
     /// `/v1/cluster/members/{id}/repair`
     MemberRepair,
+    /// `/v1/cluster/backup`
+    Backup,
     /// `/livez`
     Livez,
     /// `/readyz`
@@ -149,7 +151,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 60] = [
+    pub const ALL: [Self; 61] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -204,6 +206,7 @@ impl Route {
         Self::MemberDemote,
         Self::MemberReplace,
         Self::MemberRepair,
+        Self::Backup,
         Self::Livez,
         Self::Readyz,
         Self::Metrics,
@@ -269,6 +272,7 @@ impl Route {
             Self::MemberDemote => "/v1/cluster/members/{id}/demote",
             Self::MemberReplace => "/v1/cluster/members/{id}/replace",
             Self::MemberRepair => "/v1/cluster/members/{id}/repair",
+            Self::Backup => "/v1/cluster/backup",
             Self::Livez => "/livez",
             Self::Readyz => "/readyz",
             Self::Metrics => "/metrics",
@@ -370,6 +374,7 @@ impl Route {
             Self::ClusterStatus | Self::ClusterDigest | Self::Leader => false,
             Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => false,
             Self::MemberReplace | Self::MemberRepair => false,
+            Self::Backup => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
     }

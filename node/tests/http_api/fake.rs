@@ -5,6 +5,7 @@ mod coordination;
 pub use coordination::Coordinated;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};
 use quorate_node::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
+use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::document::Criteria;
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
@@ -27,7 +29,7 @@ use quorate_store::state::{
 };
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
-    Rejection, Reply, RequestId, Shown, TaskDone, TaskId, Value, WriteOp, Written,
+    Rejection, Reply, RequestId, Revision, Shown, TaskDone, TaskId, Value, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -76,6 +78,8 @@ struct State {
     task_queries: Vec<TasksQuery>,
     /// How many pages of changes may be read before the disk hangs.
     pages_left: Option<usize>,
+    /// How many pieces a backup has.
+    backup_pieces: usize,
 }
 
 impl Fake {
@@ -89,6 +93,11 @@ impl Fake {
         let queue = QueueName::new(queue).expect("a name");
         let id = TaskId::new(id).expect("an id");
         self.with(|state| state.tasks.push((queue, (id, row))));
+    }
+
+    /// From now on a backup has so many pieces of 64 KiB.
+    pub fn set_backup_pieces(&self, pieces: usize) {
+        self.with(|state| state.backup_pieces = pieces);
     }
 
     /// What was listed of queues.
@@ -689,6 +698,19 @@ impl Backend for Fake {
         Ok(())
     }
 
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
+        let revision = self.position().revision;
+        begun(revision);
+        let end = BackupEnd { rows: 0, row_bytes: 0, blocks: 0, revision, digest: 0 };
+        // More than the pieces that wait for a reader.
+        let pieces = self.with(|state| state.backup_pieces);
+        for _ in 0..pieces {
+            sink.write_all(&[7; 64 * 1024])?;
+        }
+        sink.flush()?;
+        Ok(end)
+    }
+
     fn digest(&self) -> DigestAt {
         DigestAt { at: self.position(), digest: 0xabc }
     }
@@ -717,6 +739,8 @@ impl Backend for Fake {
             leader_id: Some(2),
             leader_client_addr: None,
             term: 7,
+            epoch: 0,
+            epoch_revision: 0,
             members: Vec::new(),
             last_log_index: 4,
             committed_index: 3,

@@ -3,6 +3,7 @@
 mod fake;
 mod raw;
 
+mod backups;
 mod bad_input;
 mod bulk;
 mod commands;

@@ -57,6 +57,7 @@ pub mod chores;
 mod direct;
 mod group;
 mod index;
+mod inspect;
 pub mod mark;
 mod options;
 mod queue;
@@ -71,6 +72,7 @@ mod view;
 mod walk;
 mod writer;
 
+pub use inspect::{LogFacts, inspect};
 pub use options::LogOptions;
 pub use recover::{LOG_DIR, LogOpenError};
 pub use stats::LogStats;

@@ -38,7 +38,7 @@ const LOCK_FILE: &str = "LOCK";
 const VERIFIED_BYTES: usize = 128 * 1024 * 1024;
 
 /// Entries are verified in runs of about so many bytes.
-const RUN_BYTES: usize = 1024 * 1024;
+pub(super) const RUN_BYTES: usize = 1024 * 1024;
 
 /// Why a log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,7 @@ pub fn recover(data_dir: &Path, identity: &Identity, options: &LogOptions) -> Re
 }
 
 /// Format 1 was a RocksDB. Everything about it differs, so it is known by a file that a RocksDB always has.
-fn refuse_earlier_formats(dir: &Path) -> Result<(), LogOpenError> {
+pub(super) fn refuse_earlier_formats(dir: &Path) -> Result<(), LogOpenError> {
     if dir.join("CURRENT").exists() {
         return Err(LogOpenError::UnknownFormat { path: dir.to_owned(), found: 1 });
     }
@@ -132,7 +132,7 @@ fn refuse_earlier_formats(dir: &Path) -> Result<(), LogOpenError> {
 }
 
 /// Locks the directory until the file is dropped, also against this very process.
-fn take_lock(dir: &Path) -> Result<File, LogOpenError> {
+pub(super) fn take_lock(dir: &Path) -> Result<File, LogOpenError> {
     let path = dir.join(LOCK_FILE);
     let opened = File::options().write(true).create(true).truncate(false).open(&path);
     let file = opened.map_err(|source| LogOpenError::Io { path: path.clone(), source })?;
@@ -181,16 +181,16 @@ fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<(MarkFi
     }
 }
 
-struct Opening<'a> {
-    data_dir: &'a Path,
-    dir: &'a Path,
-    identity: &'a Identity,
-    stamp: Stamp,
+pub(super) struct Opening<'a> {
+    pub data_dir: &'a Path,
+    pub dir: &'a Path,
+    pub identity: &'a Identity,
+    pub stamp: Stamp,
 }
 
 impl Opening<'_> {
     /// Every segment, in order, without a gap. Makes the first one where the log was never made completely.
-    fn segments(&self, mark: &Mark, options: &LogOptions) -> Result<Vec<Arc<Segment>>, LogOpenError> {
+    pub fn segments(&self, mark: &Mark, options: &LogOptions) -> Result<Vec<Arc<Segment>>, LogOpenError> {
         let numbers = self.in_dir(numbers(self.dir))?;
         let Some(&first) = numbers.first() else {
             if mark.created {
@@ -218,7 +218,7 @@ impl Opening<'_> {
         })
     }
 
-    fn view(&self, content: &Content) -> Result<View, LogOpenError> {
+    pub fn view(&self, content: &Content) -> Result<View, LogOpenError> {
         let standing = &content.standing;
         let first = standing.purged.map_or(0, |id| id.index + 1);
         let found = content.index.first();
@@ -253,7 +253,7 @@ impl Opening<'_> {
         Ok(tail)
     }
 
-    fn check_mark(&self, mark: &Mark, view: &View, walked: &Walked) -> Result<(), LogOpenError> {
+    pub fn check_mark(&self, mark: &Mark, view: &View, walked: &Walked) -> Result<(), LogOpenError> {
         let torn = walked.torn().map_or_else(String::new, |torn| format!(" ({torn})"));
         let vote = view.vote.as_ref().map(VoteRecord::from);
         if mark.vote.map(|vote| (vote.term, vote.node)) > vote.map(|vote| (vote.term, vote.node)) {
@@ -279,11 +279,11 @@ impl Opening<'_> {
         read.into_iter().next().ok_or_else(|| self.damaged(format!("entry {index} is missing")))
     }
 
-    fn in_dir<T>(&self, result: io::Result<T>) -> Result<T, LogOpenError> {
+    pub fn in_dir<T>(&self, result: io::Result<T>) -> Result<T, LogOpenError> {
         result.map_err(|source| LogOpenError::Io { path: self.dir.to_owned(), source })
     }
 
-    fn damaged(&self, reason: String) -> LogOpenError {
+    pub fn damaged(&self, reason: String) -> LogOpenError {
         LogOpenError::Damaged { path: self.dir.to_owned(), reason }
     }
 
@@ -298,7 +298,7 @@ impl Opening<'_> {
 }
 
 /// The numbers of the segments in the directory, in order.
-fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
+pub(super) fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for file in fs::read_dir(dir)? {
         numbers.extend(file?.file_name().to_str().and_then(segment::number_of));

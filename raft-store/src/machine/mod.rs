@@ -9,6 +9,7 @@
 mod barriers;
 mod bulk;
 mod collections;
+mod epoch;
 mod find;
 mod guard;
 mod indexing;
@@ -29,6 +30,7 @@ mod vars;
 mod view;
 mod write;
 
+pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
 pub use vars::{BucketDigest, Sizes, Vars};
 pub use view::{Fault, MemoryView, Row, View, Write};
 

@@ -185,7 +185,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others.
-    fn end_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<(), Fault> {
+    pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<(), Fault> {
         let (start, end) = session::attached_to(id);
         let attached = self.overlay.scan(&start, &end, usize::MAX)?;
         let mut locks = Vec::new();

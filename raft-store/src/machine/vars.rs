@@ -40,6 +40,10 @@ pub struct Vars {
     pub sizes: Sizes,
     /// What the members have agreed to do when they apply, see [`crate::level`].
     pub level: Level,
+    /// How often the state went on in another cluster, see [`super::Epoch`]; 0 in the first.
+    pub epoch: u64,
+    /// The revision at which that began: what clients know from before it is of another history. 0 in the first.
+    pub epoch_revision: Revision,
 }
 
 /// How much there is, exactly: bytes are those of the keys and values of rows, before compression and without what the
@@ -79,6 +83,8 @@ impl Default for Vars {
             buckets: Vec::new(),
             sizes: Sizes::default(),
             level: 0,
+            epoch: 0,
+            epoch_revision: 0,
         }
     }
 }

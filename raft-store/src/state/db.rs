@@ -104,6 +104,12 @@ impl Db {
         decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())
     }
 
+    /// Opens a database that nobody has open, for reading alone: what is durable in it.
+    pub(crate) fn open_to_look(dir: &Path) -> Result<DB, StateFault> {
+        let options = options(&Cache::new_lru_cache(BLOCK_CACHE_BYTES))?;
+        Ok(DB::open_for_read_only(&options, dir, false)?)
+    }
+
     /// The applied row as reads see it.
     pub(crate) fn applied(&self) -> Result<AppliedRecord, StateFault> {
         decode_applied(self.rocks.get_pinned(APPLIED_KEY)?.as_deref())
@@ -127,6 +133,17 @@ impl Db {
         self.recent.follow(&applied.writes);
         self.fresh.lock().follow(&applied.writes);
         Ok(())
+    }
+
+    /// Writes rows into a database that nobody reads yet. What is kept in memory beside RocksDB does not follow.
+    pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
+        Ok(self.rocks.write_opt(batch, &self.write_options)?)
+    }
+
+    /// Makes a copy of all that was written so far, by hard links where the file system can.
+    pub(crate) fn checkpoint(&self, to: &Path) -> Result<(), StateFault> {
+        self.flush()?;
+        Ok(rocksdb::checkpoint::Checkpoint::new(&self.rocks)?.create_checkpoint(to)?)
     }
 
     /// Makes everything written so far durable.

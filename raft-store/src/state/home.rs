@@ -58,6 +58,14 @@ impl Home {
         Ok(live)
     }
 
+    /// The path of the live database, which must be there. Changes nothing.
+    pub(crate) fn live(&self) -> Result<PathBuf, StateOpenError> {
+        let missing = |reason: &str| StateOpenError::Damaged { path: self.0.clone(), reason: reason.to_owned() };
+        let name = self.read_pointer()?.ok_or_else(|| missing("there is no state in it"))?;
+        let live = self.0.join(name);
+        if live.is_dir() { Ok(live) } else { Err(missing("the live database is missing")) }
+    }
+
     /// Where snapshots are.
     pub(crate) fn snapshots(&self) -> PathBuf {
         self.0.join("snap")

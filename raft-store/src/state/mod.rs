@@ -60,10 +60,14 @@ pub use types::{
 
 pub(crate) use apply::Committer;
 pub(crate) use checkpoint::build as build_snapshot;
+pub(crate) use db::{Db, LatestView, Row};
+pub(crate) use files::checksum as file_checksum;
 pub(crate) use files::free_bytes;
+pub(crate) use home::{Home, UNFINISHED_PREFIX};
 pub(crate) use install::install as install_snapshot;
 pub(crate) use keeper::Keeper;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Moment, Shared};
+pub(crate) use snapshot::SnapshotHandle;
 
 use crate::level;
 use crate::raft::state_machine::StateMachine;

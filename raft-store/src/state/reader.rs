@@ -167,6 +167,8 @@ impl StateReader {
             digest: record.vars.digest(),
             level: record.vars.level,
             sizes: record.vars.sizes,
+            epoch: record.vars.epoch,
+            epoch_revision: record.vars.epoch_revision,
             membership: record.membership,
         }
     }
@@ -189,6 +191,11 @@ impl StateReader {
     /// Current position; cheaper than [`Self::applied`].
     pub fn position(&self) -> ReadPosition {
         self.shared.position()
+    }
+
+    /// The revision at which the present epoch began; 0 in the first.
+    pub fn epoch_revision(&self) -> Revision {
+        self.shared.epoch_revision()
     }
 
     /// Waits until `index` is applied here and visible to reads. Returns at once where it is.

@@ -25,6 +25,7 @@ use super::watermark::Watermark;
 use crate::durations::Durations;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, Sizes, View};
+use crate::types::Revision;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;
@@ -36,6 +37,9 @@ pub(crate) struct WorkCounters {
     pub(crate) applied_entries: AtomicU64,
     pub(crate) snapshots_built: AtomicU64,
 }
+
+/// What a walk over much reads at once: it is sequential, and a disk does few large reads faster than many small ones.
+const WALK_READ_AHEAD_BYTES: usize = 256 << 10;
 
 type DurableHook = Arc<dyn Fn(u64) + Send + Sync>;
 
@@ -154,6 +158,11 @@ impl Shared {
     /// The sizes published last.
     pub(crate) fn sizes(&self) -> Sizes {
         self.applied.lock().vars.sizes
+    }
+
+    /// The revision at which the present epoch began.
+    pub(crate) fn epoch_revision(&self) -> Revision {
+        self.applied.lock().vars.epoch_revision
     }
 
     /// The position published last.
@@ -311,6 +320,14 @@ impl Moment<'_> {
     /// An iterator over the rows of `[start, end)`.
     pub(crate) fn rows(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
         let options: ReadOptions = db::range_options(start, end);
+        self.snapshot.raw_iterator_opt(options)
+    }
+
+    /// The same for a walk over much that is read once: it leaves the block cache to those who read again.
+    pub(crate) fn rows_once(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
+        let mut options: ReadOptions = db::range_options(start, end);
+        options.fill_cache(false);
+        options.set_readahead_size(WALK_READ_AHEAD_BYTES);
         self.snapshot.raw_iterator_opt(options)
     }
 }

@@ -200,6 +200,10 @@ pub struct AppliedState {
     pub level: Level,
     /// How much there is.
     pub sizes: Sizes,
+    /// How often it went on in another cluster; 0 in the first.
+    pub epoch: u64,
+    /// The revision at which that began; 0 in the first.
+    pub epoch_revision: Revision,
 }
 
 /// Numbers for metrics. Sizes are RocksDB's own and approximate.

@@ -10,6 +10,7 @@ pub mod tasks;
 
 use std::collections::BTreeSet;
 
+use quorate_store::backup::is_kept;
 use quorate_store::document::Json;
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
 use quorate_store::keyspace::collection::{CollectionRow, IndexStage};
@@ -17,7 +18,7 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
 };
-use quorate_store::machine::{Applied, Applier, Fault, MemoryView, Sizes, Vars, View, Write};
+use quorate_store::machine::{Applied, Applier, Epoch, EpochStep, Fault, MemoryView, Sizes, Vars, View, Write};
 use quorate_store::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision, Waker};
 use quorate_store::{codec, digest};
 
@@ -46,6 +47,21 @@ impl Store {
         self.view.write(writes);
         self.vars = vars;
         Ok((replies, changed.into_iter().map(|change| (change.key, change.revision)).collect()))
+    }
+
+    /// What it goes on as in another cluster.
+    pub fn begin_epoch(&mut self) {
+        let mut epoch = Epoch::after(self.vars.clone()).unwrap();
+        let rows = std::mem::take(&mut self.view.0).into_iter().filter(|(row_key, _)| is_kept(row_key));
+        self.view.0 = rows.map(|(row_key, row)| (row_key.clone(), epoch.take(&row_key, row).unwrap())).collect();
+        self.vars = epoch.finish().unwrap();
+        self.check();
+        let mut step = EpochStep::default();
+        while let Some(applied) = step.next(&self.view, self.vars.clone(), self.index).unwrap() {
+            self.view.write(applied.writes);
+            self.vars = applied.vars;
+            self.check();
+        }
     }
 
     pub fn rows(&self, family: u8) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -1,14 +1,13 @@
 //! Commands on the cluster as a whole.
 
 use clap::Subcommand;
-use quorate_client::NodeStatus;
-use quorate_client::api::Role;
-use serde_json::json;
+use quorate_client::{MemberStatus, NodeStatus};
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::members;
 use crate::output::{self, Form};
+use crate::status;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -41,60 +40,13 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     }
 }
 
-fn show(nodes: &[NodeStatus], form: Form) -> Result<(), Failed> {
-    if form == Form::Json {
-        let views: Vec<_> = nodes.iter().map(view).collect();
-        return output::json(&views);
-    }
-    if let Some(status) = nodes.iter().find_map(|node| node.status.as_ref().ok()) {
-        output::line(format!("cluster {}", status.cluster_id))?;
-    }
-    let heading = ["endpoint", "node", "role", "ready", "leader", "term", "applied", "log", "revision", "digest"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    rows.extend(nodes.iter().map(row));
-    output::table(&rows)?;
-    for (node, status) in nodes.iter().filter_map(|node| Some((node, node.status.as_ref().ok()?))) {
-        for warning in &status.warnings {
-            output::line(format!("{}: {warning}", node.address))?;
-        }
-    }
-    Ok(())
-}
-
-fn view(node: &NodeStatus) -> serde_json::Value {
-    match &node.status {
-        Ok(status) => json!({"endpoint": node.address, "status": status}),
-        Err(error) => json!({"endpoint": node.address, "error": error.to_string()}),
-    }
-}
-
-fn row(node: &NodeStatus) -> Vec<String> {
-    let status = match &node.status {
-        Ok(status) => status,
-        Err(error) => return vec![node.address.clone(), "-".into(), format!("no answer: {error}")],
+/// The nodes behind the endpoints, as `quorate status` shows members.
+fn show(nodes: Vec<NodeStatus>, form: Form) -> Result<(), Failed> {
+    let named = |NodeStatus { address, status }: NodeStatus| {
+        let node_id = status.as_ref().ok().map(|status| status.node_id);
+        MemberStatus { node_id, address, status }
     };
-    vec![
-        node.address.clone(),
-        status.node_id.to_string(),
-        role(status.role).into(),
-        if status.ready { "yes" } else { "no" }.into(),
-        status.leader_id.map_or("-".into(), |id| id.to_string()),
-        status.term.to_string(),
-        status.applied_index.to_string(),
-        status.last_log_index.to_string(),
-        status.revision.to_string(),
-        format!("{}@{}", status.digest.get(..8).unwrap_or(&status.digest), status.applied_index),
-    ]
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Leader => "leader",
-        Role::Follower => "follower",
-        Role::Candidate => "candidate",
-        Role::Learner => "learner",
-        Role::Outside => "outside",
-    }
+    status::show(&nodes.into_iter().map(named).collect::<Vec<_>>(), form)
 }
 
 async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {
@@ -103,10 +55,11 @@ async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {
     let ready = nodes.iter().filter(|node| node.is_ready()).count();
     if ready == nodes.len() || (any && ready > 0) {
         return match context.shared.output {
-            Form::Json => show(&nodes, Form::Json),
+            Form::Json => show(nodes, Form::Json),
             Form::Text => output::line(format!("ready: {ready} of {} nodes", nodes.len())),
         };
     }
-    show(&nodes, context.shared.output)?;
-    Err(Failed::other(format!("only {ready} of {} nodes are ready after {wait:?}", nodes.len())))
+    let all = nodes.len();
+    show(nodes, context.shared.output)?;
+    Err(Failed::other(format!("only {ready} of {all} nodes are ready after {wait:?}")))
 }

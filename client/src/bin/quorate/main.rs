@@ -3,6 +3,7 @@
 //! Owns the table of commands and what they share: endpoints, deadline, output form, exit code. Each group of commands has
 //! a file of its own.
 
+mod backup;
 mod barrier;
 mod bench;
 mod bulk;
@@ -14,6 +15,7 @@ mod criteria;
 mod elect;
 mod election;
 mod entries;
+mod export;
 mod fail;
 mod fence;
 mod find;
@@ -104,7 +106,10 @@ enum Command {
     /// Apply many operations, each on its own
     Bulk(bulk::Args),
     /// Load entries from lines of JSON, any number of them
+    #[command(visible_alias = "import")]
     Load(load::Args),
+    /// Write entries as lines of JSON, all of one revision
+    Export(export::Args),
     /// Do several things together or not at all
     Txn(txn::Args),
     /// Change every document that matches
@@ -153,6 +158,8 @@ enum Command {
     ///
     /// Asks the endpoints for their metrics. Rates are of the time between two looks.
     Top(top::Args),
+    /// Write the whole cluster into a file, for a restore
+    Backup(backup::Args),
     /// Measure the cluster with closed-loop clients
     Bench(Box<bench::Args>),
     /// Print the completion script of a shell
@@ -214,6 +221,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Count(args) => find::run_count(&context, args).await,
             Command::Bulk(args) => bulk::run(&context, args).await,
             Command::Load(args) => load::run(&context, args).await,
+            Command::Export(args) => export::run(&context, args).await,
             Command::Txn(args) => txn::run(&context, args).await,
             Command::UpdateWhere(args) => change_where::update(&context, args).await,
             Command::DeleteWhere(args) => change_where::delete(&context, args).await,
@@ -229,6 +237,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Barrier(command) => barrier::run(&context, command).await,
             Command::Latch(command) => latch::run(&context, command).await,
             Command::Task(command) => tasks::run(&context, command).await,
+            Command::Backup(args) => backup::run(&context, args).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Status => status::run(&context).await,
             Command::Top(args) => top::run(&context, args).await,

@@ -55,7 +55,8 @@ fn headline(newest: &StatusAnswer, answered: &[&StatusAnswer]) -> String {
         true => format!("feature level {}", newest.level),
         false => format!("feature level {} of {}", newest.level, newest.level_known),
     };
-    format!("cluster {}: {leader}, {present} of {voters} voters answer, {outlook}, {levels}", newest.cluster_id)
+    let epoch = if newest.epoch > 0 { format!(", epoch {}", newest.epoch) } else { String::new() };
+    format!("cluster {}: {leader}, {present} of {voters} voters answer, {outlook}, {levels}{epoch}", newest.cluster_id)
 }
 
 fn is_voter(status: &StatusAnswer, id: u64) -> bool {
@@ -123,7 +124,7 @@ fn divergence(answered: &[&StatusAnswer]) -> Option<String> {
 }
 
 /// The role in a word.
-pub fn role(role: Role) -> &'static str {
+fn role(role: Role) -> &'static str {
     match role {
         Role::Leader => "leader",
         Role::Follower => "follower",

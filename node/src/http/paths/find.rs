@@ -48,6 +48,7 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/cluster/digest" => Route::ClusterDigest,
         "/v1/cluster/leader" => Route::Leader,
         "/v1/cluster/members" => Route::Members,
+        "/v1/cluster/backup" => Route::Backup,
         "/livez" => Route::Livez,
         "/readyz" => Route::Readyz,
         "/metrics" => Route::Metrics,

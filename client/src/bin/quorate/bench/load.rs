@@ -232,6 +232,10 @@ fn name(error: &Error) -> String {
         Error::Unavailable(_) => "unavailable".into(),
         Error::Unknown(_) => "fate_unknown".into(),
         Error::Protocol { .. } => "protocol".into(),
-        Error::Contended { .. } | Error::Session { .. } | Error::Invalid(_) | Error::Decode { .. } => "client".into(),
+        Error::Contended { .. }
+        | Error::Session { .. }
+        | Error::Invalid(_)
+        | Error::File { .. }
+        | Error::Decode { .. } => "client".into(),
     }
 }

@@ -1,0 +1,59 @@
+//! `quorate backup`.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quorate_client::SavedBackup;
+use serde_json::json;
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The file is only there once it is whole and on disk: until then it has `.part` behind its name. Writes go on meanwhile; the backup
+has everything that was acknowledged before it began.
+
+`quorate-node backup verify FILE` checks a backup at any time, `quorate-node restore` makes a new cluster of it.
+
+Examples:
+  quorate backup monday.backup
+  quorate backup --local survivor.backup     # of one node, where there is no quorum")]
+pub struct Args {
+    /// The file; it must not be there yet.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Whatever the asked node has, without asking the others.
+    #[arg(long)]
+    local: bool,
+}
+
+/// Runs the command.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    let style = ProgressStyle::with_template("backing up {bytes}  {bytes_per_sec}");
+    // Draws nothing where standard error is no terminal.
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(style.expect("the template is a constant that parses"));
+    let (shown, started) = (RefCell::new(bar.clone()), Instant::now());
+    let mut backup = context.client.backup(args.file).on_progress(move |bytes| shown.borrow().set_position(bytes));
+    if args.local {
+        backup = backup.local();
+    }
+    let saved = backup.save().await;
+    bar.finish_and_clear();
+    let SavedBackup { path, bytes, rows, revision } = saved?;
+    let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match context.shared.output {
+        Form::Json => output::json(&json!({
+            "file": path.display().to_string(), "bytes": bytes, "rows": rows, "revision": revision, "elapsed_ms": elapsed,
+        })),
+        Form::Text => output::line(format!(
+            "{}: {bytes} bytes, {rows} rows, revision {revision}, in {}",
+            path.display(),
+            output::millis(elapsed)
+        )),
+    }
+}

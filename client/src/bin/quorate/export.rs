@@ -1,0 +1,125 @@
+//! `quorate export`: entries as lines of JSON, all of one revision.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use futures::TryStreamExt;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quorate_client::api::EntryView;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::listing::PAGE_ENTRIES;
+use crate::output::{self, Form};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+One line for each entry: `key`, `value` (JSON) or `value_base64` (bytes), and `ttl_ms` where it expires. `quorate import` reads the
+same. All entries are of one revision, however long it takes; it must stay readable for so long (see --history-keep-ms of the
+nodes). Tokens, revisions, locks, sessions, tasks and rules are not exported: for all of them there is `quorate backup`.
+
+Examples:
+  quorate export all.ndjson
+  quorate export - --prefix orders/ | gzip > orders.ndjson.gz")]
+pub struct Args {
+    /// The file, or `-` for standard output. It is only there once it is whole.
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Only keys that begin with this.
+    #[arg(long, default_value = "", value_name = "PREFIX")]
+    prefix: String,
+    /// As it was at this revision.
+    #[arg(long, value_name = "N")]
+    revision: Option<u64>,
+}
+
+/// A line.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_base64: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_ms: Option<u64>,
+}
+
+/// Runs the command.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    if args.file == "-" {
+        let done = export(context, &args, std::io::stdout().lock()).await?;
+        // Standard output is taken.
+        eprintln!("exported {} entries of revision {}", done.entries, done.revision);
+        return Ok(());
+    }
+    let path = PathBuf::from(&args.file);
+    if path.exists() {
+        return Err(Failed::usage(format!("{} is there already; an export replaces nothing", path.display())));
+    }
+    let part = PathBuf::from(format!("{}.part", args.file));
+    let written = to_file(context, &args, &part, &path).await;
+    if written.is_err() {
+        // The first fault is the one to tell.
+        let _gone = fs::remove_file(&part);
+    }
+    let Exported { entries, revision } = written?;
+    match context.shared.output {
+        Form::Json => output::json(&json!({"file": args.file, "entries": entries, "revision": revision})),
+        Form::Text => output::line(format!("{}: {entries} entries of revision {revision}", args.file)),
+    }
+}
+
+struct Exported {
+    entries: u64,
+    revision: u64,
+}
+
+async fn to_file(context: &Context, args: &Args, part: &Path, path: &Path) -> Result<Exported, Failed> {
+    let cannot = |error: std::io::Error| Failed::other(format!("cannot write {}: {error}", path.display()));
+    let file = File::create(part).map_err(cannot)?;
+    let done = export(context, args, BufWriter::with_capacity(1 << 20, &file)).await?;
+    file.sync_all().map_err(cannot)?;
+    fs::rename(part, path).map_err(cannot)?;
+    Ok(done)
+}
+
+async fn export(context: &Context, args: &Args, mut out: impl Write) -> Result<Exported, Failed> {
+    let mut list = context.client.list(&args.prefix).limit(PAGE_ENTRIES);
+    if let Some(revision) = args.revision {
+        list = list.revision(revision);
+    }
+    let style = ProgressStyle::with_template("exporting {pos} entries  {per_sec}");
+    // Draws nothing where standard error is no terminal.
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(style.expect("the template is a constant that parses"));
+    let mut done = Exported { entries: 0, revision: 0 };
+    let mut pages = std::pin::pin!(list.pages());
+    while let Some(page) = pages.try_next().await? {
+        done.revision = page.revision;
+        for entry in &page.entries {
+            let line = serde_json::to_vec(&line(entry)?);
+            let mut line = line.map_err(|error| Failed::other(format!("an entry has no JSON: {error}")))?;
+            // Line breaks between the parts of a document, as it was stored; within its texts there are none.
+            line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+            line.push(b'\n');
+            out.write_all(&line)?;
+        }
+        done.entries += page.entries.len() as u64;
+        bar.set_position(done.entries);
+    }
+    bar.finish_and_clear();
+    out.flush()?;
+    Ok(done)
+}
+
+fn line(entry: &EntryView) -> Result<Line<'_>, Failed> {
+    let (value, value_base64) = (entry.value.as_ref().map(|json| &*json.0), entry.value_base64.as_deref());
+    if value.is_none() && value_base64.is_none() {
+        return Err(Failed::other(format!("`{}` was listed without its value", entry.key)));
+    }
+    Ok(Line { key: &entry.key, value, value_base64, ttl_ms: entry.ttl_ms })
+}

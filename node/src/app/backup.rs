@@ -1,0 +1,158 @@
+//! Backups of this node's state: taken, and counted.
+//!
+//! Owns the numbers of all backups of this node, whoever asked for them. Never opens a file or a socket: the caller's sink
+//! takes the bytes.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quorate_store::backup::{BackupEnd, BackupError, Taker};
+use quorate_store::types::{Revision, WallMillis};
+
+use super::{App, wall_now};
+use crate::limits;
+use crate::metrics::{MetricsSource, Sample};
+
+/// Shorter waits are saved up.
+const PACE_STEP: Duration = Duration::from_millis(2);
+
+/// Who a backup is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum BackupFor {
+    /// A client that reads it as a stream.
+    Client,
+    /// The directory for scheduled ones.
+    Directory,
+}
+
+const NAMES: [&str; 2] = ["stream", "scheduled"];
+
+/// What became of the backups of this node since its start.
+#[derive(Debug, Default)]
+pub struct BackupLedger {
+    completed: [AtomicU64; 2],
+    failed: [AtomicU64; 2],
+    bytes: [AtomicU64; 2],
+    running: AtomicU64,
+    /// Wall clock of the last good scheduled one, this process's or an earlier one's; 0 for none.
+    last_good: AtomicU64,
+}
+
+impl BackupLedger {
+    /// The last good scheduled backup was taken then.
+    pub fn note_good(&self, taken_at: WallMillis) {
+        self.last_good.fetch_max(taken_at, Ordering::Relaxed);
+    }
+
+    /// When the last good scheduled backup was taken, Unix milliseconds; `None` where there is none.
+    pub fn last_good(&self) -> Option<WallMillis> {
+        Some(self.last_good.load(Ordering::Relaxed)).filter(|at| *at > 0)
+    }
+
+    /// A backup was begun and did not become one.
+    pub fn note_failed(&self, whose: BackupFor) {
+        self.failed[whose as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A backup is whole where it belongs.
+    pub fn note_completed(&self, whose: BackupFor) {
+        self.completed[whose as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The numbers for the metrics.
+pub struct BackupSamples(pub Arc<BackupLedger>);
+
+impl MetricsSource for BackupSamples {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        let ledger = &*self.0;
+        let counts = [
+            ("backups_completed", "Backups that were written whole", &ledger.completed),
+            ("backups_failed", "Backups that were begun and not written whole", &ledger.failed),
+            ("backups_bytes", "Bytes of backups given out", &ledger.bytes),
+        ];
+        for (name, help, numbers) in counts {
+            let each = NAMES.into_iter().zip(numbers);
+            out.extend(each.map(|(kind, count)| {
+                Sample::counter(name, help, count.load(Ordering::Relaxed)).labelled("kind", kind)
+            }));
+        }
+        out.push(Sample::gauge("backups_running", "Backups under way", ledger.running.load(Ordering::Relaxed)));
+        let help = "Unix time of the last good scheduled backup, 0 for none";
+        let seconds = ledger.last_good().unwrap_or(0) / 1_000;
+        out.push(Sample::gauge("backup_last_success_timestamp_seconds", help, seconds));
+    }
+}
+
+/// Counts what goes through it, holds it to the pace of [`limits::BACKUP_BYTES_PER_SECOND`], and counts the backup as running
+/// while it lives.
+struct Counted<'a> {
+    sink: &'a mut dyn Write,
+    ledger: &'a BackupLedger,
+    whose: BackupFor,
+    begun: Instant,
+    written: u64,
+}
+
+impl Counted<'_> {
+    /// Waits until so many bytes may be out.
+    fn keep_pace(&self) {
+        let micros = u128::from(self.written) * 1_000_000 / u128::from(limits::BACKUP_BYTES_PER_SECOND);
+        let due = Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
+        let early = due.saturating_sub(self.begun.elapsed());
+        if early >= PACE_STEP {
+            std::thread::sleep(early);
+        }
+    }
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.keep_pace();
+        let written = self.sink.write(bytes)?;
+        self.written += written as u64;
+        self.ledger.bytes[self.whose as usize].fetch_add(written as u64, Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.ledger.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl App {
+    /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks for as long as the
+    /// sink does. That it is complete is for the caller to note, who knows what becomes of the bytes.
+    pub fn back_up(
+        &self,
+        whose: BackupFor,
+        sink: &mut dyn Write,
+        begun: &mut dyn FnMut(Revision),
+    ) -> Result<BackupEnd, BackupError> {
+        let (identity, ledger) = (self.inner.identity.load(), &self.inner.backups);
+        let taker = Taker {
+            cluster_id: identity.cluster_id.unwrap_or_default(),
+            node_id: identity.node_id,
+            node_version: env!("CARGO_PKG_VERSION").to_owned(),
+            now: wall_now(),
+        };
+        ledger.running.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted { sink, ledger, whose, begun: Instant::now(), written: 0 };
+        let (_, end) = self.state().back_up(taker, counted, |header| begun(header.vars.revision))?;
+        Ok(end)
+    }
+
+    /// The numbers of this node's backups.
+    pub fn backups(&self) -> &Arc<BackupLedger> {
+        &self.inner.backups
+    }
+}

@@ -1,0 +1,204 @@
+//! Scheduled backups: every so often into a directory, of which the last ones are kept.
+//!
+//! Owns when one is due, its name and which old ones go. Every node that has a directory does this by itself, of its own
+//! state, leader or not: so backups need nobody to be in charge of them, an operator says by the configuration which disks
+//! they shall be on, and a follower that takes them spares the leader. The name has the node in it, so nodes may share one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
+use quorate_store::durable;
+use quorate_store::types::WallMillis;
+
+use super::backup::BackupFor;
+use super::{App, wall_now};
+use crate::config::millis;
+
+/// How long after a failure it is tried again, unless the next one is due before.
+const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Written and read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+/// Ends the name of a whole backup.
+const SUFFIX: &str = ".backup";
+/// Ends the name of one that is being written.
+const PART: &str = ".part";
+
+/// Where backups go, and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupSchedule {
+    /// The directory; made where it is missing.
+    pub dir: PathBuf,
+    /// From one to the next.
+    pub every: Duration,
+    /// How many are kept.
+    pub keep: usize,
+}
+
+/// Why there is no backup this time. A sentence for people.
+#[derive(Debug, thiserror::Error)]
+enum NoBackup {
+    #[error("{0}")]
+    NotReady(String),
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}")]
+    Backup { path: PathBuf, source: BackupError },
+}
+
+/// Takes backups until it is dropped.
+pub async fn run(app: App, schedule: BackupSchedule) {
+    let node_id = app.node_id();
+    match list(&schedule.dir, node_id) {
+        Ok(files) => files.last().into_iter().for_each(|newest| app.backups().note_good(newest.taken_at)),
+        Err(error) => tracing::warn!(dir = %schedule.dir.display(), %error, "the directory for backups cannot be read"),
+    }
+    loop {
+        tokio::time::sleep(until_due(app.backups().last_good(), wall_now(), schedule.every)).await;
+        let (taker, wish) = (app.clone(), schedule.clone());
+        let taken = tokio::task::spawn_blocking(move || take(&taker, &wish)).await;
+        let failure = match taken {
+            Ok(Ok((path, end))) => {
+                tracing::info!(path = %path.display(), rows = end.rows, revision = end.revision, "took a backup");
+                continue;
+            }
+            Ok(Err(failure)) => failure.to_string(),
+            Err(error) => error.to_string(),
+        };
+        app.backups().note_failed(BackupFor::Directory);
+        let age = app.backups().last_good().map(|at| wall_now().saturating_sub(at) / 1_000);
+        let age = age.map_or("there is none".to_owned(), |seconds| format!("{seconds} s old"));
+        tracing::warn!(failure, last_good = age, "no backup this time; it is tried again");
+        tokio::time::sleep(AGAIN_AFTER.min(schedule.every)).await;
+    }
+}
+
+/// How long until the next backup is due. A clock that was set back makes it due at once.
+fn until_due(last_good: Option<WallMillis>, now: WallMillis, every: Duration) -> Duration {
+    let Some(age) = last_good.and_then(|at| now.checked_sub(at)) else { return Duration::ZERO };
+    every.saturating_sub(Duration::from_millis(age))
+}
+
+/// Takes one, and removes those that are not kept any more.
+fn take(app: &App, schedule: &BackupSchedule) -> Result<(PathBuf, BackupEnd), NoBackup> {
+    if let Some(reason) = app.unready_reason() {
+        return Err(NoBackup::NotReady(reason));
+    }
+    let (dir, taken_at) = (&schedule.dir, wall_now());
+    durable::create_dir(dir).map_err(at(dir))?;
+    let path = dir.join(name(taken_at, app.node_id()));
+    let part = dir.join(format!("{}{PART}", name(taken_at, app.node_id())));
+    let written = write(app, &part);
+    if written.is_err() {
+        // The disk may be full: what is there of it must not stay.
+        if let Err(error) = fs::remove_file(&part) {
+            tracing::warn!(path = %part.display(), %error, "a backup that failed could not be removed");
+        }
+    }
+    let end = written?;
+    fs::rename(&part, &path).map_err(at(&path))?;
+    durable::sync_dir(dir).map_err(at(dir))?;
+    app.backups().note_completed(BackupFor::Directory);
+    app.backups().note_good(taken_at);
+    let files = list(dir, app.node_id()).map_err(at(dir))?;
+    for old in files.iter().rev().skip(schedule.keep) {
+        fs::remove_file(&old.path).map_err(at(&old.path))?;
+    }
+    Ok((path, end))
+}
+
+/// Writes a backup durably, and reads it again: a backup that nobody has read is a hope.
+fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
+    let in_part = |source| NoBackup::Backup { path: part.to_owned(), source };
+    let mut sink = BufWriter::with_capacity(PIECE_BYTES, create(part).map_err(at(part))?);
+    let end = app.back_up(BackupFor::Directory, &mut sink, &mut |_| {}).map_err(in_part)?;
+    let file = sink.into_inner().map_err(|error| at(part)(error.into_error()))?;
+    file.sync_all().map_err(at(part))?;
+    let source = BufReader::with_capacity(PIECE_BYTES, File::open(part).map_err(at(part))?);
+    let (_, found) = BackupReader::open(source).and_then(|reader| reader.verify(|_| {})).map_err(in_part)?;
+    if found != end {
+        let what = format!("it was written as {end:?} and read as {found:?}");
+        return Err(in_part(BackupError::Damaged { at: 0, what }));
+    }
+    Ok(end)
+}
+
+/// A file that only its owner may read: all of the cluster is in it.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> NoBackup {
+    move |source| NoBackup::Io { path: path.to_owned(), source }
+}
+
+/// A whole backup in the directory.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    taken_at: WallMillis,
+    path: PathBuf,
+}
+
+/// The name of a backup; those of one node sort by time.
+fn name(taken_at: WallMillis, node_id: u64) -> String {
+    format!("quorate-n{node_id}-{taken_at:014}{SUFFIX}")
+}
+
+fn taken_at(name: &str, node_id: u64) -> Option<WallMillis> {
+    let time = name.strip_prefix(&format!("quorate-n{node_id}-"))?.strip_suffix(SUFFIX)?;
+    (time.len() == 14).then(|| time.parse().ok())?
+}
+
+/// The whole backups of a node in a directory, oldest first; what an interrupted one left is removed.
+fn list(dir: &Path, node_id: u64) -> io::Result<Vec<Kept>> {
+    if !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if let Some(taken_at) = taken_at(name, node_id) {
+            found.push(Kept { taken_at, path });
+        } else if name.strip_suffix(PART).is_some_and(|name| taken_at(name, node_id).is_some()) {
+            fs::remove_file(&path)?;
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The words of a schedule, for people.
+impl std::fmt::Display for BackupSchedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "every {} s into {}, the last {} kept", millis(self.every) / 1_000, self.dir.display(), self.keep)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_due_so_long_after_the_last_good_one() {
+        let every = Duration::from_millis(1_000);
+        assert_eq!(until_due(None, 5_000, every), Duration::ZERO);
+        assert_eq!(until_due(Some(4_700), 5_000, every), Duration::from_millis(700));
+        assert_eq!(until_due(Some(1_000), 5_000, every), Duration::ZERO);
+        assert_eq!(until_due(Some(9_000), 5_000, every), Duration::ZERO, "the clock was set back");
+    }
+
+    #[test]
+    fn only_the_backups_of_this_node_are_listed_and_unfinished_ones_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let all = [name(20, 1), name(3, 1), name(7, 2), format!("{}{PART}", name(9, 1)), "notes.txt".to_owned()];
+        all.iter().for_each(|name| fs::write(dir.path().join(name), "x").unwrap());
+        let times: Vec<_> = list(dir.path(), 1).unwrap().into_iter().map(|kept| kept.taken_at).collect();
+        assert_eq!(times, [3, 20]);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+        assert_eq!(list(&dir.path().join("missing"), 1).unwrap(), []);
+    }
+}

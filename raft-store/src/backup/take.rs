@@ -1,0 +1,62 @@
+//! Taking a backup of a running node's state.
+//!
+//! Owns the walk over the rows of one moment. Holds one block at a time, whatever the size of the state, and keeps what it
+//! reads out of the block cache, so that the reads of clients stay fast. Never stops the apply path.
+
+use std::io::Write;
+
+use super::content::ranges;
+use super::{BackupEnd, BackupError, BackupHeader, BackupWriter};
+use crate::keyspace::meta::AppliedRecord;
+use crate::state::{Moment, StateFault, StateReader};
+use crate::types::WallMillis;
+
+/// What a node says of itself in a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taker {
+    /// Its cluster.
+    pub cluster_id: u128,
+    /// The node.
+    pub node_id: u64,
+    /// Version of its program.
+    pub node_version: String,
+    /// Its wall clock.
+    pub now: WallMillis,
+}
+
+impl StateReader {
+    /// Writes a backup of the state as of now. Blocks for as long as the sink takes; the moment is kept meanwhile, which
+    /// only means that RocksDB cannot merge away what it needs. Tells `begun` what the backup is of before its first byte.
+    pub fn back_up<W: Write>(
+        &self,
+        taker: Taker,
+        sink: W,
+        begun: impl FnOnce(&BackupHeader),
+    ) -> Result<(W, BackupEnd), BackupError> {
+        self.shared.with_moment(|moment| {
+            let header = header(taker, moment.record.clone());
+            begun(&header);
+            Ok(write(moment, &header, sink))
+        })?
+    }
+}
+
+fn header(taker: Taker, record: AppliedRecord) -> BackupHeader {
+    let Taker { cluster_id, node_id, node_version, now: taken_at } = taker;
+    let AppliedRecord { log_id, membership, vars } = record;
+    BackupHeader { cluster_id, node_id, node_version, taken_at, log_id, membership, vars }
+}
+
+fn write<W: Write>(moment: &Moment<'_>, header: &BackupHeader, sink: W) -> Result<(W, BackupEnd), BackupError> {
+    let mut writer = BackupWriter::new(sink, header)?;
+    for (start, end) in ranges() {
+        let mut rows = moment.rows_once(&start, &end);
+        rows.seek_to_first();
+        while let Some((key, value)) = rows.item() {
+            writer.row(key, value)?;
+            rows.next();
+        }
+        rows.status().map_err(StateFault::from)?;
+    }
+    writer.finish()
+}

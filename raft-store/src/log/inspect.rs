@@ -1,0 +1,77 @@
+//! A look at a log that nobody has open: all of it, and nothing is changed.
+//!
+//! Owns what is looked at beyond what opening does: every entry, however old. What opening refuses is refused here too, in the
+//! same words.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::mark::{self, MARK_FILE};
+use super::options::LogOptions;
+use super::read;
+use super::record::Stamp;
+use super::recover::{LOG_DIR, LogOpenError, Opening, RUN_BYTES, numbers, refuse_earlier_formats, take_lock};
+use super::walk;
+use crate::identity::Identity;
+
+/// What a log holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFacts {
+    /// Segments, one made ahead of time too.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Index of the first entry, or of the next where there is none.
+    pub first: u64,
+    /// Index that the next entry gets.
+    pub next: u64,
+    /// Last purged entry.
+    pub purged: Option<u64>,
+    /// What a crash left of a group that nobody was told of.
+    pub torn: Option<String>,
+}
+
+/// Reads all of the log of `data_dir`. The file that comes along keeps nodes out while it is held. `progress` is told the
+/// entries so far.
+pub fn inspect(
+    data_dir: &Path,
+    identity: &Identity,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(LogFacts, File), LogOpenError> {
+    let dir = data_dir.join(LOG_DIR);
+    refuse_earlier_formats(&dir)?;
+    let opening = Opening { data_dir, dir: &dir, identity, stamp: Stamp::new(identity) };
+    if !dir.is_dir() {
+        return Err(opening.damaged("it is missing".to_owned()));
+    }
+    let lock = take_lock(&dir)?;
+    let path = data_dir.join(MARK_FILE);
+    let mark = mark::read(data_dir)
+        .map_err(|error| LogOpenError::Damaged { path: path.clone(), reason: error.to_string() })?
+        .ok_or_else(|| LogOpenError::Damaged { path: path.clone(), reason: "it is missing".to_owned() })?;
+    if mark.incarnation != identity.incarnation {
+        return Err(LogOpenError::Damaged { path, reason: "it belongs to another data directory".to_owned() });
+    }
+    // Opening would make the first segment of a log that never had one.
+    if opening.in_dir(numbers(&dir))?.is_empty() {
+        return Err(opening.damaged("it holds no segment".to_owned()));
+    }
+    let segments = opening.segments(&mark, &LogOptions::default())?;
+    let (count, bytes) = (segments.len() as u64, segments.iter().map(|segment| segment.capacity()).sum());
+    let walked = walk::walk(segments, opening.stamp)?;
+    let view = opening.view(&walked.content)?;
+    opening.check_mark(&mark, &view, &walked)?;
+    let (first, next) = (view.first, view.next());
+    let mut at = first;
+    while at < next {
+        let run = read::places(&walked.content, at..next, RUN_BYTES);
+        let entries = read::read_run(&run, opening.stamp).map_err(|error| opening.damaged(error.to_string()))?;
+        if entries.is_empty() {
+            return Err(opening.damaged(format!("entry {at} is missing")));
+        }
+        at += entries.len() as u64;
+        progress(at - first);
+    }
+    let purged = view.purged.map(|id| id.index);
+    Ok((LogFacts { segments: count, bytes, first, next, purged, torn: walked.torn() }, lock))
+}

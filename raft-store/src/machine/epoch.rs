@@ -1,0 +1,127 @@
+//! A new epoch: what becomes of a state that goes on in another cluster, after a restore or a recovery.
+//!
+//! Owns what a client of before may still hold afterwards, which is nothing: revisions jump, tokens are exchanged, sessions
+//! and locks end. Pure like the rest, but never part of a log: it is done before the new cluster has its first entry, and
+//! all its nodes begin with the outcome.
+
+use super::vars::{Sizes, Vars};
+use super::view::{Fault, View};
+use super::{Applied, Applier, Asker};
+use crate::codec;
+use crate::digest::RowHasher;
+use crate::keyspace::audit::AuditOp;
+use crate::keyspace::session::{self, SessionRow};
+use crate::keyspace::timer::TimerKind;
+use crate::keyspace::{bucket, entry, family, family_range};
+use crate::types::{EntryMeta, Revision};
+
+/// By so much revisions jump: more than a cluster does in three years of 10,000 writes a second, so whatever the old one
+/// did after the backup stays below; and ten thousand such jumps fit into a number of JSON.
+pub const EPOCH_REVISIONS: Revision = 1_000_000_000_000;
+
+/// Sessions ended and locks forgotten in one step: bounds the memory it takes.
+const STEP: usize = 16;
+
+/// Whose name the lines of audit bear.
+const PRINCIPAL: &str = "new epoch";
+
+/// The rows and scalars of a state as its new epoch begins, taken in one by one.
+pub struct Epoch {
+    vars: Vars,
+    hasher: RowHasher,
+    collections: u64,
+}
+
+impl Epoch {
+    /// After a state with these scalars, of which the rows come without its history and its request table.
+    pub fn after(vars: Vars) -> Result<Self, Fault> {
+        let revision = vars.revision.checked_add(EPOCH_REVISIONS);
+        let revision = revision.ok_or_else(|| Fault::Invariant("no revisions are left for a new epoch".into()))?;
+        let epoch = vars.epoch + 1;
+        // Those of the rows are counted anew, one by one.
+        let (lasting_digest, buckets, sizes) = (0, Vec::new(), Sizes::default());
+        let (oldest_revision, epoch_revision) = (revision, revision);
+        let counted = Vars { lasting_digest, buckets, sizes, ..vars };
+        let vars = Vars { revision, oldest_revision, epoch, epoch_revision, ..counted };
+        Ok(Self { vars, hasher: RowHasher::default(), collections: 0 })
+    }
+
+    /// Takes a row in: the value it has from now on. Entries get a new token, so that none of before fits.
+    pub fn take(&mut self, row_key: &[u8], value: Vec<u8>) -> Result<Vec<u8>, Fault> {
+        assert!(bucket::of_row(row_key).is_none(), "a row of a bucket in a new epoch");
+        let damaged = |error| Fault::row(row_key, error);
+        let value = match row_key.first() {
+            Some(&family::ENTRY) => {
+                let row = entry::decode(&value).map_err(damaged)?;
+                let meta = EntryMeta { cas: self.vars.revision, ..row.meta };
+                entry::encode(&meta, row.kind, row.data)
+            }
+            Some(&family::COLLECTION) => {
+                self.collections += 1;
+                value
+            }
+            _ => value,
+        };
+        let mark = self.hasher.mark(row_key, &value);
+        self.vars.exchange(row_key, None, Some(mark));
+        Ok(value)
+    }
+
+    /// The scalars once all rows are taken in.
+    pub fn finish(self) -> Result<Vars, Fault> {
+        match self.collections == self.vars.collections {
+            true => Ok(self.vars),
+            false => Err(Fault::Invariant(format!(
+                "{} rows of collections, but {} are counted",
+                self.collections, self.vars.collections
+            ))),
+        }
+    }
+}
+
+/// How far the end of what belongs to clients of before is.
+#[derive(Debug, Clone, Default)]
+pub struct EpochStep {
+    /// Row key behind the last session that was ended.
+    sessions_from: Vec<u8>,
+    /// Row key behind the last lock of an entry that was forgotten.
+    locks_from: Vec<u8>,
+}
+
+impl EpochStep {
+    /// Ends the next sessions, with all that hangs on them, then forgets the next locks on entries; `index` is that of the
+    /// last log entry. `None` once there are none.
+    pub fn next<V: View>(&mut self, view: &V, vars: Vars, index: u64) -> Result<Option<Applied>, Fault> {
+        let mut applier = Applier::new(view, vars);
+        applier.index = index;
+        let (start, end) = family_range(family::SESSION);
+        let sessions = view.scan(start.max(self.sessions_from.clone()).as_slice(), &end, STEP)?;
+        if let Some((last, _)) = sessions.last() {
+            self.sessions_from = [last.as_slice(), &[0]].concat();
+            for (row_key, row) in &sessions {
+                applier.end_session_of_before(row_key, row)?;
+            }
+            applier.close_audit_group()?;
+            return Ok(Some(applier.finish()));
+        }
+        let (start, end) = family_range(family::LOCK);
+        let locks = view.scan(start.max(self.locks_from.clone()).as_slice(), &end, STEP)?;
+        let Some((last, _)) = locks.last() else { return Ok(None) };
+        self.locks_from = [last.as_slice(), &[0]].concat();
+        for (row_key, _) in &locks {
+            applier.forget_lock(row_key)?;
+        }
+        Ok(Some(applier.finish()))
+    }
+}
+
+impl<V: View> Applier<'_, V> {
+    fn end_session_of_before(&mut self, row_key: &[u8], row: &[u8]) -> Result<(), Fault> {
+        let damaged = |error| Fault::row(row_key, error);
+        let id = session::decode_key(row_key).map_err(damaged)?;
+        let row: SessionRow = codec::decode(row).map_err(damaged)?;
+        self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
+        let asker = Asker { request_id: None, principal: PRINCIPAL.to_owned() };
+        self.end_session(id, AuditOp::SessionEnd, asker)
+    }
+}

@@ -1,0 +1,110 @@
+//! A restore: the data directory of the first node of a new cluster, out of a backup.
+//!
+//! Owns what is refused before anything is written. The backup is read once, and nothing of it counts before its end was
+//! found whole.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use super::OfflineError;
+use super::build::{Beginning, build};
+use super::position::make_log;
+use super::staging::{self, STAGING, Staging};
+use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader};
+use crate::durable;
+use crate::identity;
+use crate::raft::wire::{LogIdRecord, MemberRecord};
+use crate::types::Revision;
+
+/// Bytes read from the backup at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub struct RestoreWish {
+    /// The backup.
+    pub from: PathBuf,
+    /// Missing or empty.
+    pub data_dir: PathBuf,
+    /// The node that it shall be of.
+    pub node_id: u64,
+    /// Where peers will reach it.
+    pub peer_addr: String,
+    /// Where clients will reach it.
+    pub client_addr: String,
+    /// Random: the new cluster.
+    pub cluster_id: u128,
+    /// Random: the disk.
+    pub incarnation: u128,
+}
+
+/// What was made.
+#[derive(Debug, Clone)]
+pub struct Restored {
+    /// What the backup is of.
+    pub header: BackupHeader,
+    /// What was in it.
+    pub end: BackupEnd,
+    /// The revision at which the new cluster begins.
+    pub revision: Revision,
+    /// Its epoch.
+    pub epoch: u64,
+}
+
+/// Restores. `progress` is told the bytes of the backup that were read so far, and how many there are.
+pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result<Restored, OfflineError> {
+    let in_file = |source| OfflineError::Backup { path: wish.from.clone(), source };
+    let file = File::open(&wish.from).map_err(OfflineError::at(&wish.from))?;
+    let length = file.metadata().map_err(OfflineError::at(&wish.from))?.len();
+    let mut reader = BackupReader::open(BufReader::with_capacity(READ_BYTES, file)).map_err(in_file)?;
+    refuse_occupied(&wish.data_dir)?;
+    if staging::is_interrupted(&wish.data_dir) {
+        return Err(OfflineError::Refused(format!(
+            "{} holds a restore that was complete and only has to be put in its place: run `quorate-node recover` on it, or \
+             empty the directory and restore anew",
+            wish.data_dir.display()
+        )));
+    }
+    let header = reader.header().clone();
+    let staging = Staging::begin(&wish.data_dir)?;
+    let new_dir = staging.new_dir();
+    let made = identity::open(&new_dir, wish.node_id, wish.incarnation)?;
+    let made = identity::adopt(&new_dir, &made, wish.cluster_id)?;
+    let member = MemberRecord {
+        peer_addr: wish.peer_addr.clone(),
+        client_addr: wish.client_addr.clone(),
+        incarnation: wish.incarnation,
+    };
+    // A backup of a cluster always has one.
+    let log_id = header.log_id.unwrap_or(LogIdRecord { term: 1, node: wish.node_id, index: 0 });
+    let beginning = Beginning { node_id: wish.node_id, member, log_id, vars: header.vars.clone() };
+    let next = || {
+        let block = reader.next_block().map_err(|source: BackupError| in_file(source))?;
+        progress(reader.bytes_read(), length);
+        Ok(block)
+    };
+    let vars = build(&new_dir, &beginning, next)?;
+    make_log(&new_dir, &made, log_id)?;
+    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
+    staging.exchange()?;
+    Ok(Restored { header, end: reader.counted(), revision: vars.revision, epoch: vars.epoch })
+}
+
+/// A restore never writes over anything: what is there may be all that is left of something.
+fn refuse_occupied(data_dir: &Path) -> Result<(), OfflineError> {
+    durable::create_dir(data_dir).map_err(OfflineError::at(data_dir))?;
+    for entry in fs::read_dir(data_dir).map_err(OfflineError::at(data_dir))? {
+        let name = entry.map_err(OfflineError::at(data_dir))?.file_name();
+        // An attempt of before that was not completed; and what file systems make by themselves.
+        if name != STAGING && name != "lost+found" {
+            return Err(OfflineError::Refused(format!(
+                "{} is not empty (there is {}): a restore makes a new data directory and never writes over one; give it \
+                 another, or move this one away",
+                data_dir.display(),
+                name.display()
+            )));
+        }
+    }
+    Ok(())
+}

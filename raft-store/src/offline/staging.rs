@@ -1,0 +1,164 @@
+//! Building a data directory aside, and putting it in place of what is there.
+//!
+//! Owns the names `recovering/` and `before-epoch-<n>/` and the order of the exchange. The marker of the old content goes
+//! first and that of the new one comes last: at any crash between the two there is no marker, so no node starts, and the
+//! same command goes on from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::OfflineError;
+use crate::durable;
+use crate::identity::MARKER;
+
+/// Where it is built. A directory without a marker but with this is no empty one, see [`crate::identity`].
+pub const STAGING: &str = crate::identity::STAGING;
+
+/// Made last: from then on the exchange is only carried on. Holds the name of the directory for the old content.
+const READY: &str = "ready";
+
+/// What is exchanged beside the marker.
+const PARTS: [&str; 3] = ["log", "log.mark", "state"];
+
+/// A directory that is being built.
+#[derive(Debug)]
+pub struct Staging {
+    data_dir: PathBuf,
+}
+
+/// Whether an exchange was interrupted in this directory.
+pub fn is_interrupted(data_dir: &Path) -> bool {
+    data_dir.join(STAGING).join(READY).exists()
+}
+
+impl Staging {
+    /// Starts anew, and removes what an earlier attempt left.
+    pub fn begin(data_dir: &Path) -> Result<Self, OfflineError> {
+        let staging = Self { data_dir: data_dir.to_owned() };
+        let home = staging.home();
+        remove(&home)?;
+        for dir in [data_dir.to_owned(), home, staging.new_dir(), staging.scratch()] {
+            durable::create_dir(&dir).map_err(OfflineError::at(&dir))?;
+        }
+        Ok(staging)
+    }
+
+    /// Goes on with what was ready.
+    pub fn resume(data_dir: &Path) -> Self {
+        Self { data_dir: data_dir.to_owned() }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.data_dir.join(STAGING)
+    }
+
+    /// What will be the data directory.
+    pub fn new_dir(&self) -> PathBuf {
+        self.home().join("new")
+    }
+
+    /// For whatever is needed on the way.
+    pub fn scratch(&self) -> PathBuf {
+        self.home().join("scratch")
+    }
+
+    /// The new content is complete and durable: the exchange may begin. `old` is the name for what is there now.
+    pub fn seal(&self, old: &str) -> Result<(), OfflineError> {
+        let path = self.home().join(READY);
+        durable::write_whole(&path, old.as_bytes(), "offline-before-ready").map_err(OfflineError::at(&path))
+    }
+
+    /// Exchanges the content, durably. Gives where the old content is, if there was any. May be repeated after a crash.
+    pub fn exchange(self) -> Result<Option<PathBuf>, OfflineError> {
+        let ready = self.home().join(READY);
+        let name = fs::read_to_string(&ready).map_err(OfflineError::at(&ready))?;
+        let (old, new) = (self.data_dir.join(name), self.new_dir());
+        durable::create_dir(&old).map_err(OfflineError::at(&old))?;
+        let dirs = [&self.data_dir, &old, &new];
+        if new.join(MARKER).exists() {
+            move_if_there(&self.data_dir.join(MARKER), &old.join(MARKER))?;
+            sync(dirs)?;
+            for part in PARTS {
+                if new.join(part).exists() {
+                    move_if_there(&self.data_dir.join(part), &old.join(part))?;
+                    move_if_there(&new.join(part), &self.data_dir.join(part))?;
+                }
+            }
+            sync(dirs)?;
+            move_if_there(&new.join(MARKER), &self.data_dir.join(MARKER))?;
+            sync(dirs)?;
+        }
+        remove(&self.home())?;
+        // Empty where there was nothing before.
+        let is_empty = fs::read_dir(&old).map_err(OfflineError::at(&old))?.next().is_none();
+        if is_empty {
+            fs::remove_dir(&old).map_err(OfflineError::at(&old))?;
+        }
+        durable::sync_dir(&self.data_dir).map_err(OfflineError::at(&self.data_dir))?;
+        Ok((!is_empty).then_some(old))
+    }
+}
+
+fn move_if_there(from: &Path, to: &Path) -> Result<(), OfflineError> {
+    if !from.exists() {
+        return Ok(());
+    }
+    fs::rename(from, to).map_err(OfflineError::at(from))
+}
+
+fn sync(dirs: [&PathBuf; 3]) -> Result<(), OfflineError> {
+    dirs.into_iter().try_for_each(|dir| durable::sync_dir(dir).map_err(OfflineError::at(dir)))
+}
+
+fn remove(dir: &Path) -> Result<(), OfflineError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(OfflineError::at(dir)(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: [&str; 3] = ["identity", "log.mark", "state"];
+
+    fn fill(dir: &Path, names: &[&str], text: &str) {
+        names.iter().for_each(|name| fs::write(dir.join(name), text).unwrap());
+    }
+
+    fn holds(dir: &Path, names: &[&str], text: &str) {
+        names.iter().for_each(|name| assert_eq!(fs::read_to_string(dir.join(name)).unwrap(), text, "{name}"));
+    }
+
+    #[test]
+    fn an_exchange_goes_on_wherever_it_was_interrupted() {
+        // How many of the moves were done before the crash.
+        for done in 0..=6 {
+            let dir = tempfile::tempdir().unwrap();
+            let data = dir.path().join("data");
+            fs::create_dir(&data).unwrap();
+            fill(&data, &OLD, "old");
+            let staging = Staging::begin(&data).unwrap();
+            fill(&staging.new_dir(), &["identity", "log", "log.mark", "state"], "new");
+            staging.seal("before").unwrap();
+            let (old, new) = (data.join("before"), staging.new_dir());
+            fs::create_dir(&old).unwrap();
+            let moves = [
+                (data.join("identity"), old.join("identity")),
+                (new.join("log"), data.join("log")),
+                (data.join("log.mark"), old.join("log.mark")),
+                (new.join("log.mark"), data.join("log.mark")),
+                (data.join("state"), old.join("state")),
+                (new.join("state"), data.join("state")),
+                (new.join("identity"), data.join("identity")),
+            ];
+            moves.iter().take(done).for_each(|(from, to)| fs::rename(from, to).unwrap());
+            assert!(is_interrupted(&data));
+            assert_eq!(Staging::resume(&data).exchange().unwrap().as_deref(), Some(old.as_path()));
+            holds(&data, &["identity", "log", "log.mark", "state"], "new");
+            holds(&old, &OLD, "old");
+            assert!(!data.join(STAGING).exists());
+        }
+    }
+}
