@@ -89,7 +89,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
         () = stop.cancelled() => Ok(()),
         error = node.failed() => Err(error.into()),
         refused = node.become_member(&config) => Err(ServerError::from(refused).into()),
-        reason = members::removed::told(&node.app) => Err(Ended::Removed(reason)),
+        reason = members::removed::told(&node.app, &config.join) => Err(Ended::Removed(reason)),
     };
     match &ended {
         Ok(()) => node.stop_gracefully().await,
