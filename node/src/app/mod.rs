@@ -392,6 +392,11 @@ impl App {
         }
     }
 
+    /// Whether the data disk would have room for writes yet if something else took so many bytes.
+    pub fn has_room_beside(&self, bytes: u64) -> bool {
+        self.inner.space.has_room_beside(bytes)
+    }
+
     /// From now on the node tells load balancers to go elsewhere.
     pub fn begin_stop(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl App {
             version: env!("CARGO_PKG_VERSION").into(),
             role: role(&metrics),
             ready: unready.is_none(),
-            warnings: unready.into_iter().chain(self.space_warning()).collect(),
+            warnings: self.warnings(unready),
             leader_id: metrics.current_leader,
             leader_client_addr: leader.map(|member| member.client_addr.clone()),
             term: metrics.current_term,
@@ -59,6 +59,11 @@ impl App {
             epoch_revision: applied.epoch_revision,
             members,
         }
+    }
+
+    fn warnings(&self, unready: Option<String>) -> Vec<String> {
+        let backups = self.inner.backups.warning(super::wall_now());
+        unready.into_iter().chain(self.space_warning()).chain(backups).collect()
     }
 
     fn space_warning(&self) -> Option<String> {
