@@ -192,7 +192,7 @@ async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
     let dir = home.path().join("backups");
     let settings = Settings::with_ids([1]);
     let settings = settings.flag("--backup-dir", text(&dir)).flag("--backup-every-ms", 1_000).flag("--backup-keep", 2);
-    let cluster = Cluster::start_with(settings).await;
+    let mut cluster = Cluster::start_with(settings).await;
     cluster.client_without(None).put("a", Value::json(&json!(1)).unwrap()).await.unwrap();
     let metric = async |name: &str| {
         let text = Request::get("/metrics").send(cluster.client_address(1)).await.unwrap().text();
@@ -239,6 +239,7 @@ async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
         count => Err(format!("{count}")),
     })
     .await;
+    cluster.stop(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -136,7 +136,7 @@ fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
     Ok(end)
 }
 
-/// Stops before it takes the room that the cluster's writes need.
+/// Stops with the node, and before it takes the room that the cluster's writes need.
 struct Modest<'a, W> {
     sink: W,
     app: &'a App,
@@ -147,6 +147,9 @@ struct Modest<'a, W> {
 
 impl<W: Write> Write for Modest<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.app.is_stopping() {
+            return Err(io::Error::other("the node is stopping"));
+        }
         if self.shares_disk && !self.app.has_room_beside(SPARE_BYTES) {
             self.gave_way = true;
             return Err(io::ErrorKind::StorageFull.into());

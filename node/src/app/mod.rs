@@ -402,6 +402,11 @@ impl App {
         self.inner.stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the node is about to end: what goes on beside it should end first.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.stopping.load(Ordering::Relaxed)
+    }
+
     /// Local reads are allowed from now on.
     pub fn mark_recovered(&self) {
         self.inner.recovered.store(true, Ordering::Relaxed);
