@@ -372,6 +372,7 @@ impl Node {
     }
 
     async fn stop(mut self) {
+        self.app.begin_stop();
         self.clients_end.cancel();
         if let Err(error) = self.clients.await {
             tracing::warn!(%error, "the HTTP server did not end cleanly");
