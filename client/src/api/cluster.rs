@@ -100,12 +100,16 @@ pub struct StatusAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_size_bytes: Option<u64>,
     /// Entries there, those that expired but are not buried yet included.
+    #[serde(default)]
     pub entries: u64,
     /// Bytes of all that is stored there, without history.
+    #[serde(default)]
     pub stored_bytes: u64,
     /// Bytes of history there.
+    #[serde(default)]
     pub history_bytes: u64,
     /// Bytes that may be stored; 0 for no quota.
+    #[serde(default)]
     pub quota_bytes: u64,
     /// How often the state went on in another cluster, by a restore or a recovery; 0 in the first.
     #[serde(default)]
