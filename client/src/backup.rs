@@ -55,6 +55,14 @@ pub struct SavedBackup {
 impl Client {
     /// A backup of the cluster into this file, which must not be there yet. While it is written it has `.part` behind its
     /// name.
+    ///
+    /// ```no_run
+    /// # async fn example(client: quorate_client::Client) -> Result<(), quorate_client::Error> {
+    /// let saved = client.backup("monday.backup").on_progress(|bytes| eprintln!("{bytes} bytes")).save().await?;
+    /// println!("revision {} in {} bytes", saved.revision, saved.bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn backup(&self, path: impl Into<PathBuf>) -> Backup<'_> {
         Backup { client: self, path: path.into(), local: false, progress: None }
     }

@@ -89,7 +89,7 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
         () = stop.cancelled() => Ok(()),
         error = node.failed() => Err(error.into()),
         refused = node.become_member(&config) => Err(ServerError::from(refused).into()),
-        reason = members::removed::told(&node.app) => Err(Ended::Removed(reason)),
+        reason = members::removed::told(&node.app, &config.join) => Err(Ended::Removed(reason)),
     };
     match &ended {
         Ok(()) => node.stop_gracefully().await,
@@ -372,6 +372,7 @@ impl Node {
     }
 
     async fn stop(mut self) {
+        self.app.begin_stop();
         self.clients_end.cancel();
         if let Err(error) = self.clients.await {
             tracing::warn!(%error, "the HTTP server did not end cleanly");

@@ -85,6 +85,11 @@ impl SpaceGuard {
         if free >= self.min_free_bytes { Space::Ok } else { Space::Low { free, needed: self.min_free_bytes } }
     }
 
+    /// Whether there would be room for writes yet if something else took so many bytes. As old as [`Self::state`].
+    pub fn has_room_beside(&self, bytes: u64) -> bool {
+        self.free() >= self.min_free_bytes.saturating_add(bytes)
+    }
+
     /// Free bytes, as of at most a quarter second ago.
     pub fn free(&self) -> u64 {
         let mut seen = self.seen.lock();

@@ -191,6 +191,10 @@ fn a_restore_refuses_what_is_occupied_and_what_is_damaged_and_leaves_nothing() {
     fs::write(&path, &whole[..whole.len() - 10]).unwrap();
     let error = restore(&wish(&path, &data_dir), |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("cut short"), "{error}");
+    assert_eq!(fs::read_dir(&data_dir).unwrap().count(), 0, "nothing is left of it");
+
+    // What one that was killed leaves is no empty directory for a node, and none to keep for a restore.
+    fs::create_dir(data_dir.join("recovering")).unwrap();
     let error = identity::open(&data_dir, 4, 1).unwrap_err();
     assert!(error.to_string().contains("unfinished restore"), "a node must not start on it: {error}");
 

@@ -192,7 +192,7 @@ async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
     let dir = home.path().join("backups");
     let settings = Settings::with_ids([1]);
     let settings = settings.flag("--backup-dir", text(&dir)).flag("--backup-every-ms", 1_000).flag("--backup-keep", 2);
-    let cluster = Cluster::start_with(settings).await;
+    let mut cluster = Cluster::start_with(settings).await;
     cluster.client_without(None).put("a", Value::json(&json!(1)).unwrap()).await.unwrap();
     let metric = async |name: &str| {
         let text = Request::get("/metrics").send(cluster.client_address(1)).await.unwrap().text();
@@ -237,6 +237,27 @@ async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
     eventually("it goes on by itself", PATIENCE, async || match metric(completed).await {
         count if count > so_far => Ok(()),
         count => Err(format!("{count}")),
+    })
+    .await;
+    cluster.stop(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scheduled_backups_leave_the_room_on_a_shared_disk_to_writes() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("backups");
+    let settings = Settings::with_ids([1]).flag("--min-free-bytes", 1_u64 << 49);
+    let settings = settings.flag("--backup-dir", text(&dir)).flag("--backup-every-ms", 1_000);
+    let cluster = Cluster::start_with(settings.data_home(home.path())).await;
+    eventually("the failure is told", PATIENCE, async || match cluster.log_text(1) {
+        log if log.contains("writes of the cluster come first") => Ok(()),
+        _ => Err("not yet".to_owned()),
+    })
+    .await;
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "nothing is left of it");
+    eventually("status warns", PATIENCE, async || {
+        let warnings = cluster.status(1).await?.warnings.join("; ");
+        if warnings.contains("there is no good backup") { Ok(()) } else { Err(warnings) }
     })
     .await;
 }

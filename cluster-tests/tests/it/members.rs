@@ -33,6 +33,16 @@ async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
     .await;
 }
 
+/// Waits until the leader has noticed that a node is gone.
+async fn wait_missed(cluster: &Cluster, id: u64) {
+    eventually(&format!("the leader misses node {id}"), PATIENCE, async || {
+        let answer = members(cluster).await?;
+        let missed = answer.members.iter().any(|member| member.id == id && !member.healthy);
+        if missed { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+}
+
 /// A removed node ends by itself and says why.
 async fn assert_ends_removed(cluster: &mut Cluster, id: u64) {
     let (end, log) = cluster.wait_end(id, PATIENCE).await;
@@ -105,6 +115,54 @@ async fn a_killed_voter_is_replaced_by_a_standby() {
     assert_durable(&cluster, 4, &report.history).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_node_gets_no_vote_beside_a_dead_one_but_can_take_its_place() {
+    let mut cluster = Cluster::start().await;
+    let dead = cluster.follower().await;
+    cluster.kill(dead).await;
+    wait_missed(&cluster, dead).await;
+    cluster.add_node(4);
+    cluster.bring_up(4).await;
+    let leader = cluster.leader().await;
+    eventually("the leader says why node 4 has no vote", PATIENCE, async || {
+        let log = cluster.log_text(leader);
+        let is_said = log.contains("gets no vote yet") && log.contains(&format!("replace or remove node {dead} first"));
+        if is_said { Ok(()) } else { Err("not yet".into()) }
+    })
+    .await;
+    assert_eq!(voters(&members(&cluster).await.unwrap()), [1, 2, 3]);
+    let done = client(&cluster).members().replace(dead, 4).await.expect("it is there and caught up");
+    assert!(done.changed && done.voters.contains(&4), "{done:?}");
+    let left: Vec<u64> = (1..=4).filter(|id| *id != dead).collect();
+    wait_for_voters(&cluster, &left).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_join_list_that_grew_old_keeps_no_member_from_starting() {
+    let mut cluster = Cluster::start().await;
+    client(&cluster).members().remove(1).force(true).await.expect("two are left");
+    assert_ends_removed(&mut cluster, 1).await;
+    // Another machine gets the address of the one that went.
+    cluster.add_node(4);
+    let address = cluster.peer_address(1);
+    cluster.set_flag(4, "--peer-listen", address);
+    cluster.set_flag(4, "--peer-advertise", address);
+    cluster.set_flag(4, "--join", format!("2={},3={}", cluster.peer_address(2), cluster.peer_address(3)));
+    cluster.bring_up(4).await;
+    wait_for_voters(&cluster, &[2, 3, 4]).await;
+    cluster.stop(2).await;
+    cluster.bring_up(2).await;
+    eventually("node 2 says that its list is old", PATIENCE, async || {
+        let is_said = cluster.log_text(2).contains("is it up to date?");
+        if is_said { Ok(()) } else { Err("not yet".into()) }
+    })
+    .await;
+    cluster.wait_all_ready().await;
+    wait_for_voters(&cluster, &[2, 3, 4]).await;
+    cluster.assert_agreement().await;
+}
+
 /// What a node says of a change that it refuses.
 async fn refusal(cluster: &Cluster, through: u64, request: Request) -> String {
     let answer = request.send(cluster.client_address(through)).await.expect("an answer");
@@ -135,16 +193,10 @@ async fn what_would_harm_the_cluster_is_refused_with_the_reason() {
     let absent = refusal(&cluster, leader, Request::post("/v1/cluster/members", add)).await;
     assert!(absent.contains("start it first"), "{absent}");
 
-    // With one of three dead, the second must not go, forced or not.
+    // With one of three dead, the second must not go, forced or not, and even if nobody has noticed yet.
     let others: Vec<u64> = cluster.live_but(leader);
     cluster.kill(others[0]).await;
     let wanted = format!("/v1/cluster/members/{}?force", others[1]);
-    eventually("the leader misses the dead node", PATIENCE, async || {
-        let answer = members(&cluster).await?;
-        let missed = answer.members.iter().any(|member| member.id == others[0] && !member.healthy);
-        if missed { Ok(()) } else { Err(format!("{answer:?}")) }
-    })
-    .await;
     let fatal = refusal(&cluster, leader, Request::new("DELETE", &wanted)).await;
     assert!(fatal.contains("quorum would be lost"), "{fatal}");
     let gone =

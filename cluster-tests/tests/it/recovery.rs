@@ -93,7 +93,7 @@ async fn a_recovery_that_is_killed_at_any_moment_is_done_by_the_next() {
         let process = process.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut process = process.unwrap();
         // From its begin to beyond its end.
-        let after = Duration::from_millis(random.random_range(0..400));
+        let after = Duration::from_millis(random.random_range(0..120));
         tokio::time::sleep(after).await;
         let done = process.try_wait().unwrap().is_some();
         process.kill().unwrap();

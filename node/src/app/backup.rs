@@ -12,6 +12,7 @@ use quorate_store::backup::{BackupEnd, BackupError, Taker};
 use quorate_store::types::{Revision, WallMillis};
 
 use super::{App, wall_now};
+use crate::config::millis;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 
@@ -39,6 +40,10 @@ pub struct BackupLedger {
     running: AtomicU64,
     /// Wall clock of the last good scheduled one, this process's or an earlier one's; 0 for none.
     last_good: AtomicU64,
+    /// Milliseconds from one scheduled one to the next; 0 where there are none.
+    every_ms: AtomicU64,
+    /// Wall clock from which on they are expected.
+    since: AtomicU64,
 }
 
 impl BackupLedger {
@@ -50,6 +55,27 @@ impl BackupLedger {
     /// When the last good scheduled backup was taken, Unix milliseconds; `None` where there is none.
     pub fn last_good(&self) -> Option<WallMillis> {
         Some(self.last_good.load(Ordering::Relaxed)).filter(|at| *at > 0)
+    }
+
+    /// From now on one is expected so often.
+    pub fn expect_every(&self, every: Duration) {
+        self.since.store(wall_now(), Ordering::Relaxed);
+        self.every_ms.store(millis(every), Ordering::Relaxed);
+    }
+
+    /// What an operator should know: that the last good one is older than two of them should be apart.
+    pub fn warning(&self, now: WallMillis) -> Option<String> {
+        let every = self.every_ms.load(Ordering::Relaxed);
+        let since = self.last_good().unwrap_or(0).max(self.since.load(Ordering::Relaxed));
+        let is_overdue = every > 0 && now.saturating_sub(since) > every.saturating_mul(2);
+        is_overdue.then(|| match self.last_good() {
+            Some(at) => format!(
+                "the last good backup is {} s old, one is due every {} s",
+                now.saturating_sub(at) / 1_000,
+                every / 1_000
+            ),
+            None => format!("there is no good backup, one is due every {} s", every / 1_000),
+        })
     }
 
     /// A backup was begun and did not become one.
@@ -154,5 +180,24 @@ impl App {
     /// The numbers of this node's backups.
     pub fn backups(&self) -> &Arc<BackupLedger> {
         &self.inner.backups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_comes_once_two_backups_are_missing() {
+        let ledger = BackupLedger::default();
+        assert_eq!(ledger.warning(u64::MAX), None, "none are scheduled");
+        ledger.expect_every(Duration::from_secs(10));
+        let now = wall_now();
+        assert_eq!(ledger.warning(now + 15_000), None);
+        assert_eq!(ledger.warning(now + 25_000).as_deref(), Some("there is no good backup, one is due every 10 s"));
+        ledger.note_good(now + 20_000);
+        assert_eq!(ledger.warning(now + 25_000), None);
+        let overdue = ledger.warning(now + 60_000).expect("it is old");
+        assert_eq!(overdue, "the last good backup is 40 s old, one is due every 10 s");
     }
 }

@@ -5,8 +5,8 @@
 //! they shall be on, and a follower that takes them spares the leader. The name has the node in it, so nodes may share one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use crate::config::millis;
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Written and read at a time.
 const PIECE_BYTES: usize = 1 << 20;
+/// What has to be free beyond what writes need, on a disk that is shared with the data: the look at it is a quarter second old.
+const SPARE_BYTES: u64 = 64 << 20;
 /// Ends the name of a whole backup.
 const SUFFIX: &str = ".backup";
 /// Ends the name of one that is being written.
@@ -43,6 +45,8 @@ pub struct BackupSchedule {
 enum NoBackup {
     #[error("{0}")]
     NotReady(String),
+    #[error("{} bytes of backup were written when the data disk ran low, which both are on; writes of the cluster come first", .0)]
+    NoRoom(u64),
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}: {source}")]
@@ -52,6 +56,7 @@ enum NoBackup {
 /// Takes backups until it is dropped.
 pub async fn run(app: App, schedule: BackupSchedule) {
     let node_id = app.node_id();
+    app.backups().expect_every(schedule.every);
     match list(&schedule.dir, node_id) {
         Ok(files) => files.last().into_iter().for_each(|newest| app.backups().note_good(newest.taken_at)),
         Err(error) => tracing::warn!(dir = %schedule.dir.display(), %error, "the directory for backups cannot be read"),
@@ -114,7 +119,12 @@ fn take(app: &App, schedule: &BackupSchedule) -> Result<(PathBuf, BackupEnd), No
 fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
     let in_part = |source| NoBackup::Backup { path: part.to_owned(), source };
     let mut sink = BufWriter::with_capacity(PIECE_BYTES, create(part).map_err(at(part))?);
-    let end = app.back_up(BackupFor::Directory, &mut sink, &mut |_| {}).map_err(in_part)?;
+    let mut modest = Modest { sink: &mut sink, app, shares_disk: shares_disk(app, part), written: 0, gave_way: false };
+    let done = app.back_up(BackupFor::Directory, &mut modest, &mut |_| {});
+    if modest.gave_way {
+        return Err(NoBackup::NoRoom(modest.written));
+    }
+    let end = done.map_err(in_part)?;
     let file = sink.into_inner().map_err(|error| at(part)(error.into_error()))?;
     file.sync_all().map_err(at(part))?;
     let source = BufReader::with_capacity(PIECE_BYTES, File::open(part).map_err(at(part))?);
@@ -124,6 +134,40 @@ fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
         return Err(in_part(BackupError::Damaged { at: 0, what }));
     }
     Ok(end)
+}
+
+/// Stops with the node, and before it takes the room that the cluster's writes need.
+struct Modest<'a, W> {
+    sink: W,
+    app: &'a App,
+    shares_disk: bool,
+    written: u64,
+    gave_way: bool,
+}
+
+impl<W: Write> Write for Modest<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.app.is_stopping() {
+            return Err(io::Error::other("the node is stopping"));
+        }
+        if self.shares_disk && !self.app.has_room_beside(SPARE_BYTES) {
+            self.gave_way = true;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let written = self.sink.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// Whether a file is on the disk of the data directory. Where that is not known it counts as such.
+fn shares_disk(app: &App, part: &Path) -> bool {
+    let disk = |path: &Path| fs::metadata(path).map(|known| known.dev()).ok();
+    disk(part).is_none() || disk(part) == disk(app.state().state_dir())
 }
 
 /// A file that only its owner may read: all of the cluster is in it.

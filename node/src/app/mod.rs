@@ -438,9 +438,19 @@ impl App {
         }
     }
 
+    /// Whether the data disk would have room for writes yet if something else took so many bytes.
+    pub fn has_room_beside(&self, bytes: u64) -> bool {
+        self.inner.space.has_room_beside(bytes)
+    }
+
     /// From now on the node tells load balancers to go elsewhere.
     pub fn begin_stop(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the node is about to end: what goes on beside it should end first.
+    pub fn is_stopping(&self) -> bool {
+        self.inner.stopping.load(Ordering::Relaxed)
     }
 
     /// Local reads are allowed from now on.

@@ -33,7 +33,6 @@ impl App {
         let applied = self.inner.state.applied();
         let identity = self.inner.identity.load();
         let unready = self.unready_reason();
-        let quota_warning = self.inner.quota.warning(applied.sizes);
         let members = member_views(&metrics);
         let leader = metrics.current_leader.and_then(|id| members.iter().find(|member| member.id == id));
         StatusAnswer {
@@ -43,7 +42,7 @@ impl App {
             version: env!("CARGO_PKG_VERSION").into(),
             role: role(&metrics),
             ready: unready.is_none(),
-            warnings: unready.into_iter().chain(self.space_warning()).chain(quota_warning).collect(),
+            warnings: self.warnings(unready),
             leader_id: metrics.current_leader,
             leader_client_addr: leader.map(|member| member.client_addr.clone()),
             term: metrics.current_term,
@@ -68,6 +67,12 @@ impl App {
             disk_free_bytes: Some(self.inner.space.free()),
             disk_size_bytes: Some(self.inner.space.size()),
         }
+    }
+
+    fn warnings(&self, unready: Option<String>) -> Vec<String> {
+        let backups = self.inner.backups.warning(super::wall_now());
+        let quota = self.inner.quota.warning(self.inner.state.sizes());
+        unready.into_iter().chain(self.space_warning()).chain(quota).chain(backups).collect()
     }
 
     fn space_warning(&self) -> Option<String> {

@@ -14,6 +14,7 @@ use super::staging::{self, Staging};
 use crate::backup::ranges;
 use crate::identity::{self, Identity};
 use crate::log::{LogStore, mark};
+use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
 use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, StateStore};
 use crate::types::{Revision, WallMillis};
@@ -97,37 +98,60 @@ pub fn recover(wish: &RecoverWish, mut say: impl FnMut(&str)) -> Result<Recovere
     // Takes the lock of the directory: refuses while a node runs on it.
     let log = LogStore::open(data_dir, &before.identity, Arc::new(|error| tracing::error!(error, "the old log")))?;
     let staging = Staging::begin(data_dir)?;
+    let made = make(wish, &staging, &log, &before.identity, &mut say);
+    log.close();
+    let Made { last, revision_before, vars } = match made {
+        Ok(made) => made,
+        Err(error) => {
+            staging.abandon();
+            return Err(error);
+        }
+    };
+    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
+    let old = staging.exchange()?;
+    let (revision, epoch) = (vars.revision, vars.epoch);
+    Ok(Recovered { survivor: Some(before), last: Some(last), revision_before, revision, epoch, old })
+}
+
+/// What the new directory holds.
+struct Made {
+    /// The last entry of the log.
+    last: LogIdRecord,
+    /// The revision after it.
+    revision_before: Revision,
+    /// The scalars of the new epoch.
+    vars: Vars,
+}
+
+/// Makes the whole directory out of the state and the log of the survivor.
+fn make(
+    wish: &RecoverWish,
+    staging: &Staging,
+    log: &LogStore,
+    old: &Identity,
+    say: &mut impl FnMut(&str),
+) -> Result<Made, OfflineError> {
     say("copying the state, so that this disk stays as it is until the end");
-    copy_state(data_dir, &staging.scratch(), before.identity.node_id)?;
-    let (machine, reader) = StateStore::open(&staging.scratch(), StateOptions::new(before.identity.node_id))?;
+    copy_state(&wish.data_dir, &staging.scratch(), old.node_id)?;
+    let (machine, reader) = StateStore::open(&staging.scratch(), StateOptions::new(old.node_id))?;
     say("applying every entry of the log");
-    apply_log(&log, &reader)?;
+    apply_log(log, &reader)?;
     let applied = reader.applied();
-    let log_id = applied.log_id.ok_or_else(|| OfflineError::Refused("this node never was in a cluster".into()))?;
-    let member = own_member(&applied.membership, before.identity.node_id, wish.incarnation)?;
+    let last = applied.log_id.ok_or_else(|| OfflineError::Refused("this node never was in a cluster".into()))?;
+    let member = own_member(&applied.membership, old.node_id, wish.incarnation)?;
     say("making the state of the new epoch");
     let new_dir = staging.new_dir();
-    let identity = identity::open(&new_dir, before.identity.node_id, wish.incarnation)?;
+    let identity = identity::open(&new_dir, old.node_id, wish.incarnation)?;
     let identity = identity::adopt(&new_dir, &identity, wish.cluster_id)?;
     let vars = reader.shared.with_moment(|moment| {
         let vars = moment.record.vars.clone();
-        let beginning = Beginning { node_id: identity.node_id, member, log_id, vars };
+        let beginning = Beginning { node_id: identity.node_id, member, log_id: last, vars };
         let mut rows = Pieces::of(moment);
         Ok(build(&new_dir, &beginning, || rows.next()))
     })??;
     drop((reader, machine));
-    make_log(&new_dir, &identity, log_id)?;
-    log.close();
-    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
-    let old = staging.exchange()?;
-    Ok(Recovered {
-        survivor: Some(before),
-        last: Some(log_id),
-        revision_before: applied.at.revision,
-        revision: vars.revision,
-        epoch: vars.epoch,
-        old,
-    })
+    make_log(&new_dir, &identity, last)?;
+    Ok(Made { last, revision_before: applied.at.revision, vars })
 }
 
 fn finish_interrupted(data_dir: &Path) -> Result<Recovered, OfflineError> {

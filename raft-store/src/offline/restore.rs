@@ -14,7 +14,9 @@ use super::staging::{self, STAGING, Staging};
 use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader};
 use crate::durable;
 use crate::identity;
+use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, MemberRecord};
+use crate::state::Row;
 use crate::types::Revision;
 
 /// Bytes read from the backup at a time.
@@ -68,9 +70,32 @@ pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result
     }
     let header = reader.header().clone();
     let staging = Staging::begin(&wish.data_dir)?;
-    let new_dir = staging.new_dir();
-    let made = identity::open(&new_dir, wish.node_id, wish.incarnation)?;
-    let made = identity::adopt(&new_dir, &made, wish.cluster_id)?;
+    let made = make(wish, &staging.new_dir(), &header, || {
+        let block = reader.next_block().map_err(|source: BackupError| in_file(source))?;
+        progress(reader.bytes_read(), length);
+        Ok(block)
+    });
+    let vars = match made {
+        Ok(vars) => vars,
+        Err(error) => {
+            staging.abandon();
+            return Err(error);
+        }
+    };
+    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
+    staging.exchange()?;
+    Ok(Restored { header, end: reader.counted(), revision: vars.revision, epoch: vars.epoch })
+}
+
+/// Makes the whole directory out of the rows of the backup.
+fn make(
+    wish: &RestoreWish,
+    new_dir: &Path,
+    header: &BackupHeader,
+    rows: impl FnMut() -> Result<Option<Vec<Row>>, OfflineError>,
+) -> Result<Vars, OfflineError> {
+    let identity = identity::open(new_dir, wish.node_id, wish.incarnation)?;
+    let identity = identity::adopt(new_dir, &identity, wish.cluster_id)?;
     let member = MemberRecord {
         peer_addr: wish.peer_addr.clone(),
         client_addr: wish.client_addr.clone(),
@@ -79,16 +104,9 @@ pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result
     // A backup of a cluster always has one.
     let log_id = header.log_id.unwrap_or(LogIdRecord { term: 1, node: wish.node_id, index: 0 });
     let beginning = Beginning { node_id: wish.node_id, member, log_id, vars: header.vars.clone() };
-    let next = || {
-        let block = reader.next_block().map_err(|source: BackupError| in_file(source))?;
-        progress(reader.bytes_read(), length);
-        Ok(block)
-    };
-    let vars = build(&new_dir, &beginning, next)?;
-    make_log(&new_dir, &made, log_id)?;
-    staging.seal(&format!("before-epoch-{}", vars.epoch))?;
-    staging.exchange()?;
-    Ok(Restored { header, end: reader.counted(), revision: vars.revision, epoch: vars.epoch })
+    let vars = build(new_dir, &beginning, rows)?;
+    make_log(new_dir, &identity, log_id)?;
+    Ok(vars)
 }
 
 /// A restore never writes over anything: what is there may be all that is left of something.

@@ -62,6 +62,13 @@ impl Staging {
         self.home().join("scratch")
     }
 
+    /// Gives up what was built. What cannot be removed is removed by the next attempt.
+    pub fn abandon(self) {
+        if let Err(error) = remove(&self.home()) {
+            tracing::warn!(%error, "what was built aside could not be removed");
+        }
+    }
+
     /// The new content is complete and durable: the exchange may begin. `old` is the name for what is there now.
     pub fn seal(&self, old: &str) -> Result<(), OfflineError> {
         let path = self.home().join(READY);

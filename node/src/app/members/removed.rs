@@ -10,6 +10,7 @@ use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::NodeId;
 
 use super::super::App;
+use super::super::bootstrap::JoinList;
 use super::not_leader;
 use crate::peer::members::MemberQuestion;
 use crate::peer::message::{PeerRequest, PeerResponse};
@@ -20,20 +21,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const ASK: Duration = Duration::from_millis(1_000);
 
 /// Returns once a leader said that this node is no member any more, with a sentence for people. Never asks while a leader
-/// speaks to this node, nor before its log names any members.
-pub async fn told(app: &App) -> String {
+/// speaks to this node, nor before its log names any members. Asks those of the join list, too: who was away for years may know
+/// nobody else who is left.
+pub async fn told(app: &App, list: &JoinList) -> String {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let members = app.peers().members();
         if members.is_empty() || app.inner.view.hears_leader() {
             continue;
         }
-        let others = members.iter().filter(|(id, _)| **id != app.node_id());
+        let mut others = list.clone();
+        others.extend(members.iter().map(|(id, member)| (*id, member.peer_addr.clone())));
+        others.remove(&app.node_id());
         let by = Instant::now() + ASK;
-        let asked = others.map(|(id, member)| {
-            app.peers().ask_at(&member.peer_addr, *id, PeerRequest::Members(MemberQuestion::AmI), by)
-        });
-        let answers = join_all(asked).await;
+        let question = || PeerRequest::Members(MemberQuestion::AmI);
+        let answers = join_all(others.iter().map(|(id, addr)| app.peers().ask_at(addr, *id, question(), by))).await;
         if answers.iter().any(|answer| matches!(answer, Ok(PeerResponse::Membership { is_member: false }))) {
             return format!(
                 "node {} was removed from its cluster. Its node id and its data directory are not used again: to bring this \

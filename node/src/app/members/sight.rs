@@ -16,7 +16,7 @@ use crate::peer::members::{MemberSeen, MembersSeen};
 
 /// A member that answered nothing for so long is not heard of. Dozens of heartbeats, and longer than a disk stalls.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
-/// How long a new leader may wait for the first answer of each voter.
+/// How long members have to answer before a change: two dozen heartbeats.
 const SETTLE_MAX: Duration = Duration::from_millis(1_500);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -44,17 +44,29 @@ impl Sight {
         Self::from_metrics(&metrics)
     }
 
-    /// The same once each voter answered this leader, or had the time to.
+    /// The same for a change: only who answers from now on is heard of. A voter that died a moment ago must not be counted on.
     pub async fn settled(app: &App) -> Option<Self> {
-        let until = Instant::now() + SETTLE_MAX;
+        let begin = Instant::now();
         loop {
-            let sight = Self::of(app)?;
-            let has_answered = |id: &NodeId| sight.contacts.get(id).is_some_and(Option::is_some);
-            if sight.standing.configs.iter().flatten().all(has_answered) || Instant::now() >= until {
+            let mut sight = Self::of(app)?;
+            let asked = begin.elapsed();
+            let silent = sight.silent_for_more_than(asked);
+            if silent.is_empty() {
+                return Some(sight);
+            }
+            if asked >= SETTLE_MAX {
+                for id in silent {
+                    sight.standing.health.entry(id).and_modify(|health| health.is_heard = false);
+                }
                 return Some(sight);
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    fn silent_for_more_than(&self, time: Duration) -> Nodes {
+        let answered = |contact: &Option<Duration>| contact.is_some_and(|silence| silence <= time);
+        self.contacts.iter().filter(|(_, contact)| !answered(contact)).map(|(id, _)| *id).collect()
     }
 
     /// Waits until a member is heard of and hardly behind. False: not before the deadline.
