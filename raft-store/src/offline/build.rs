@@ -8,6 +8,7 @@ use rocksdb::WriteBatch;
 
 use super::OfflineError;
 use crate::keyspace::meta::AppliedRecord;
+use crate::level;
 use crate::machine::{Applied, Epoch, EpochStep, Vars};
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::state::{Db, Home, LatestView, Row, StateFault};
@@ -39,6 +40,7 @@ pub fn build(
     beginning: &Beginning,
     mut next: impl FnMut() -> Result<Option<Vec<Row>>, OfflineError>,
 ) -> Result<Vars, OfflineError> {
+    level::check(&beginning.vars).map_err(|error| StateFault(error.to_string()))?;
     let live = Home(dir.join("state")).prepare()?;
     let db = Db::open(&live, beginning.node_id)?;
     let mut epoch = Epoch::after(beginning.vars.clone()).map_err(StateFault::from)?;
