@@ -123,7 +123,8 @@ impl<'a> Backup<'a> {
         let (bytes, end) = intake.finish()?;
         let end = end.map_err(|why| self.client.strange_stream(node, format!("the backup is not whole: {why}")))?;
         let failed = |source| Error::File { path: self.path.clone(), source };
-        fs::rename(part, &self.path).map_err(failed)?;
+        // Not a rename: it would replace a file that has come meanwhile.
+        fs::hard_link(part, &self.path).and_then(|()| fs::remove_file(part)).map_err(failed)?;
         sync_parent(&self.path).map_err(failed)?;
         Ok(SavedBackup { path: self.path.clone(), bytes, rows: end.rows, revision: end.revision })
     }
@@ -132,7 +133,8 @@ impl<'a> Backup<'a> {
 /// The name of a backup that is not whole yet.
 fn part_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".part");
+    // Another one may be on its way to the same file.
+    name.push(format!(".part-{:08x}", rand::random::<u32>()));
     PathBuf::from(name)
 }
 
@@ -163,7 +165,7 @@ struct Intake {
 impl Intake {
     fn new(path: &Path) -> Result<Self, Error> {
         // Only its owner may read it: all of the cluster is in it.
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = opened.map_err(|source| Error::File { path: path.to_owned(), source })?;
         let pending = BytesMut::with_capacity(WRITE_BYTES);
         Ok(Self { path: path.to_owned(), file, bytes: 0, pending, total: Xxh3::new(), tail: BytesMut::new() })

@@ -14,6 +14,7 @@ mod restore;
 use clap::Subcommand;
 use quorate_store::offline::OfflineError;
 
+use crate::app::wall_now;
 use crate::config::{Args, Config};
 
 /// A verb of the program.
@@ -95,4 +96,12 @@ fn check_config(args: Args) -> Result<(), CommandError> {
 fn time(millis: u64) -> String {
     let known = i64::try_from(millis).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     known.map_or_else(|| format!("{millis} ms"), |time| time.to_string())
+}
+
+/// Where the revisions of a new epoch begin at least: microseconds since 1970, which grow faster than any cluster writes, and a
+/// part of chance, so that two clusters made of one backup share no token, whenever they were made.
+fn revision_floor(cluster_id: u128) -> u64 {
+    const CHANCE: u128 = 1_000_000_000_000;
+    let micros = wall_now().saturating_mul(1_000);
+    micros.saturating_add(u64::try_from(cluster_id % CHANCE).expect("less than 2^64"))
 }

@@ -67,6 +67,7 @@ fn wish(from: &Path, data_dir: &Path) -> RestoreWish {
         node_id: 4,
         peer_addr: "p:1".into(),
         client_addr: "c:1".into(),
+        revision_floor: 0,
         cluster_id: 99,
         incarnation: 1234,
     }
@@ -239,7 +240,7 @@ fn a_recovery_keeps_all_entries_and_makes_a_cluster_of_one() {
     let seen = survivor(&dir).unwrap();
     assert_eq!((seen.applied.unwrap().index, seen.last.unwrap().index), (199, last));
     assert_eq!(seen.members, [1, 2, 3]);
-    let wish = RecoverWish { data_dir: dir.clone(), cluster_id: 31, incarnation: 41 };
+    let wish = RecoverWish { data_dir: dir.clone(), cluster_id: 31, revision_floor: 0, incarnation: 41 };
     let held = LogStore::open(&dir, &seen.identity, Arc::new(|_| {})).unwrap();
     let error = recover(&wish, |_| {}).unwrap_err();
     assert!(matches!(&error, OfflineError::Log(_)) && error.to_string().contains("in use"), "{error}");

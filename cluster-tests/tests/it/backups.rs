@@ -136,7 +136,12 @@ async fn a_backup_under_load_becomes_a_new_cluster_that_fools_no_client_of_the_o
     assert_ne!(one.cluster_id, other.cluster_id);
     assert_eq!((one.epoch, other.epoch), (0, 1));
     assert!(other.revision > 1_000_000_000_000 && other.epoch_revision > 1_000_000_000_000);
-    assert_eq!(other.members.iter().filter(|member| member.voter).count(), 3);
+    // The first node is alone at first; the others ask for their votes once they have caught up.
+    eventually("all three vote", PATIENCE, async || {
+        let voters = new.status(2).await?.members.iter().filter(|member| member.voter).count();
+        if voters == 3 { Ok(()) } else { Err(format!("{voters} voters")) }
+    })
+    .await;
 
     let error = fresh.cas("config/a", first.cas.unwrap(), Value::json(&json!({"n": 2})).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::CasMismatch));

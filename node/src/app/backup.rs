@@ -49,7 +49,7 @@ pub struct BackupLedger {
 impl BackupLedger {
     /// The last good scheduled backup was taken then.
     pub fn note_good(&self, taken_at: WallMillis) {
-        self.last_good.fetch_max(taken_at, Ordering::Relaxed);
+        self.last_good.store(taken_at, Ordering::Relaxed);
     }
 
     /// When the last good scheduled backup was taken, Unix milliseconds; `None` where there is none.

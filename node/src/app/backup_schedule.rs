@@ -20,6 +20,10 @@ use crate::config::millis;
 
 /// How long after a failure it is tried again, unless the next one is due before.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Between two, whatever the clock says.
+const PAUSE: Duration = Duration::from_secs(10);
+/// How often a node that joins looks whether it is of a cluster yet.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Written and read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 /// What has to be free beyond what writes need, on a disk that is shared with the data: the look at it is a quarter second old.
@@ -55,19 +59,31 @@ enum NoBackup {
 
 /// Takes backups until it is dropped.
 pub async fn run(app: App, schedule: BackupSchedule) {
-    let node_id = app.node_id();
     app.backups().expect_every(schedule.every);
-    match list(&schedule.dir, node_id) {
-        Ok(files) => files.last().into_iter().for_each(|newest| app.backups().note_good(newest.taken_at)),
+    let prefix = loop {
+        match prefix(&app) {
+            Some(prefix) => break prefix,
+            None => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    };
+    // A name from the future is of a clock that was wrong.
+    let now = wall_now();
+    match list(&schedule.dir, &prefix) {
+        Ok(files) => {
+            let newest = files.iter().rfind(|file| file.taken_at <= now);
+            newest.into_iter().for_each(|newest| app.backups().note_good(newest.taken_at));
+        }
         Err(error) => tracing::warn!(dir = %schedule.dir.display(), %error, "the directory for backups cannot be read"),
     }
     loop {
         tokio::time::sleep(until_due(app.backups().last_good(), wall_now(), schedule.every)).await;
-        let (taker, wish) = (app.clone(), schedule.clone());
-        let taken = tokio::task::spawn_blocking(move || take(&taker, &wish)).await;
+        let (taker, wish, name) = (app.clone(), schedule.clone(), prefix.clone());
+        let taken = tokio::task::spawn_blocking(move || take(&taker, &wish, &name)).await;
         let failure = match taken {
             Ok(Ok((path, end))) => {
                 tracing::info!(path = %path.display(), rows = end.rows, revision = end.revision, "took a backup");
+                // Whatever clocks do, not one right after the other.
+                tokio::time::sleep(PAUSE.min(schedule.every)).await;
                 continue;
             }
             Ok(Err(failure)) => failure.to_string(),
@@ -88,14 +104,14 @@ fn until_due(last_good: Option<WallMillis>, now: WallMillis, every: Duration) ->
 }
 
 /// Takes one, and removes those that are not kept any more.
-fn take(app: &App, schedule: &BackupSchedule) -> Result<(PathBuf, BackupEnd), NoBackup> {
+fn take(app: &App, schedule: &BackupSchedule, prefix: &str) -> Result<(PathBuf, BackupEnd), NoBackup> {
     if let Some(reason) = app.unready_reason() {
         return Err(NoBackup::NotReady(reason));
     }
     let (dir, taken_at) = (&schedule.dir, wall_now());
     durable::create_dir(dir).map_err(at(dir))?;
-    let path = dir.join(name(taken_at, app.node_id()));
-    let part = dir.join(format!("{}{PART}", name(taken_at, app.node_id())));
+    let path = dir.join(name(prefix, taken_at));
+    let part = dir.join(format!("{}{PART}", name(prefix, taken_at)));
     let written = write(app, &part);
     if written.is_err() {
         // The disk may be full: what is there of it must not stay.
@@ -108,11 +124,18 @@ fn take(app: &App, schedule: &BackupSchedule) -> Result<(PathBuf, BackupEnd), No
     durable::sync_dir(dir).map_err(at(dir))?;
     app.backups().note_completed(BackupFor::Directory);
     app.backups().note_good(taken_at);
-    let files = list(dir, app.node_id()).map_err(at(dir))?;
-    for old in files.iter().rev().skip(schedule.keep) {
+    for old in superfluous(list(dir, prefix).map_err(at(dir))?, taken_at, schedule.keep) {
         fs::remove_file(&old.path).map_err(at(&old.path))?;
     }
     Ok((path, end))
+}
+
+/// The backups that are kept no more once one was taken at `now`: the oldest, and before them those of a clock that was ahead.
+fn superfluous(files: Vec<Kept>, now: WallMillis, keep: usize) -> Vec<Kept> {
+    let (ahead, mut best): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.taken_at > now);
+    best.reverse();
+    best.extend(ahead);
+    best.split_off(keep.min(best.len()))
 }
 
 /// Writes a backup durably, and reads it again: a backup that nobody has read is a hope.
@@ -186,18 +209,25 @@ struct Kept {
     path: PathBuf,
 }
 
-/// The name of a backup; those of one node sort by time.
-fn name(taken_at: WallMillis, node_id: u64) -> String {
-    format!("quorate-n{node_id}-{taken_at:014}{SUFFIX}")
+/// How the names of this node's backups begin, once it is of a cluster. A directory may hold those of others, too.
+fn prefix(app: &App) -> Option<String> {
+    let identity = app.inner.identity.load();
+    let cluster = identity.cluster_id?;
+    Some(format!("quorate-{:08x}-n{}-", cluster >> 96, identity.node_id))
 }
 
-fn taken_at(name: &str, node_id: u64) -> Option<WallMillis> {
-    let time = name.strip_prefix(&format!("quorate-n{node_id}-"))?.strip_suffix(SUFFIX)?;
+/// The name of a backup; those of one node sort by time.
+fn name(prefix: &str, taken_at: WallMillis) -> String {
+    format!("{prefix}{taken_at:014}{SUFFIX}")
+}
+
+fn taken_at(name: &str, prefix: &str) -> Option<WallMillis> {
+    let time = name.strip_prefix(prefix)?.strip_suffix(SUFFIX)?;
     (time.len() == 14).then(|| time.parse().ok())?
 }
 
 /// The whole backups of a node in a directory, oldest first; what an interrupted one left is removed.
-fn list(dir: &Path, node_id: u64) -> io::Result<Vec<Kept>> {
+fn list(dir: &Path, prefix: &str) -> io::Result<Vec<Kept>> {
     if !dir.exists() {
         return Ok(Vec::new());
     }
@@ -205,9 +235,9 @@ fn list(dir: &Path, node_id: u64) -> io::Result<Vec<Kept>> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if let Some(taken_at) = taken_at(name, node_id) {
+        if let Some(taken_at) = taken_at(name, prefix) {
             found.push(Kept { taken_at, path });
-        } else if name.strip_suffix(PART).is_some_and(|name| taken_at(name, node_id).is_some()) {
+        } else if name.strip_suffix(PART).is_some_and(|name| taken_at(name, prefix).is_some()) {
             fs::remove_file(&path)?;
         }
     }
@@ -226,6 +256,24 @@ impl std::fmt::Display for BackupSchedule {
 mod tests {
     use super::*;
 
+    const A: &str = "quorate-0000000a-n1-";
+    /// Of another cluster.
+    const B: &str = "quorate-0000000b-n1-";
+
+    #[test]
+    fn those_of_a_clock_that_was_ahead_go_first_and_the_new_one_never_does() {
+        let kept = |times: &[WallMillis]| -> Vec<Kept> {
+            times.iter().map(|at| Kept { taken_at: *at, path: PathBuf::from(name(A, *at)) }).collect()
+        };
+        let gone = |times: &[WallMillis], now, keep| -> Vec<WallMillis> {
+            superfluous(kept(times), now, keep).into_iter().map(|file| file.taken_at).collect()
+        };
+        assert_eq!(gone(&[1, 2, 3], 3, 2), [1]);
+        assert!(gone(&[1, 2, 3], 3, 9).is_empty());
+        assert_eq!(gone(&[5, 7, 90, 91], 7, 3), [91], "a good backup under a wrong name stays while there is room");
+        assert_eq!(gone(&[7, 90, 91], 7, 1), [90, 91]);
+    }
+
     #[test]
     fn a_backup_is_due_so_long_after_the_last_good_one() {
         let every = Duration::from_millis(1_000);
@@ -238,11 +286,11 @@ mod tests {
     #[test]
     fn only_the_backups_of_this_node_are_listed_and_unfinished_ones_go() {
         let dir = tempfile::tempdir().unwrap();
-        let all = [name(20, 1), name(3, 1), name(7, 2), format!("{}{PART}", name(9, 1)), "notes.txt".to_owned()];
+        let all = [name(A, 20), name(A, 3), name(B, 7), format!("{}{PART}", name(A, 9)), "notes.txt".to_owned()];
         all.iter().for_each(|name| fs::write(dir.path().join(name), "x").unwrap());
-        let times: Vec<_> = list(dir.path(), 1).unwrap().into_iter().map(|kept| kept.taken_at).collect();
+        let times: Vec<_> = list(dir.path(), A).unwrap().into_iter().map(|kept| kept.taken_at).collect();
         assert_eq!(times, [3, 20]);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
-        assert_eq!(list(&dir.path().join("missing"), 1).unwrap(), []);
+        assert_eq!(list(&dir.path().join("missing"), A).unwrap(), []);
     }
 }

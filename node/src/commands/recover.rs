@@ -32,7 +32,9 @@ pub fn run(args: &RecoverArgs) -> Result<(), CommandError> {
                 .into(),
         ));
     }
-    let wish = RecoverWish { data_dir, cluster_id: rand::random(), incarnation: rand::random() };
+    let cluster_id = rand::random();
+    let revision_floor = super::revision_floor(cluster_id);
+    let wish = RecoverWish { data_dir, cluster_id, revision_floor, incarnation: rand::random() };
     let progress = Progress::new("recovering");
     let done = offline::recover(&wish, |said| progress.step(said))?;
     drop(progress);

@@ -24,13 +24,15 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
     let DataDir::Given(data_dir) = config.data_dir else {
         return Err(CommandError::Usage("--dev keeps nothing, so there is nothing to restore into".into()));
     };
+    let cluster_id = rand::random();
     let wish = RestoreWish {
         from: args.from,
         data_dir,
         node_id: config.node_id,
         peer_addr: config.peer_advertise,
         client_addr: config.client_advertise,
-        cluster_id: rand::random(),
+        cluster_id,
+        revision_floor: super::revision_floor(cluster_id),
         incarnation: rand::random(),
     };
     let mut progress = Progress::new("restoring");

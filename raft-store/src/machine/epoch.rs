@@ -33,9 +33,11 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// After a state with these scalars, of which the rows come without its history and its request table.
-    pub fn after(vars: Vars) -> Result<Self, Fault> {
-        let revision = vars.revision.checked_add(EPOCH_REVISIONS);
+    /// After a state with these scalars, of which the rows come without its history and its request table. Begins at `floor` or
+    /// above: one state may go on in several epochs, of one backup restored twice, and what clients know from one of them must
+    /// not fit another.
+    pub fn after(vars: Vars, floor: Revision) -> Result<Self, Fault> {
+        let revision = vars.revision.checked_add(EPOCH_REVISIONS).map(|revision| revision.max(floor));
         let revision = revision.ok_or_else(|| Fault::Invariant("no revisions are left for a new epoch".into()))?;
         let epoch = vars.epoch + 1;
         // Those of the rows are counted anew, one by one.
@@ -123,5 +125,19 @@ impl<V: View> Applier<'_, V> {
         self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
         let asker = Asker { request_id: None, principal: PRINCIPAL.to_owned() };
         self.end_session(id, AuditOp::SessionEnd, asker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_epochs_of_one_state_share_no_revision() {
+        let begun = |floor| Epoch::after(Vars { revision: 40, ..Vars::default() }, floor).unwrap().vars.epoch_revision;
+        assert_eq!(begun(0), 40 + EPOCH_REVISIONS);
+        assert_eq!(begun(2 * EPOCH_REVISIONS), 2 * EPOCH_REVISIONS);
+        assert_eq!(begun(7), 40 + EPOCH_REVISIONS, "never below what the old cluster may have reached");
+        assert!(Epoch::after(Vars { revision: u64::MAX - 5, ..Vars::default() }, 0).is_err());
     }
 }

@@ -12,6 +12,7 @@ use crate::level;
 use crate::machine::{Applied, Epoch, EpochStep, Vars};
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::state::{Db, Home, LatestView, Row, StateFault};
+use crate::types::Revision;
 
 /// Where the new state begins.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Beginning {
     pub log_id: LogIdRecord,
     /// The scalars of the old state.
     pub vars: Vars,
+    /// The new epoch begins at this revision or above.
+    pub revision_floor: Revision,
 }
 
 impl Beginning {
@@ -43,7 +46,7 @@ pub fn build(
     level::check(&beginning.vars).map_err(|error| StateFault(error.to_string()))?;
     let live = Home(dir.join("state")).prepare()?;
     let db = Db::open(&live, beginning.node_id)?;
-    let mut epoch = Epoch::after(beginning.vars.clone()).map_err(StateFault::from)?;
+    let mut epoch = Epoch::after(beginning.vars.clone(), beginning.revision_floor).map_err(StateFault::from)?;
     while let Some(rows) = next()? {
         let mut batch = WriteBatch::default();
         for (row_key, value) in rows {

@@ -15,6 +15,7 @@ use crate::backup::ranges;
 use crate::identity::{self, Identity};
 use crate::log::{LogStore, mark};
 use crate::machine::Vars;
+use crate::quarantine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
 use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, StateStore};
 use crate::types::{Revision, WallMillis};
@@ -31,6 +32,8 @@ pub struct RecoverWish {
     pub data_dir: PathBuf,
     /// Random: the new cluster.
     pub cluster_id: u128,
+    /// The new epoch begins at this revision or above: greater than any of a cluster that was made of the same content before.
+    pub revision_floor: Revision,
     /// Random: the disk, from now on.
     pub incarnation: u128,
 }
@@ -74,6 +77,14 @@ pub fn survivor(data_dir: &Path) -> Result<Survivor, OfflineError> {
     let identity = identity::read(data_dir)?.ok_or_else(|| {
         OfflineError::Refused(format!("{} holds no node: there is no identity marker in it", data_dir.display()))
     })?;
+    if let Some(found) = quarantine::read(data_dir).map_err(|error| OfflineError::Refused(error.to_string()))? {
+        return Err(OfflineError::Refused(format!(
+            "the state of {} is not trusted: {}. Recover another survivor, or restore a backup. If there is neither, removing \
+             the file `quarantine` takes this state as it is",
+            data_dir.display(),
+            found.reason
+        )));
+    }
     let live = Home(data_dir.join("state")).live()?;
     let record = Db::peek_applied(&live)?;
     let last = mark::read(data_dir).ok().flatten().and_then(|mark| mark.last);
@@ -145,7 +156,8 @@ fn make(
     let identity = identity::adopt(&new_dir, &identity, wish.cluster_id)?;
     let vars = reader.shared.with_moment(|moment| {
         let vars = moment.record.vars.clone();
-        let beginning = Beginning { node_id: identity.node_id, member, log_id: last, vars };
+        let beginning =
+            Beginning { node_id: identity.node_id, member, log_id: last, vars, revision_floor: wish.revision_floor };
         let mut rows = Pieces::of(moment);
         Ok(build(&new_dir, &beginning, || rows.next()))
     })??;

@@ -37,6 +37,8 @@ pub struct RestoreWish {
     pub client_addr: String,
     /// Random: the new cluster.
     pub cluster_id: u128,
+    /// The new epoch begins at this revision or above: greater than any of a cluster that was made of the same content before.
+    pub revision_floor: Revision,
     /// Random: the disk.
     pub incarnation: u128,
 }
@@ -60,7 +62,6 @@ pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result
     let file = File::open(&wish.from).map_err(OfflineError::at(&wish.from))?;
     let length = file.metadata().map_err(OfflineError::at(&wish.from))?.len();
     let mut reader = BackupReader::open(BufReader::with_capacity(READ_BYTES, file)).map_err(in_file)?;
-    refuse_occupied(&wish.data_dir)?;
     if staging::is_interrupted(&wish.data_dir) {
         return Err(OfflineError::Refused(format!(
             "{} holds a restore that was complete and only has to be put in its place: run `quorate-node recover` on it, or \
@@ -68,6 +69,7 @@ pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result
             wish.data_dir.display()
         )));
     }
+    refuse_occupied(&wish.data_dir)?;
     let header = reader.header().clone();
     let staging = Staging::begin(&wish.data_dir)?;
     let made = make(wish, &staging.new_dir(), &header, || {
@@ -103,7 +105,13 @@ fn make(
     };
     // A backup of a cluster always has one.
     let log_id = header.log_id.unwrap_or(LogIdRecord { term: 1, node: wish.node_id, index: 0 });
-    let beginning = Beginning { node_id: wish.node_id, member, log_id, vars: header.vars.clone() };
+    let beginning = Beginning {
+        node_id: wish.node_id,
+        member,
+        log_id,
+        vars: header.vars.clone(),
+        revision_floor: wish.revision_floor,
+    };
     let vars = build(new_dir, &beginning, rows)?;
     make_log(new_dir, &identity, log_id)?;
     Ok(vars)

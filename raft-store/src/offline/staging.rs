@@ -26,9 +26,11 @@ pub struct Staging {
     data_dir: PathBuf,
 }
 
-/// Whether an exchange was interrupted in this directory.
+/// Whether an exchange was interrupted in this directory: the marker of the old content is gone, and that of the new one not there
+/// yet. Where a marker is in its place a node may have gone on with it since, and what was built aside is of the past.
 pub fn is_interrupted(data_dir: &Path) -> bool {
-    data_dir.join(STAGING).join(READY).exists()
+    let home = data_dir.join(STAGING);
+    home.join(READY).exists() && home.join("new").join(MARKER).exists() && !data_dir.join(MARKER).exists()
 }
 
 impl Staging {
@@ -161,7 +163,7 @@ mod tests {
                 (new.join("identity"), data.join("identity")),
             ];
             moves.iter().take(done).for_each(|(from, to)| fs::rename(from, to).unwrap());
-            assert!(is_interrupted(&data));
+            assert_eq!(is_interrupted(&data), done > 0, "with its marker in place the old content is whole");
             assert_eq!(Staging::resume(&data).exchange().unwrap().as_deref(), Some(old.as_path()));
             holds(&data, &["identity", "log", "log.mark", "state"], "new");
             holds(&old, &OLD, "old");

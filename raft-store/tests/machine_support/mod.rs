@@ -51,7 +51,7 @@ impl Store {
 
     /// What it goes on as in another cluster.
     pub fn begin_epoch(&mut self) {
-        let mut epoch = Epoch::after(self.vars.clone()).unwrap();
+        let mut epoch = Epoch::after(self.vars.clone(), 0).unwrap();
         let rows = std::mem::take(&mut self.view.0).into_iter().filter(|(row_key, _)| is_kept(row_key));
         self.view.0 = rows.map(|(row_key, row)| (row_key.clone(), epoch.take(&row_key, row).unwrap())).collect();
         self.vars = epoch.finish().unwrap();
