@@ -30,6 +30,8 @@ pub use repair::Repaired;
 const COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// For one question.
 const ASK: Duration = Duration::from_millis(1_000);
+/// How long others have to elect one of them before a node in quarantine stands.
+const NEEDED_AFTER: Duration = Duration::from_secs(5);
 /// How long a quarantined leader waits for another to lead, before it tries again.
 const HAND_OVER_MAX: Duration = Duration::from_secs(2);
 
@@ -138,14 +140,29 @@ async fn compare(app: &App) -> Verdict {
     let members = app.peers().members();
     let others = members.keys().filter(|id| **id != app.node_id());
     let asked = others.map(|id| async move { Some((*id, digests_of(app, *id).await?)) });
-    let others: BTreeMap<NodeId, Digests> = join_all(asked).await.into_iter().flatten().collect();
-    judge(app.node_id(), &voters, &own, &others)
+    let (trusted, untrusted): (Vec<_>, Vec<_>) =
+        join_all(asked).await.into_iter().flatten().partition(|(_, said)| said.is_trusted);
+    let others: BTreeMap<NodeId, Digests> = trusted.into_iter().map(|(id, said)| (id, said.digests)).collect();
+    let mut verdict = judge(app.node_id(), &voters, &own, &others);
+    if let Verdict::Agrees { diverged, .. } = &mut verdict {
+        diverged.extend(untrusted.into_iter().map(|(id, _)| id));
+    }
+    verdict
+}
+
+/// What a node says of its state.
+struct Said {
+    digests: Digests,
+    /// One that does not trust itself is no witness for another.
+    is_trusted: bool,
 }
 
 /// Silence is no answer.
-async fn digests_of(app: &App, id: NodeId) -> Option<Digests> {
+async fn digests_of(app: &App, id: NodeId) -> Option<Said> {
     match app.peers().ask(id, PeerRequest::Digests, Instant::now() + ASK).await {
-        Ok(PeerResponse::Digests { points }) => Some(points.into_iter().collect()),
+        Ok(PeerResponse::Digests { points, is_trusted }) => {
+            Some(Said { digests: points.into_iter().collect(), is_trusted })
+        }
         Ok(other) => {
             tracing::warn!(node = id, ?other, "an answer to Digests that is none");
             None
@@ -189,7 +206,10 @@ async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
 
 /// A node in quarantine keeps and acknowledges the log, which is as good as any other's, but does not lead.
 async fn stand_back(app: &App) {
-    app.raft().runtime_config().elect(false);
+    // Unless nobody else can: the only ones with all committed entries may be this node and one that is gone. It serves nobody
+    // then either, brings the others up to date, and hands over.
+    let is_needed = app.staleness_ms().is_none_or(|silence| u128::from(silence) > NEEDED_AFTER.as_millis());
+    app.raft().runtime_config().elect(is_needed);
     if app.glance().leader_id == Some(app.node_id()) {
         match app.transfer_leader(None, Instant::now() + HAND_OVER_MAX).await {
             Ok(leader) => tracing::warn!(leader, "handed leadership over"),

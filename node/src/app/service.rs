@@ -123,7 +123,10 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         PeerRequest::Join { node_id, .. } => {
             refused(&format!("node {} cannot enrol node {node_id}: a node joins by itself", from.node_id))
         }
-        PeerRequest::Digests => PeerResponse::Digests { points: app.state().digests().into_iter().collect() },
+        PeerRequest::Digests => {
+            let is_trusted = !app.integrity().is_quarantined();
+            PeerResponse::Digests { points: app.state().digests().into_iter().collect(), is_trusted }
+        }
         PeerRequest::Repair { node_id } => repair(app, node_id).await,
         PeerRequest::BeginRepair => app.begin_repair().await,
         PeerRequest::EndRepair => app.end_repair().await,

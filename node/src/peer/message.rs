@@ -84,6 +84,8 @@ pub enum PeerResponse {
     Digests {
         /// Log index and digest there, of late.
         points: Vec<(u64, u128)>,
+        /// Whether the node trusts its state.
+        is_trusted: bool,
     },
     /// To [`PeerRequest::BeginRepair`].
     RepairBegun {

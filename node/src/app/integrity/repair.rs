@@ -13,8 +13,10 @@ use quorate_store::raft::{LogId, NodeId};
 use quorate_store::state::snapshot::SnapshotHandle;
 use quorate_store::types::{Action, Command, Maintenance};
 
+use super::super::members::plan::majority;
+use super::super::members::sight::Sight;
 use super::super::{App, AppError};
-use crate::peer::message::{PeerRequest, PeerResponse};
+use crate::peer::message::{Fate, PeerRequest, PeerResponse};
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
 const HALT_MAX: Duration = Duration::from_secs(60);
@@ -22,6 +24,8 @@ const HALT_MAX: Duration = Duration::from_secs(60);
 const SAY_AGAIN: Duration = Duration::from_secs(20);
 /// For one question.
 const ASK: Duration = Duration::from_secs(5);
+/// How long before a snapshot is wished for again.
+const WISH_AGAIN: Duration = Duration::from_secs(2);
 /// How long a snapshot may take to be made.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
 
@@ -61,10 +65,43 @@ impl App {
 
     async fn repair_as_leader(&self, node: NodeId) -> Result<Repaired, AppError> {
         let _one_at_a_time = self.inner.integrity.repairs.lock().await;
+        if let Some(reason) = self.quarantine() {
+            return Err(AppError::NotReady(format!(
+                "the leader, node {}, does not trust its own state: {reason}",
+                self.node_id()
+            )));
+        }
         if node == self.node_id() {
-            // It trusts itself, or it would not lead for long.
             return Ok(Repaired::NotNeeded);
         }
+        self.check_spared(node).await?;
+        let done = self.replace_state_of(node).await;
+        // In any case: it may take entries again.
+        let ended = self.ask_about_repair(node, PeerRequest::EndRepair).await;
+        match (done?, ended?) {
+            (Repaired::NotNeeded, _) => Ok(Repaired::NotNeeded),
+            (Repaired::Done, PeerResponse::Done) => Ok(Repaired::Done),
+            (Repaired::Done, other) => Err(unexpected(node, &other)),
+        }
+    }
+
+    /// Refuses where the cluster could decide nothing while that node takes no entries.
+    async fn check_spared(&self, node: NodeId) -> Result<(), AppError> {
+        let sight = Sight::settled(self).await.ok_or(AppError::NoLeader)?;
+        for config in &sight.standing.configs {
+            let others = config.iter().filter(|id| **id != node && sight.standing.is_heard(**id)).count();
+            if others < majority(config) {
+                return Err(AppError::NotReady(format!(
+                    "node {node} takes no entries while it is repaired, and without it {others} of {} voters are heard of: \
+                     bring another one back first",
+                    config.len()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn replace_state_of(&self, node: NodeId) -> Result<Repaired, AppError> {
         let Some(mut last) = self.begin_repair_of(node).await? else { return Ok(Repaired::NotNeeded) };
         let snapshot = loop {
             let (covered, snapshot) = self.snapshot_after(last).await?;
@@ -77,21 +114,19 @@ impl App {
         };
         let vote = self.raft().metrics().borrow_watched().vote;
         let sending = self.peers().send_snapshot(node, vote, Arc::new(snapshot));
-        tokio::pin!(sending);
-        let mut again = tokio::time::interval(SAY_AGAIN);
-        let sent = loop {
-            tokio::select! {
-                sent = &mut sending => break sent,
-                _ = again.tick() => drop(self.begin_repair_of(node).await),
+        let saying = async {
+            loop {
+                tokio::time::sleep(SAY_AGAIN).await;
+                if let Err(error) = self.begin_repair_of(node).await {
+                    tracing::debug!(node, %error, "it was not told that its repair goes on");
+                }
             }
         };
-        // In any case: it may take entries again.
-        let ended = self.ask_about_repair(node, PeerRequest::EndRepair).await;
-        sent.map_err(|error| AppError::NotReady(format!("the snapshot for node {node}: {error}")))?;
-        match ended? {
-            PeerResponse::Done => Ok(Repaired::Done),
-            other => Err(unexpected(node, &other)),
+        tokio::select! {
+            sent = sending => sent.map_err(|error| AppError::NotReady(format!("the snapshot for node {node}: {error}")))?,
+            () = saying => {}
         }
+        Ok(Repaired::Done)
     }
 
     /// Has a node stop taking entries. Its last log index, unless it trusts its state.
@@ -115,13 +150,23 @@ impl App {
         let command = Command { request_id: None, principal: String::new(), action };
         let encoded = codec::encode_command(&command);
         let submitted = self.inner.proposer.submit(encoded, true).map_err(|_| AppError::Overloaded)?;
-        submitted.fate(Instant::now() + ASK).await;
-        self.inner.snapshot_wish.set();
+        if !matches!(submitted.fate(Instant::now() + ASK).await, Some(Fate::Decided(_))) {
+            return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
+        }
         let fatal = |error: &dyn std::fmt::Display| AppError::Fault(error.to_string());
-        self.raft().trigger().snapshot().await.map_err(|error| fatal(&error))?;
         let is_after = |id: &Option<LogId>| id.as_ref().is_some_and(|id| id.index > index);
-        let built = self.raft().wait(Some(SNAPSHOT_MAX));
-        built.metrics(|metrics| is_after(&metrics.snapshot), "a snapshot for a repair").await.map_err(|e| fatal(&e))?;
+        let until = Instant::now() + SNAPSHOT_MAX;
+        // A wish is lost on openraft while it is building another one.
+        while !is_after(&self.raft().metrics().borrow_watched().snapshot) {
+            if Instant::now() >= until {
+                return Err(AppError::NotReady(format!("no snapshot within {SNAPSHOT_MAX:?}")));
+            }
+            self.inner.snapshot_wish.set();
+            self.raft().trigger().snapshot().await.map_err(|error| fatal(&error))?;
+            // Not there in time: wish again.
+            let built = self.raft().wait(Some(WISH_AGAIN));
+            let _ = built.metrics(|metrics| is_after(&metrics.snapshot), "a snapshot for a repair").await;
+        }
         let snapshot = self.raft().get_snapshot().await.map_err(|error| fatal(&error))?;
         let snapshot = snapshot.ok_or_else(|| AppError::Fault("the snapshot that was made is gone".into()))?;
         Ok((snapshot.meta.last_log_id.map_or(0, |id| id.index), snapshot.snapshot))

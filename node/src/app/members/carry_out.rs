@@ -130,7 +130,7 @@ pub async fn finish(app: &App, sight: &Sight, deadline: Instant) -> Result<(), S
 }
 
 /// Puts a change into the log and waits until it is committed, both steps of it. Where it was judged by a sight, only while
-/// that holds. Says `Late` only where nothing began.
+/// that holds. Says `NotLeader` only where nothing began.
 pub async fn propose(
     app: &App,
     change: ChangeMembers<NodeId, Member>,
@@ -142,7 +142,8 @@ pub async fn propose(
         let done = app.raft().change_membership_if(change.clone(), true, judged.map(holds)).await;
         let error = match done {
             Ok(_) => return Ok(()),
-            Err(RaftError::Fatal(fatal)) => return Err(Stop::Refused(format!("this node has stopped: {fatal}"))),
+            // It may be in the log.
+            Err(RaftError::Fatal(_)) => return Err(Stop::Late),
             Err(RaftError::APIError(error)) => error,
         };
         match error {
@@ -153,8 +154,10 @@ pub async fn propose(
                 ChangeMembershipError::InProgress(_) | ChangeMembershipError::UncommittedLeaderLog(_),
             ) => return Err(Stop::Late),
             ClientWriteError::ChangeMembershipError(error) => return Err(Stop::Refused(error.to_string())),
-            // Leadership moved before or in the middle, or the members are others by now: to be asked for again.
-            _ => return Err(Stop::NotLeader),
+            // The members are others by now: to be asked for again.
+            ClientWriteError::PreconditionFailed(_) => return Err(Stop::NotLeader),
+            // Leadership moved, maybe in the middle: what was begun may be finished by the next leader.
+            _ => return Err(Stop::Late),
         }
     }
 }
