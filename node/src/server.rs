@@ -286,7 +286,7 @@ impl Node {
             quota: Quota { bytes_max: config.quota_bytes },
             integrity,
             halt: halt.clone(),
-            snapshot_wish: wish.clone(),
+            snapshot_wish: wish,
             backups,
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
@@ -314,7 +314,7 @@ impl Node {
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
         tasks.spawn(keep_ballast(app.clone()));
         tasks.spawn(integrity::run(app.clone()));
-        tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max, wish));
+        tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         let retention = Retention {
             keep_ms: millis(config.history_keep),

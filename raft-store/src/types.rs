@@ -434,6 +434,13 @@ pub struct Command {
     pub action: Action,
 }
 
+impl Command {
+    /// One that nobody tries again: of a node itself, or only to be evaluated.
+    pub fn unnamed(action: Action) -> Self {
+        Self { request_id: None, principal: String::new(), action }
+    }
+}
+
 /// What one normal Raft entry holds: a clock stamp and commands, applied in order.
 ///
 /// Invariant: a batch without commands only moves the clocks.

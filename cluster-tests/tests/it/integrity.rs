@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Connection, Request, eventually};
-use quorate_client::{Value, Watched};
+use cluster_tests::{Cluster, Request, eventually};
+use quorate_client::{Scrape, Value, Watched};
 use quorate_store::codec;
 use quorate_store::digest::RowHasher;
 use quorate_store::keyspace::entry;
@@ -56,17 +56,14 @@ async fn altered() -> (Cluster, u64, u64) {
 }
 
 async fn answer(cluster: &Cluster, id: u64, path: &str) -> (u16, serde_json::Value) {
-    let mut connection = Connection::open(cluster.client_address(id)).await.expect("it takes connections");
-    let answer = connection.exchange(&Request::get(path)).await.expect("it answers");
+    let answer = Request::get(path).send(cluster.client_address(id)).await.expect("it answers");
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
 }
 
 async fn metric(cluster: &Cluster, id: u64, name: &str) -> u64 {
-    let mut connection = Connection::open(cluster.client_address(id)).await.expect("it takes connections");
-    let answer = connection.exchange(&Request::get("/metrics")).await.expect("it answers");
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse::<f64>().expect("a number") as u64
+    let answer = Request::get("/metrics").send(cluster.client_address(id)).await.expect("it answers");
+    let scrape = Scrape::parse(&answer.text()).expect("it can be read");
+    scrape.value(name).unwrap_or_else(|| panic!("no {name} in {}", answer.text())) as u64
 }
 
 /// Waits until the node has put itself into quarantine, and looks at what it says then.

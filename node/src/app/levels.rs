@@ -30,7 +30,7 @@ pub async fn run(parts: Arc<ProposerParts>, own_max: Level, stop: CancellationTo
         }
         let Some(level) = agreed(&parts, own_max).await.filter(|level| *level > reached) else { continue };
         let step = Action::Maintain(Maintenance::RaiseLevel { level });
-        let command = codec::encode_command(&Command { request_id: None, principal: String::new(), action: step });
+        let command = codec::encode_command(&Command::unnamed(step));
         // Not proposed or unknown: the next look does it again.
         if parts.write_batch(vec![command]).await.is_ok() {
             tracing::info!(from = reached, to = level, "raised the feature level: every member knows it");

@@ -203,11 +203,11 @@ fn plan(task: &Unplanned, wall: WallMillis) -> Bytes {
     };
     let plan = PlanTask { id: task.id.clone(), seen: head.revision, due };
     let action = Action::Task(TaskOp { queue: task.queue.clone(), verb: TaskVerb::Plan(plan) });
-    codec::encode_command(&Command { request_id: None, principal: String::new(), action })
+    codec::encode_command(&Command::unnamed(action))
 }
 
 fn encoded(step: Maintenance) -> Bytes {
-    codec::encode_command(&Command { request_id: None, principal: String::new(), action: Action::Maintain(step) })
+    codec::encode_command(&Command::unnamed(Action::Maintain(step)))
 }
 
 #[cfg(test)]

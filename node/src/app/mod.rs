@@ -46,6 +46,7 @@ pub mod renewals;
 pub mod room;
 pub mod samples;
 pub mod service;
+pub mod snapshot;
 mod status;
 pub mod transfer;
 mod view;
@@ -327,8 +328,7 @@ impl App {
 
     /// Why this node does not trust its state, if so.
     pub fn quarantine(&self) -> Option<String> {
-        let integrity = self.integrity();
-        integrity.is_quarantined().then(|| integrity.quarantine().map(|found| found.reason.clone())).flatten()
+        self.integrity().quarantine().map(|found| found.reason.clone())
     }
 
     /// Whether this node trusts its state.

@@ -145,8 +145,7 @@ async fn renew_once(app: &App, counts: &RenewalCounts, mut round: Vec<Asked>) ->
     counts.commands.fetch_add(1, Ordering::Relaxed);
     counts.sessions.fetch_add(ids.len() as u64, Ordering::Relaxed);
     let action = Action::Session(SessionOp::Renew(ids.clone()));
-    let command = Command { request_id: None, principal: String::new(), action };
-    match app.write(command, deadline).await {
+    match app.write(Command::unnamed(action), deadline).await {
         Ok(reply) => {
             let outcome = of_reply(&ids, &reply);
             for asked in round {

@@ -9,12 +9,12 @@ use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use quorate_store::log::LogStore;
-use quorate_store::raft::state_machine::SnapshotWish;
-use quorate_store::raft::{LogId, NodeId, TypeConfig};
+use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
 use quorate_store::state::StateReader;
 
 use super::App;
+use super::snapshot::index;
 
 /// How often the node looks how full its disk is.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -38,8 +38,8 @@ const FAR_TOO_LONG: u64 = 2;
 type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Runs until openraft stops.
-pub async fn run(app: App, log: LogStore, log_bytes_max: u64, wish: SnapshotWish) {
-    let mut keeper = Keeper { app, log, log_bytes_max, wish, tried: None };
+pub async fn run(app: App, log: LogStore, log_bytes_max: u64) {
+    let mut keeper = Keeper { app, log, log_bytes_max, tried: None };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if let Err(fatal) = keeper.tick().await {
@@ -67,7 +67,6 @@ struct Keeper {
     app: App,
     log: LogStore,
     log_bytes_max: u64,
-    wish: SnapshotWish,
     /// The last try of this episode; `None` while there is enough room.
     tried: Option<Instant>,
 }
@@ -109,14 +108,9 @@ impl Keeper {
     async fn let_the_log_go(&self, need: Need) -> Result<(), Fatal<TypeConfig>> {
         let raft = self.app.raft();
         let applied = index(&raft.metrics().borrow_watched().last_applied);
-        if index(&raft.metrics().borrow_watched().snapshot) < applied {
-            self.wish.set();
-            raft.trigger().snapshot().await?;
-            let built = raft.wait(Some(SNAPSHOT_MAX));
-            if let Err(error) = built.metrics(|metrics| index(&metrics.snapshot) >= applied, "a snapshot").await {
-                tracing::warn!(%error, "no snapshot, so the log stays");
-                return Ok(());
-            }
+        if !self.app.make_snapshot(applied, SNAPSHOT_MAX).await? {
+            tracing::warn!("no snapshot within {SNAPSHOT_MAX:?}, so the log stays");
+            return Ok(());
         }
         let upto = match need {
             Need::Log { is_far_too_long: true, .. } => index(&raft.metrics().borrow_watched().snapshot),
@@ -153,8 +147,4 @@ fn purge_to(metrics: &Metrics) -> u64 {
     };
     let followers = metrics.replication.iter().flatten().filter(|(id, _)| **id != metrics.id && heard_lately(id));
     followers.map(|(_, matched)| index(matched)).fold(index(&metrics.snapshot), u64::min)
-}
-
-fn index(log_id: &Option<LogId>) -> u64 {
-    log_id.as_ref().map_or(0, |id| id.index)
 }

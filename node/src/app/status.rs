@@ -6,9 +6,10 @@ use openraft::Instant as _;
 use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
 use quorate_client::api::{DigestAnswer, MemberView, Role, StatusAnswer};
-use quorate_store::raft::{LogId, TypeConfig};
+use quorate_store::raft::TypeConfig;
 
 use super::App;
+use super::snapshot::index;
 
 impl App {
     /// Milliseconds since this node last heard a leader (on the leader: since a quorum answered it); `None` for never.
@@ -111,10 +112,6 @@ fn role(metrics: &openraft::RaftMetrics<TypeConfig>) -> Role {
         ServerState::Learner if metrics.membership_config.get_node(&metrics.id).is_some() => Role::Learner,
         ServerState::Learner | ServerState::Shutdown => Role::Outside,
     }
-}
-
-fn index(log_id: &Option<LogId>) -> u64 {
-    log_id.as_ref().map_or(0, |id| id.index)
 }
 
 fn elapsed_ms(since: openraft_rt_tokio::TokioInstant) -> u64 {

@@ -72,7 +72,7 @@ async fn evaluate<B: Backend>(backend: &B, action: Action, deadline: Instant) ->
 
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
 pub fn rehearsal(action: Action) -> Result<Command, Failure> {
-    let command = Command { request_id: None, principal: String::new(), action };
+    let command = Command::unnamed(action);
     let actual = codec::encode_command(&command).len();
     match actual > COMMAND_BYTES_MAX {
         true => Err(Failure::from_app(AppError::TooLarge { actual, limit: COMMAND_BYTES_MAX }, Effect::Read)),

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::codec;
-use quorate_store::raft::{LogId, NodeId};
+use quorate_store::raft::NodeId;
 use quorate_store::state::snapshot::SnapshotHandle;
 use quorate_store::types::{Action, Command, Maintenance};
 
 use super::super::members::plan::majority;
 use super::super::members::sight::Sight;
-use super::super::{App, AppError};
+use super::super::{App, AppError, snapshot};
 use crate::peer::message::{Fate, PeerRequest, PeerResponse};
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
@@ -24,8 +24,6 @@ const HALT_MAX: Duration = Duration::from_secs(60);
 const SAY_AGAIN: Duration = Duration::from_secs(20);
 /// For one question.
 const ASK: Duration = Duration::from_secs(5);
-/// How long before a snapshot is wished for again.
-const WISH_AGAIN: Duration = Duration::from_secs(2);
 /// How long a snapshot may take to be made.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
 
@@ -146,30 +144,18 @@ impl App {
     /// A snapshot that covers more than this log index, and what it covers.
     async fn snapshot_after(&self, index: u64) -> Result<(u64, SnapshotHandle), AppError> {
         // An entry of our own, so that there is one after it.
-        let action = Action::Maintain(Maintenance::ExpireDue { limit: 1 });
-        let command = Command { request_id: None, principal: String::new(), action };
-        let encoded = codec::encode_command(&command);
-        let submitted = self.inner.proposer.submit(encoded, true).map_err(|_| AppError::Overloaded)?;
-        if !matches!(submitted.fate(Instant::now() + ASK).await, Some(Fate::Decided(_))) {
+        let command = Command::unnamed(Action::Maintain(Maintenance::ExpireDue { limit: 1 }));
+        let submitted = self.inner.proposer.submit(codec::encode_command(&command), true);
+        let fate = submitted.map_err(|_| AppError::Overloaded)?.fate(Instant::now() + ASK).await;
+        if !matches!(fate, Some(Fate::Decided(_))) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
         }
-        let fatal = |error: &dyn std::fmt::Display| AppError::Fault(error.to_string());
-        let is_after = |id: &Option<LogId>| id.as_ref().is_some_and(|id| id.index > index);
-        let until = Instant::now() + SNAPSHOT_MAX;
-        // A wish is lost on openraft while it is building another one.
-        while !is_after(&self.raft().metrics().borrow_watched().snapshot) {
-            if Instant::now() >= until {
-                return Err(AppError::NotReady(format!("no snapshot within {SNAPSHOT_MAX:?}")));
-            }
-            self.inner.snapshot_wish.set();
-            self.raft().trigger().snapshot().await.map_err(|error| fatal(&error))?;
-            // Not there in time: wish again.
-            let built = self.raft().wait(Some(WISH_AGAIN));
-            let _ = built.metrics(|metrics| is_after(&metrics.snapshot), "a snapshot for a repair").await;
+        if !self.make_snapshot(index + 1, SNAPSHOT_MAX).await.map_err(fault)? {
+            return Err(AppError::NotReady(format!("no snapshot within {SNAPSHOT_MAX:?}")));
         }
-        let snapshot = self.raft().get_snapshot().await.map_err(|error| fatal(&error))?;
+        let snapshot = self.raft().get_snapshot().await.map_err(fault)?;
         let snapshot = snapshot.ok_or_else(|| AppError::Fault("the snapshot that was made is gone".into()))?;
-        Ok((snapshot.meta.last_log_id.map_or(0, |id| id.index), snapshot.snapshot))
+        Ok((snapshot::index(&snapshot.meta.last_log_id), snapshot.snapshot))
     }
 
     /// The leader is about to replace this node's state: no more entries until then.
@@ -201,6 +187,10 @@ impl App {
         tracing::warn!("the state was replaced by the leader's: out of quarantine");
         PeerResponse::Done
     }
+}
+
+fn fault(error: impl std::fmt::Display) -> AppError {
+    AppError::Fault(error.to_string())
 }
 
 fn unexpected(node: NodeId, answer: &PeerResponse) -> AppError {

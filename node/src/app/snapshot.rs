@@ -1,0 +1,40 @@
+//! A snapshot out of turn.
+//!
+//! Owns having one made, and the wait for it. Never decides that one is worth it, nor that there is room for it: callers do.
+
+use std::time::{Duration, Instant};
+
+use openraft::async_runtime::WatchReceiver;
+use openraft::errors::Fatal;
+use quorate_store::raft::{LogId, TypeConfig};
+
+use super::App;
+
+/// A trigger is lost on openraft while it builds another snapshot, so it comes again after so long.
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+impl App {
+    /// Has this node make a snapshot that covers at least this log index, unless it has one. False: not in that time.
+    pub async fn make_snapshot(&self, upto: u64, within: Duration) -> Result<bool, Fatal<TypeConfig>> {
+        let until = Instant::now() + within;
+        let is_there = || index(&self.raft().metrics().borrow_watched().snapshot) >= upto;
+        while !is_there() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.inner.snapshot_wish.set();
+            self.raft().trigger().snapshot().await?;
+            let built = self.raft().wait(Some(left.min(AGAIN_AFTER)));
+            if let Err(error) = built.metrics(|metrics| index(&metrics.snapshot) >= upto, "a snapshot").await {
+                tracing::debug!(%error, upto, "no snapshot yet");
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The index of a log id; 0 where there is none.
+pub fn index(log_id: &Option<LogId>) -> u64 {
+    log_id.as_ref().map_or(0, |id| id.index)
+}
