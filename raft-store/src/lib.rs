@@ -6,6 +6,7 @@
 // A server says things through its log.
 #![warn(clippy::print_stdout)]
 
+pub mod access;
 pub mod codec;
 pub mod level;
 pub mod limits;

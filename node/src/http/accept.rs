@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::origin::Origin;
 use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
 use super::{Api, Backend};
 use crate::limits;
@@ -124,12 +125,13 @@ async fn connection<B: Backend>(
         protocol = detect(&stream, settings.header_timeout) => protocol,
     };
     let metrics = Arc::clone(&api.metrics);
+    let origin = Origin { address: peer, certificate: None };
     let end = match protocol {
         Protocol::Silent => ConnectionEnd::SlowHead,
         Protocol::Gone => ConnectionEnd::Closed,
         // In boxes of their own size: side by side they would make every connection as large as both.
-        Protocol::Http1 => Box::pin(serve_http1(stream, api, settings, &stop)).await,
-        Protocol::Http2 => Box::pin(serve_http2(stream, api, settings, &stop)).await,
+        Protocol::Http1 => Box::pin(serve_http1(stream, origin, api, settings, &stop)).await,
+        Protocol::Http2 => Box::pin(serve_http2(stream, origin, api, settings, &stop)).await,
     };
     tracing::debug!(%peer, ?end, "a client connection ended");
     metrics.on_connection_end(end);
@@ -167,10 +169,12 @@ async fn detect(stream: &TcpStream, patience: Duration) -> Protocol {
 
 /// One handler for each connection: the API, and a mark that a request is in the works.
 macro_rules! handler {
-    ($api:expr, $pulse:expr) => {{
-        let (api, pulse) = ($api, Arc::clone(&$pulse));
+    ($api:expr, $origin:expr, $pulse:expr) => {{
+        let (api, origin, pulse) = ($api, Arc::new($origin), Arc::clone(&$pulse));
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
-        service_fn(move |request| Box::pin(Arc::clone(&api).handle(request, Busy::new(Arc::clone(&pulse)))))
+        service_fn(move |request| {
+            Box::pin(Arc::clone(&api).handle(request, Arc::clone(&origin), Busy::new(Arc::clone(&pulse))))
+        })
     }};
 }
 
@@ -213,6 +217,7 @@ fn watch_interval(patience: &Patience) -> Duration {
 
 async fn serve_http1<B: Backend>(
     stream: TcpStream,
+    origin: Origin,
     api: Arc<Api<B>>,
     settings: &ServeSettings,
     stop: &CancellationToken,
@@ -227,11 +232,12 @@ async fn serve_http1<B: Backend>(
     let mut builder = http1::Builder::new();
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).timer(TokioTimer::new());
-    drive!(builder.serve_connection(io, handler!(api, pulse)), pulse, patience, stop)
+    drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
 }
 
 async fn serve_http2<B: Backend>(
     stream: TcpStream,
+    origin: Origin,
     api: Arc<Api<B>>,
     settings: &ServeSettings,
     stop: &CancellationToken,
@@ -252,5 +258,5 @@ async fn serve_http2<B: Backend>(
         .max_send_buf_size(limits::H2_SEND_BUFFER_BYTES)
         .keep_alive_interval(ping)
         .keep_alive_timeout(ping);
-    drive!(builder.serve_connection(io, handler!(api, pulse)), pulse, patience, stop)
+    drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
 }

@@ -9,6 +9,7 @@ use http::request::Parts;
 
 use super::body::BodyPlace;
 use super::error::Failure;
+use super::origin::Origin;
 use super::pulse::Busy;
 use super::{Api, Backend, headers};
 
@@ -18,6 +19,8 @@ pub struct Ask<'a, B> {
     pub api: &'a Arc<Api<B>>,
     /// Method, URI, headers.
     pub head: &'a Parts,
+    /// Where it comes from.
+    pub origin: Arc<Origin>,
     /// Keeps its connection busy. Taken by an answer that goes on after the handler.
     pub busy: Option<Busy>,
     /// How long it may take from its head on.
@@ -34,11 +37,12 @@ pub struct Ask<'a, B> {
 
 impl<'a, B: Backend> Ask<'a, B> {
     /// Starts with the default deadline and the id of a read.
-    pub fn new(api: &'a Arc<Api<B>>, head: &'a Parts, started: Instant, busy: Busy) -> Self {
+    pub fn new(api: &'a Arc<Api<B>>, head: &'a Parts, origin: Arc<Origin>, started: Instant, busy: Busy) -> Self {
         let timeout = api.settings.request_timeout;
         Self {
             api,
             head,
+            origin,
             busy: Some(busy),
             timeout,
             deadline: started + timeout,

@@ -49,6 +49,7 @@ mod observe;
 mod op_body;
 mod openapi;
 mod ops;
+mod origin;
 mod paths;
 mod payload;
 mod prefer;
@@ -107,6 +108,7 @@ use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
+use origin::Origin;
 use pulse::Busy;
 use task_line::TaskLines;
 use told::Told;
@@ -206,15 +208,20 @@ impl<B: Backend> Api<B> {
     }
 
     /// Answers one request. Never fails: what goes wrong is a problem document.
-    async fn handle(self: Arc<Self>, request: Request<Incoming>, busy: Busy) -> Result<Response<Body>, Infallible> {
+    async fn handle(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        origin: Arc<Origin>,
+        busy: Busy,
+    ) -> Result<Response<Body>, Infallible> {
         let started = Instant::now();
         let _slot = Slot::take(&self.in_flight);
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
-        let mut ask = Ask::new(&self, &head, started, busy);
+        let mut ask = Ask::new(&self, &head, origin, started, busy);
         let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
-        let (request_id, busy) = (ask.request_id, ask.busy);
+        let (request_id, busy, origin) = (ask.request_id, ask.busy, ask.origin);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
         let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
         let bytes = (body_bytes, response.body().size_hint().exact());
@@ -227,7 +234,9 @@ impl<B: Backend> Api<B> {
         }
         self.metrics.observe_request(route, response.status(), took);
         // The route, not the path: keys belong to their owners, not into logs.
-        tracing::debug!(method = %head.method, route = route.template(), status = response.status().as_u16(), ?took);
+        let (from, certificate) = (origin.address, origin.certificate.as_deref());
+        let status = response.status().as_u16();
+        tracing::debug!(method = %head.method, route = route.template(), status, ?took, %from, certificate);
         Ok(response)
     }
 

@@ -1,0 +1,173 @@
+//! Who may do what: permissions on prefixes, and what an operation needs of them.
+//!
+//! Owns the judgement [`Rights::allow`], which is the only one there is: whoever serves an operation tells what it needs, and
+//! asks here. Knows no users, tokens or connections, and no operation.
+//!
+//! All names share one space of prefixes: keys, locks, elections, barriers, latches, queues of tasks, sequences and collections. A team
+//! that has `orders/` has its documents, its locks and its queues with one grant.
+
+use bincode::{Decode, Encode};
+
+use crate::keyspace::after_prefix;
+
+/// What somebody may do with what has a prefix.
+///
+/// Each but `Read` includes `Read`: a conditional write tells what is there, and a lock is taken to act on what it protects, so
+/// a right to write without one to read would only pretend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+pub enum Permission {
+    /// Reads, searches and watches.
+    Read,
+    /// Changes entries, schedules and works on tasks, takes numbers.
+    Write,
+    /// Locks documents, takes locks, stands for election, meets at barriers and latches.
+    Lock,
+    /// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
+    Admin,
+}
+
+/// One permission on all names with a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Grant {
+    /// What is allowed.
+    pub permission: Permission,
+    /// On what; empty for everything.
+    pub prefix: Vec<u8>,
+}
+
+/// What an operation needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need<'a> {
+    /// A permission on one name.
+    Name(Permission, &'a [u8]),
+    /// A permission on all names from `start` up to `end`, without it; up to the last where there is no end.
+    Range(Permission, &'a [u8], Option<&'a [u8]>),
+    /// A permission on all names with a prefix; on everything where that is empty.
+    Prefix(Permission, &'a [u8]),
+}
+
+/// What somebody may do in all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rights {
+    grants: Vec<Grant>,
+}
+
+impl Permission {
+    /// Whether who has this one has `other` too.
+    pub fn includes(self, other: Self) -> bool {
+        self == other || self == Self::Admin || other == Self::Read
+    }
+}
+
+impl Need<'_> {
+    /// Which permission.
+    pub fn permission(&self) -> Permission {
+        match self {
+            Self::Name(permission, _) | Self::Range(permission, ..) | Self::Prefix(permission, _) => *permission,
+        }
+    }
+}
+
+impl Grant {
+    /// Whether this grant alone is enough.
+    fn allows(&self, need: &Need<'_>) -> bool {
+        self.permission.includes(need.permission())
+            && match need {
+                Need::Name(_, name) | Need::Prefix(_, name) => name.starts_with(&self.prefix),
+                Need::Range(_, start, end) => self.covers(start, *end),
+            }
+    }
+
+    /// Whether all names of a range have the prefix.
+    fn covers(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        start.starts_with(&self.prefix)
+            && match (after_prefix(&self.prefix), end) {
+                // The prefix has no end: it is empty, or all bytes of it are the last one.
+                (None, _) => true,
+                (Some(after), Some(end)) => end <= after.as_slice(),
+                (Some(_), None) => false,
+            }
+    }
+}
+
+impl Rights {
+    /// Those that some grants give.
+    pub fn new(grants: impl IntoIterator<Item = Grant>) -> Self {
+        let mut grants: Vec<_> = grants.into_iter().collect();
+        grants.sort();
+        grants.dedup();
+        Self { grants }
+    }
+
+    /// The right to do everything.
+    pub fn all() -> Self {
+        Self::new([Grant { permission: Permission::Admin, prefix: Vec::new() }])
+    }
+
+    /// Whether they are enough. A range has to lie within one grant: what is put together of several is refused.
+    pub fn allow(&self, need: &Need<'_>) -> bool {
+        self.grants.iter().any(|grant| grant.allows(need))
+    }
+
+    /// What they consist of.
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(permission: Permission, prefix: &str) -> Rights {
+        Rights::new([Grant { permission, prefix: prefix.into() }])
+    }
+
+    #[test]
+    fn a_grant_is_good_for_its_prefix_and_nothing_beside_it() {
+        let orders = rights(Permission::Write, "orders/");
+        assert!(orders.allow(&Need::Name(Permission::Write, b"orders/1")));
+        assert!(orders.allow(&Need::Name(Permission::Read, b"orders/")));
+        assert!(!orders.allow(&Need::Name(Permission::Write, b"orders")));
+        assert!(!orders.allow(&Need::Name(Permission::Write, b"orders0")));
+        assert!(orders.allow(&Need::Prefix(Permission::Write, b"orders/eu/")));
+        assert!(!orders.allow(&Need::Prefix(Permission::Write, b"")));
+        assert!(!orders.allow(&Need::Prefix(Permission::Write, b"order")));
+    }
+
+    #[test]
+    fn a_range_must_lie_within_the_prefix() {
+        let orders = rights(Permission::Read, "orders/");
+        let read = |start: &'static str, end: Option<&'static str>| {
+            orders.allow(&Need::Range(Permission::Read, start.as_bytes(), end.map(str::as_bytes)))
+        };
+        assert!(read("orders/", Some("orders0")));
+        assert!(read("orders/a", Some("orders/b")));
+        assert!(!read("orders/", Some("orders00")), "it goes on behind the prefix");
+        assert!(!read("orders/", None));
+        assert!(!read("orders", Some("orders0")), "it begins before the prefix");
+        assert!(!read("", None));
+        assert!(rights(Permission::Read, "").allow(&Need::Range(Permission::Read, b"", None)));
+        assert!(Rights::new([Grant { permission: Permission::Read, prefix: vec![0xff] }]).allow(&Need::Range(
+            Permission::Read,
+            &[0xff, 1],
+            None
+        )));
+    }
+
+    #[test]
+    fn permissions_include_what_they_tell_anyway_and_no_more() {
+        use Permission::{Admin, Lock, Read, Write};
+        let includes = |one: Permission| [Read, Write, Lock, Admin].map(|other| one.includes(other));
+        assert_eq!(includes(Read), [true, false, false, false]);
+        assert_eq!(includes(Write), [true, true, false, false]);
+        assert_eq!(includes(Lock), [true, false, true, false]);
+        assert_eq!(includes(Admin), [true, true, true, true]);
+    }
+
+    #[test]
+    fn nobody_may_do_anything_without_a_grant() {
+        assert!(!Rights::default().allow(&Need::Name(Permission::Read, b"k")));
+        assert!(Rights::all().allow(&Need::Prefix(Permission::Admin, b"")));
+    }
+}
