@@ -1,5 +1,7 @@
 //! Members that come and go while clients write.
 
+use std::time::Instant;
+
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::{Load, assert_durable};
 use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
@@ -10,6 +12,8 @@ use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
 const EXIT_REMOVED: i32 = 4;
 /// How often a leader is killed in the middle of a change.
 const ROUNDS: usize = 6;
+/// As many at most until one of them was killed there.
+const ROUNDS_MAX: usize = 30;
 
 fn client(cluster: &Cluster) -> Client {
     cluster.client_without(None)
@@ -286,13 +290,16 @@ fn finished(cluster: &Cluster, by: &[u64]) -> usize {
 async fn is_seen_changing(cluster: &Cluster, leader: u64, wanted: &[u64]) -> bool {
     let mut connection = Connection::open(cluster.client_address(leader)).await.expect("the leader takes connections");
     let look = Request::get("/v1/cluster/members");
-    eventually("a change begins", PATIENCE, async || {
-        let answer = connection.exchange(&look).await.map_err(|error| error.to_string())?;
+    let until = Instant::now() + PATIENCE;
+    // Without a pause: the middle of a change lasts for two syncs.
+    while Instant::now() < until {
+        let answer = connection.exchange(&look).await.expect("the leader answers");
         let answer: MembersAnswer = answer.expect_success().json();
-        let is_over = voters(&answer) == wanted && !answer.changing;
-        if answer.changing || is_over { Ok(answer.changing) } else { Err("it has not begun".into()) }
-    })
-    .await
+        if answer.changing || voters(&answer) == wanted {
+            return answer.changing;
+        }
+    }
+    panic!("no change begins within {PATIENCE:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -300,8 +307,9 @@ async fn a_change_that_its_leader_did_not_live_to_finish_is_finished() {
     let mut cluster = Cluster::start().await;
     cluster.add_standby(4);
     cluster.bring_up(4).await;
-    let (mut seen, mut by_survivors) = (0, 0);
-    for round in 0..ROUNDS {
+    let (mut seen, mut by_survivors, mut round) = (0, 0, 0);
+    // On a machine that is busy with other things the middle of a change is missed often.
+    while round < ROUNDS || (seen == 0 && round < ROUNDS_MAX) {
         let leader = cluster.leader().await;
         let survivors = cluster.live_but(leader);
         let before = finished(&cluster, &survivors);
@@ -323,9 +331,10 @@ async fn a_change_that_its_leader_did_not_live_to_finish_is_finished() {
         })
         .await;
         assert_eq!(done.voters, wanted, "round {round}");
+        round += 1;
     }
     println!(
-        "{seen} of {ROUNDS} leaders were killed in the middle of a change; a survivor finished {by_survivors} of them"
+        "{seen} of {round} leaders were killed in the middle of a change; a survivor finished {by_survivors} of them"
     );
     assert!(seen > 0, "no leader was killed in time");
     cluster.assert_agreement().await;
