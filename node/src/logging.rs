@@ -83,9 +83,9 @@ impl Log {
         let run = move || {
             loop {
                 let line = shared.take();
-                // Nobody is left to be told of a log that cannot be written.
-                let _ = out.write_all(&line);
-                shared.written.fetch_add(1, Ordering::Relaxed);
+                // Nobody but the metrics is left to be told of a log that cannot be written.
+                let count = if out.write_all(&line).is_ok() { &shared.written } else { &shared.dropped };
+                count.fetch_add(1, Ordering::Relaxed);
             }
         };
         std::thread::Builder::new().name("log-lines".into()).spawn(run)?;
@@ -120,7 +120,7 @@ impl Log {
         true
     }
 
-    /// Lines written and left out so far.
+    /// Lines written and lost so far.
     pub fn counts(&self) -> (u64, u64) {
         (self.0.written.load(Ordering::Relaxed), self.0.dropped.load(Ordering::Relaxed))
     }
@@ -169,7 +169,7 @@ impl MetricsSource for Log {
     fn sample(&self, out: &mut Vec<Sample>) {
         let (written, dropped) = self.counts();
         out.push(Sample::counter("logging_lines", "Lines written to the log", written));
-        let help = "Log lines left out since whoever reads the log was too slow";
+        let help = "Log lines lost, since whoever reads the log was too slow or could not be written to";
         out.push(Sample::counter("logging_dropped_lines", help, dropped));
     }
 }
@@ -296,6 +296,28 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// Takes nothing, ever.
+    struct Broken;
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_could_not_be_written_are_counted_as_lost() {
+        let log = Log::to(Broken).unwrap();
+        log.take(b"one\n");
+        log.take(b"two\n");
+        assert!(log.flush(Duration::from_secs(10)));
+        assert_eq!(log.counts(), (0, 2));
     }
 
     #[test]

@@ -113,20 +113,27 @@ impl MetricsSource for BackupSamples {
     }
 }
 
-/// Counts what goes through it, holds it to the pace of [`limits::BACKUP_BYTES_PER_SECOND`], and counts the backup as running
-/// while it lives.
-struct Counted<'a> {
-    sink: &'a mut dyn Write,
-    ledger: &'a BackupLedger,
-    whose: BackupFor,
+/// Holds what reads or writes a backup to [`limits::BACKUP_BYTES_PER_SECOND`], so that the cluster's own work goes on beside it.
+#[derive(Debug)]
+pub struct Pace {
     begun: Instant,
-    written: u64,
+    bytes: u64,
 }
 
-impl Counted<'_> {
-    /// Waits until so many bytes may be out.
-    fn keep_pace(&self) {
-        let micros = u128::from(self.written) * 1_000_000 / u128::from(limits::BACKUP_BYTES_PER_SECOND);
+impl Pace {
+    /// Begins now.
+    pub fn begin() -> Self {
+        Self { begun: Instant::now(), bytes: 0 }
+    }
+
+    /// So many bytes more are through.
+    pub fn count(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+
+    /// Waits until as much as is through may be.
+    pub fn keep(&self) {
+        let micros = u128::from(self.bytes) * 1_000_000 / u128::from(limits::BACKUP_BYTES_PER_SECOND);
         let due = Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
         let early = due.saturating_sub(self.begun.elapsed());
         if early >= PACE_STEP {
@@ -135,11 +142,19 @@ impl Counted<'_> {
     }
 }
 
+/// Counts what goes through it, holds it to its pace, and counts the backup as running while it lives.
+struct Counted<'a> {
+    sink: &'a mut dyn Write,
+    ledger: &'a BackupLedger,
+    whose: BackupFor,
+    pace: Pace,
+}
+
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.keep_pace();
+        self.pace.keep();
         let written = self.sink.write(bytes)?;
-        self.written += written as u64;
+        self.pace.count(written);
         self.ledger.bytes[self.whose as usize].fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)
     }
@@ -172,7 +187,7 @@ impl App {
             now: wall_now(),
         };
         ledger.running.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted { sink, ledger, whose, begun: Instant::now(), written: 0 };
+        let counted = Counted { sink, ledger, whose, pace: Pace::begin() };
         let (_, end) = self.state().back_up(taker, counted, |header| begun(header.vars.revision))?;
         Ok(end)
     }

@@ -5,7 +5,7 @@
 //! they shall be on, and a follower that takes them spares the leader. The name has the node in it, so nodes may share one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
 use quorate_store::durable;
 use quorate_store::types::WallMillis;
 
-use super::backup::BackupFor;
+use super::backup::{BackupFor, Pace};
 use super::{App, wall_now};
 use crate::config::millis;
 
@@ -150,7 +150,8 @@ fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
     let end = done.map_err(in_part)?;
     let file = sink.into_inner().map_err(|error| at(part)(error.into_error()))?;
     file.sync_all().map_err(at(part))?;
-    let source = BufReader::with_capacity(PIECE_BYTES, File::open(part).map_err(at(part))?);
+    let reading = Reading { file: File::open(part).map_err(at(part))?, app, pace: Pace::begin() };
+    let source = BufReader::with_capacity(PIECE_BYTES, reading);
     let (_, found) = BackupReader::open(source).and_then(|reader| reader.verify(|_| {})).map_err(in_part)?;
     if found != end {
         let what = format!("it was written as {end:?} and read as {found:?}");
@@ -170,9 +171,7 @@ struct Modest<'a, W> {
 
 impl<W: Write> Write for Modest<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.app.is_stopping() {
-            return Err(io::Error::other("the node is stopping"));
-        }
+        go_on(self.app)?;
         if self.shares_disk && !self.app.has_room_beside(SPARE_BYTES) {
             self.gave_way = true;
             return Err(io::ErrorKind::StorageFull.into());
@@ -185,6 +184,28 @@ impl<W: Write> Write for Modest<'_, W> {
     fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
+}
+
+/// Reads a backup at its pace, and stops with the node.
+struct Reading<'a> {
+    file: File,
+    app: &'a App,
+    pace: Pace,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        go_on(self.app)?;
+        self.pace.keep();
+        let read = self.file.read(into)?;
+        self.pace.count(read);
+        Ok(read)
+    }
+}
+
+/// Fails once the node stops, which must not wait for a backup.
+fn go_on(app: &App) -> io::Result<()> {
+    if app.is_stopping() { Err(io::Error::other("the node is stopping")) } else { Ok(()) }
 }
 
 /// Whether a file is on the disk of the data directory. Where that is not known it counts as such.
