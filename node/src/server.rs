@@ -222,16 +222,18 @@ impl Node {
             app: OnceLock::new(),
         });
         let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));
+        let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
+        let judged = Arc::clone(&integrity);
         let local = LocalPeer {
             identity: identity.clone(),
             member,
             format_version: codec::FORMAT_VERSION,
             levels: levels_of(&state),
+            trusts_state: Arc::new(move || !judged.is_quarantined()),
         };
         let net = PeerNet::new(local, timings);
 
         let wish = machine.snapshot_wish();
-        let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
         let halt = Halt::default();
         let raft_config = raft_config::build(config).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;

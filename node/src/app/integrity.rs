@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
@@ -44,6 +44,8 @@ pub struct Integrity {
     compared: AtomicU64,
     /// Nodes that held something else then.
     diverged: AtomicU64,
+    /// Other nodes that a majority contradicts or that said they are in quarantine, as far as is known.
+    distrusted: ArcSwap<BTreeSet<NodeId>>,
     /// Held by a leader while it repairs a node.
     repairs: tokio::sync::Mutex<()>,
     /// While this node is being repaired: how often its state had been replaced before.
@@ -70,8 +72,24 @@ impl Integrity {
         }
         let quarantine = ArcSwapOption::from_pointee(found);
         let (compared, diverged) = (AtomicU64::new(0), AtomicU64::new(0));
+        let distrusted = ArcSwap::default();
         let (repairs, replaced_before) = (tokio::sync::Mutex::default(), Mutex::default());
-        Ok(Self { data_dir, quarantine, compared, diverged, repairs, replaced_before })
+        Ok(Self { data_dir, quarantine, compared, diverged, distrusted, repairs, replaced_before })
+    }
+
+    /// The nodes whose state is not trusted, as far as this one, `self_id`, knows: as of the last comparison, a second ago.
+    pub fn distrusted(&self, self_id: NodeId) -> BTreeSet<NodeId> {
+        let others = self.distrusted.load();
+        others.iter().copied().chain(self.is_quarantined().then_some(self_id)).collect()
+    }
+
+    /// What a comparison found. Of those that were silent nothing new is known.
+    fn note_distrusted(&self, found: &BTreeSet<NodeId>, answered: &BTreeSet<NodeId>) {
+        let known = self.distrusted.load();
+        let now: BTreeSet<NodeId> = known.difference(answered).chain(found).copied().collect();
+        if now != **known {
+            self.distrusted.store(Arc::new(now));
+        }
     }
 
     /// Why the state is not trusted, if so.
@@ -144,9 +162,13 @@ async fn compare(app: &App) -> Verdict {
         join_all(asked).await.into_iter().flatten().partition(|(_, said)| said.is_trusted);
     let others: BTreeMap<NodeId, Digests> = trusted.into_iter().map(|(id, said)| (id, said.digests)).collect();
     let mut verdict = judge(app.node_id(), &voters, &own, &others);
+    let mut distrusted: BTreeSet<NodeId> = untrusted.into_iter().map(|(id, _)| id).collect();
+    let answered = others.keys().chain(&distrusted).copied().collect();
     if let Verdict::Agrees { diverged, .. } = &mut verdict {
-        diverged.extend(untrusted.into_iter().map(|(id, _)| id));
+        diverged.append(&mut distrusted.clone());
+        distrusted.clone_from(diverged);
     }
+    app.integrity().note_distrusted(&distrusted, &answered);
     verdict
 }
 

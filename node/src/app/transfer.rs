@@ -1,18 +1,14 @@
 //! Handing leadership over.
 //!
-//! Owns the choice of the successor and the wait for it. Never starts a transfer to a node that is behind: a failed
+//! Owns the transfer and the wait for it; who is fit to lead next is in `members::plan`. Never starts a transfer to a node that is behind: a failed
 //! transfer leaves the cluster without a leader until an election.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use openraft::Instant as _;
-use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::NodeId;
 
+use super::members::sight::Sight;
 use super::{App, AppError};
-
-/// Entries a successor may be behind at the moment of choosing; the leader sends it the rest before it gives up its place.
-const BEHIND_MAX: u64 = 2_000;
 
 impl App {
     /// Hands leadership to the best follower, or to `to`. Returns once another node leads, with its number.
@@ -46,30 +42,21 @@ impl App {
         }
     }
 
-    /// The voter asked for, or the one furthest ahead among those heard from lately.
+    /// The voter asked for, or the best one, see `Standing::can_succeed`.
     fn successor(&self, to: Option<NodeId>) -> Result<NodeId, AppError> {
-        let metrics = self.inner.raft.metrics().borrow_watched().clone();
-        let last = metrics.last_log_index.unwrap_or(0);
-        let heard_lately = |id: &NodeId| {
-            let heard = metrics.heartbeat.as_ref().and_then(|map| map.get(id)).and_then(Option::as_ref);
-            heard.is_some_and(|instant| instant.elapsed() < Duration::from_secs(1))
-        };
-        let matched = |id: &NodeId| {
-            let log_id = metrics.replication.as_ref().and_then(|map| map.get(id)).and_then(Option::as_ref);
-            log_id.map_or(0, |log_id| log_id.index)
-        };
-        let fit = |id: &NodeId| *id != metrics.id && heard_lately(id) && matched(id) + BEHIND_MAX >= last;
-        let voters = metrics.membership_config.voter_ids().filter(fit);
-        let chosen = match to {
-            Some(to) => voters.into_iter().find(|id| *id == to),
-            None => voters.max_by_key(|id| matched(id)),
-        };
-        chosen.ok_or_else(|| match to {
-            Some(to) if metrics.membership_config.voter_ids().all(|id| id != to) => {
-                AppError::Refused(format!("node {to} has no vote, so it cannot lead"))
+        let standing = Sight::of(self).ok_or(AppError::NoLeader)?.standing;
+        match to {
+            None => standing.successor(standing.voters()).ok_or_else(|| {
+                AppError::NotReady("no other voter is up to date, heard of and trusts its state".into())
+            }),
+            Some(to) if standing.can_succeed(to) => Ok(to),
+            Some(to) if !standing.voters().contains(&to) => {
+                Err(AppError::Refused(format!("node {to} has no vote, so it cannot lead")))
             }
-            Some(to) => AppError::NotReady(format!("node {to} is not up to date and heard from")),
-            None => AppError::NotReady("no other voter is up to date and heard from".into()),
-        })
+            Some(to) if standing.is_distrusted(to) => Err(AppError::Refused(format!(
+                "node {to} is in quarantine, so it cannot lead; rebuild its state first: member repair {to}"
+            ))),
+            Some(to) => Err(AppError::NotReady(format!("node {to} is not up to date and heard of"))),
+        }
     }
 }

@@ -33,6 +33,8 @@ pub struct LocalPeer {
     pub format_version: u8,
     /// Feature levels.
     pub levels: Levels,
+    /// Whether its state may be given to others at the moment.
+    pub trusts_state: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Which feature levels a node knows, and which one its state has reached.

@@ -233,7 +233,7 @@ impl RaftClient {
     fn streaming(&self, error: SendError) -> StreamingError<TypeConfig> {
         tracing::warn!(target_node = self.target, %error, "a snapshot was not sent");
         match error {
-            SendError::Unreachable(_) | SendError::Refused(_) => {
+            SendError::Unreachable(_) | SendError::Refused(_) | SendError::Untrusted => {
                 StreamingError::Unreachable(Unreachable::from_string(error))
             }
             // A snapshot file that cannot be read is our fault, but not one to stop the leader for at this place: the

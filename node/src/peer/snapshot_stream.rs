@@ -59,6 +59,9 @@ pub enum SendError {
     /// Neither side got anything done for too long.
     #[error("the snapshot transfer made no progress")]
     Idle,
+    /// This node's state may be wrong.
+    #[error("this node does not trust its state, and gives it to nobody")]
+    Untrusted,
     /// A file of the snapshot could not be read here.
     #[error("reading the snapshot: {0}")]
     Source(io::Error),
@@ -83,6 +86,9 @@ pub(super) async fn send(
     vote: Vote,
     source: Arc<dyn SnapshotSource>,
 ) -> Result<Vote, SendError> {
+    if !(net.inner.local.trusts_state)() {
+        return Err(SendError::Untrusted);
+    }
     let counters = net.inner.counters.lane(LaneKind::Snapshot);
     let (reader, write) = dial(&key, &net.inner).await.map_err(|error| {
         LaneCounters::add(&counters.connect_failures, 1);

@@ -16,7 +16,7 @@ use quorate_store::raft::Vote;
 use quorate_store::raft::wire::{MembershipRecord, SnapshotMetaRecord, StoredMembershipRecord, VoteRecord};
 use quorate_store::state::snapshot::{SnapshotFile, SnapshotManifest};
 
-use crate::support::{Node, leader_vote, node};
+use crate::support::{Node, Setup, leader_vote, node};
 
 const MIB: usize = 1024 * 1024;
 
@@ -152,6 +152,17 @@ async fn an_outdated_leader_hears_of_the_newer_vote_before_it_sends_a_byte() {
     assert_eq!(send(&one, &two, &source).await.unwrap(), newer);
     assert_eq!(source.bytes_read.load(SeqCst), 0);
     assert_eq!(*arrived.installed.lock(), None);
+}
+
+#[tokio::test]
+async fn a_state_that_is_not_trusted_is_given_to_nobody() {
+    let (two, arrived) = receiver(usize::MAX).await;
+    let doubtful = Setup { trusts_state: false, ..Setup::new(1) }.start().await;
+    let source = Source::new(usize::MAX);
+    let refused = send(&doubtful, &two, &source).await;
+    assert!(matches!(refused, Err(SendError::Untrusted)), "{refused:?}");
+    assert_eq!(source.bytes_read.load(SeqCst), 0);
+    assert!(arrived.files.lock().is_empty());
 }
 
 #[tokio::test]

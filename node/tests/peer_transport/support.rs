@@ -200,12 +200,15 @@ pub struct Setup {
     pub format_version: u8,
     /// Feature levels known and reached.
     pub levels: (u32, u32),
+    /// Whether its state may be given to others.
+    pub trusts_state: bool,
 }
 
 impl Setup {
     pub fn new(id: u64) -> Self {
         let timings = PeerTimings::new(500, 4_000);
-        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version: FORMAT_VERSION, levels: (1, 1) }
+        let (format_version, levels) = (FORMAT_VERSION, (1, 1));
+        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version, levels, trusts_state: true }
     }
 
     pub async fn start(self) -> Node {
@@ -218,7 +221,8 @@ impl Setup {
         let (known, reached) = self.levels;
         let levels = Levels { known, reached: Arc::new(move || reached) };
         let format_version = self.format_version;
-        let local = LocalPeer { identity: Arc::clone(&identity), member, format_version, levels };
+        let trusts_state = Arc::new(move || self.trusts_state);
+        let local = LocalPeer { identity: Arc::clone(&identity), member, format_version, levels, trusts_state };
         let net = PeerNet::new(local, self.timings);
         let raft = Arc::new(FakeRaft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),

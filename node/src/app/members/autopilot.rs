@@ -59,7 +59,7 @@ pub fn decide(standing: &Standing, silent: &BTreeMap<NodeId, Duration>, after: D
     let dead = silent.iter().filter(|(id, silence)| **silence >= after && standing.voters().contains(id));
     let (old, silence) = dead.max_by_key(|(_, silence)| **silence)?;
     let standbys = standing.health.iter().filter(|(id, _)| !standing.voters().contains(id));
-    let fit = standbys.filter(|(id, _)| standing.is_caught_up(**id));
+    let fit = standbys.filter(|(id, health)| standing.is_caught_up(**id) && health.is_trusted);
     let (new, _) = fit.min_by_key(|(_, health)| health.lag)?;
     // What an operator would be refused is not done here either.
     plan(standing, Wish::Replace { old: *old, new: *new }, false).ok()?;
@@ -76,9 +76,10 @@ mod tests {
 
     /// Voters 1 to 3, node 1 leads; standbys with their lag, `None` for silent ones.
     fn standing(silent: &[NodeId], standbys: &[(NodeId, Option<u64>)]) -> Standing {
-        let voter = |id: NodeId| (id, Health { is_heard: !silent.contains(&id), lag: 0 });
-        let standby =
-            |(id, lag): &(NodeId, Option<u64>)| (*id, Health { is_heard: lag.is_some(), lag: lag.unwrap_or(u64::MAX) });
+        let voter = |id: NodeId| (id, Health { is_heard: !silent.contains(&id), lag: 0, is_trusted: true });
+        let standby = |(id, lag): &(NodeId, Option<u64>)| {
+            (*id, Health { is_heard: lag.is_some(), lag: lag.unwrap_or(u64::MAX), is_trusted: true })
+        };
         let health = (1..=3).map(voter).chain(standbys.iter().map(standby)).collect();
         Standing { leader: 1, configs: vec![(1..=3).collect()], health }
     }
@@ -118,8 +119,8 @@ mod tests {
     fn one_at_a_time_and_the_one_dead_longest_first() {
         let mut five = standing(&[3, 5], &[(6, Some(0)), (7, Some(0))]);
         five.configs = vec![[1, 2, 3, 4, 5].into()];
-        five.health.insert(4, Health { is_heard: true, lag: 0 });
-        five.health.insert(5, Health { is_heard: false, lag: 0 });
+        five.health.insert(4, Health { is_heard: true, lag: 0, is_trusted: true });
+        five.health.insert(5, Health { is_heard: false, lag: 0, is_trusted: true });
         assert_eq!(pair(&five, &[(3, 70), (5, 90)]), Some((5, 6)));
     }
 

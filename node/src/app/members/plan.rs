@@ -10,6 +10,9 @@ use quorate_store::raft::NodeId;
 /// Entries that a node may be behind to get a vote: the vote must not make writes wait for it.
 pub const BEHIND_MAX: u64 = 200;
 
+/// Entries that the next leader may be behind at the moment of choosing; the leader sends it the rest before it gives up its place.
+pub const SUCCESSOR_BEHIND_MAX: u64 = 2_000;
+
 /// A set of node ids.
 pub type Nodes = BTreeSet<NodeId>;
 
@@ -31,6 +34,9 @@ pub struct Health {
     pub is_heard: bool,
     /// Log entries that it is behind.
     pub lag: u64,
+    /// Whether its state is trusted. Where it is not its vote and its log are as good as any, but it serves nobody and is not to
+    /// lead.
+    pub is_trusted: bool,
 }
 
 /// What is wanted. Taking in a new member is none of it: that concerns no quorum.
@@ -90,7 +96,17 @@ impl Standing {
         set.iter().filter(|id| self.is_heard(**id)).count()
     }
 
-    /// Those that did not.
+    /// How many of them answered lately and have a state that can be trusted.
+    fn sound(&self, set: &Nodes) -> usize {
+        set.iter().filter(|id| self.is_heard(**id) && !self.is_distrusted(**id)).count()
+    }
+
+    /// Whether a member is known to have a state that cannot be trusted.
+    pub fn is_distrusted(&self, id: NodeId) -> bool {
+        self.health.get(&id).is_some_and(|health| !health.is_trusted)
+    }
+
+    /// Those that did not answer lately.
     fn silent(&self, set: &Nodes) -> Nodes {
         set.iter().copied().filter(|id| !self.is_heard(*id)).collect()
     }
@@ -100,11 +116,16 @@ impl Standing {
         self.heard(set).checked_sub(majority(set))
     }
 
-    /// The voter that leads best if the leader is not to: of these, heard of and furthest ahead.
+    /// The voter that leads best if the leader is not to: of these, one that [can](Self::can_succeed) and is furthest ahead.
     pub fn successor(&self, among: &Nodes) -> Option<NodeId> {
-        let fit =
-            among.iter().filter(|id| **id != self.leader && self.voters().contains(id) && self.is_caught_up(**id));
+        let fit = among.iter().filter(|id| self.can_succeed(**id));
         fit.min_by_key(|id| self.health.get(id).map_or(u64::MAX, |health| health.lag)).copied()
+    }
+
+    /// Whether a node can lead next: another voter, heard of, with a state that is trusted, and near enough to be sent the rest.
+    pub fn can_succeed(&self, id: NodeId) -> bool {
+        let fit = |health: &Health| health.is_heard && health.is_trusted && health.lag <= SUCCESSOR_BEHIND_MAX;
+        id != self.leader && self.voters().contains(&id) && self.health.get(&id).is_some_and(fit)
     }
 }
 
@@ -204,6 +225,11 @@ fn check_candidate(standing: &Standing, id: NodeId) -> Result<(), String> {
     if !health.is_heard {
         return Err(format!("node {id} is not heard of, so it cannot vote; see that it runs and can be reached"));
     }
+    if !health.is_trusted {
+        return Err(format!(
+            "node {id} is in quarantine, so it gets no vote; rebuild its state first: member repair {id}"
+        ));
+    }
     if health.lag > BEHIND_MAX {
         let lag = health.lag;
         return Err(format!(
@@ -239,6 +265,9 @@ fn check_goal(standing: &Standing, now: &Nodes, goal: &Nodes) -> Result<(), Stri
             nodes(&silent)
         ));
     };
+    if standing.sound(goal) == 0 && standing.sound(now) > 0 {
+        return Err(format!("that would leave no voter whose state can be trusted; {}", repair_first(standing, goal)));
+    }
     let removes_silent = now.difference(goal).any(|id| !standing.is_heard(*id));
     if spare == 0 && !silent.is_empty() && !removes_silent {
         return Err(format!(
@@ -263,6 +292,14 @@ fn check_tolerance(standing: &Standing, now: &Nodes, goal: &Nodes, force: bool) 
     if is_lost && !force {
         let state = state(standing, goal);
         return Err(format!("that would leave {state}, one failure from loss; add a voter first, or force it"));
+    }
+    let judges = |set: &Nodes| standing.sound(set) >= majority(set);
+    if judges(now) && !judges(goal) && !force {
+        let (sound, all) = (standing.sound(goal), goal.len());
+        return Err(format!(
+            "that would leave {sound} of {all} voters whose state can be trusted, no majority to tell who is right; {}, or force it",
+            repair_first(standing, goal)
+        ));
     }
     Ok(())
 }
@@ -311,6 +348,12 @@ fn state(standing: &Standing, set: &Nodes) -> String {
 
 fn ids(set: &Nodes) -> String {
     set.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What to do about those in quarantine.
+fn repair_first(standing: &Standing, set: &Nodes) -> String {
+    let distrusted: Nodes = set.iter().copied().filter(|id| standing.is_distrusted(*id)).collect();
+    format!("repair {} first", nodes(&distrusted))
 }
 
 /// "node 1", "nodes 1, 2".

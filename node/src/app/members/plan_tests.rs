@@ -9,7 +9,7 @@ fn set(ids: &[NodeId]) -> Nodes {
 /// Node 1 leads; all are heard of and level but for `silent`.
 fn standing(voters: &[NodeId], learners: &[NodeId], silent: &[NodeId]) -> Standing {
     let all = voters.iter().chain(learners);
-    let health = all.map(|id| (*id, Health { is_heard: !silent.contains(id), lag: 0 })).collect();
+    let health = all.map(|id| (*id, Health { is_heard: !silent.contains(id), lag: 0, is_trusted: true })).collect();
     Standing { leader: 1, configs: vec![set(voters)], health }
 }
 
@@ -47,10 +47,42 @@ fn what_costs_quorum_is_refused_with_its_reason() {
 #[test]
 fn a_learner_that_is_behind_gets_no_vote() {
     let mut behind = standing(&[1, 2, 3], &[4], &[]);
-    behind.health.insert(4, Health { is_heard: true, lag: BEHIND_MAX + 1 });
+    behind.health.insert(4, Health { is_heard: true, lag: BEHIND_MAX + 1, is_trusted: true });
     for wish in [Wish::Promote(4), Wish::Replace { old: 3, new: 4 }] {
         assert!(refusal(&behind, wish).contains("201 entries behind"));
     }
+}
+
+/// With some of them in quarantine.
+fn distrusting(mut standing: Standing, ids: &[NodeId]) -> Standing {
+    for id in ids {
+        standing.health.entry(*id).and_modify(|health| health.is_trusted = false);
+    }
+    standing
+}
+
+#[test]
+fn a_node_in_quarantine_gets_no_vote_does_not_lead_and_is_not_left_alone() {
+    let one_wrong = distrusting(standing(&[1, 2, 3], &[4], &[]), &[3, 4]);
+    for wish in [Wish::Promote(4), Wish::Replace { old: 3, new: 4 }] {
+        assert!(refusal(&one_wrong, wish).contains("member repair 4"), "{wish:?}");
+    }
+    // Only node 3 could lead instead of node 1.
+    let pair = distrusting(standing(&[1, 3], &[], &[]), &[3]);
+    assert_eq!(
+        refusal(&pair, Wish::Remove(1)),
+        "that would leave no voter whose state can be trusted; repair node 3 first"
+    );
+    assert_eq!(one_wrong.successor(&set(&[1, 3])), None);
+    assert_eq!(one_wrong.successor(&set(&[1, 2, 3])), Some(2));
+    // It goes, of course; that is better than before.
+    assert!(plan(&pair, Wish::Remove(3), true).is_ok());
+    // A sound one goes only if that is meant.
+    let five = distrusting(standing(&[1, 2, 3, 4, 5], &[], &[]), &[4, 5]);
+    let said = plan(&five, Wish::Remove(2), false).expect_err("two sound ones of four cannot tell who is right");
+    assert!(said.contains("2 of 4 voters whose state can be trusted") && said.contains("repair nodes 4, 5"), "{said}");
+    assert!(plan(&five, Wish::Remove(2), true).is_ok());
+    assert!(plan(&five, Wish::Remove(4), false).is_ok());
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl Sight {
             return None;
         }
         let metrics = app.raft().metrics().borrow_watched().clone();
-        Self::from_metrics(&metrics)
+        Self::from_metrics(&metrics, &app.integrity().distrusted(app.node_id()))
     }
 
     /// The same for a change: only who answers from now on is heard of. A voter that died a moment ago must not be counted on.
@@ -82,7 +82,7 @@ impl Sight {
         }
     }
 
-    fn from_metrics(metrics: &RaftMetrics<TypeConfig>) -> Option<Self> {
+    fn from_metrics(metrics: &RaftMetrics<TypeConfig>, distrusted: &Nodes) -> Option<Self> {
         let (heartbeat, replication) = (metrics.heartbeat.as_ref()?, metrics.replication.as_ref()?);
         let membership = metrics.membership_config.membership();
         let last = metrics.last_log_index.unwrap_or(0);
@@ -96,7 +96,7 @@ impl Sight {
             // Who has nothing is not near, however short the log is.
             let lag = if is_self { 0 } else { matched.map_or(u64::MAX, |matched| last.saturating_sub(matched)) };
             let is_heard = contact.is_some_and(|silence| silence < HEARD_WITHIN);
-            health.insert(*id, Health { is_heard, lag });
+            health.insert(*id, Health { is_heard, lag, is_trusted: !distrusted.contains(id) });
             contacts.insert(*id, contact);
         }
         let configs: Vec<Nodes> = membership.get_joint_config().clone();

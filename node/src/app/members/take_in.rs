@@ -76,7 +76,7 @@ pub async fn add(
     deadline: Instant,
 ) -> Result<MemberDone, Stop> {
     let Newcomer { id, peer_addr, promote } = newcomer;
-    let mut sight = Sight::settled(app).await.ok_or(Stop::NotLeader)?;
+    let sight = Sight::settled(app).await.ok_or(Stop::NotLeader)?;
     let known = sight.nodes.get(&id).map(|known| known.peer_addr.clone());
     let said = match &known {
         Some(known) if *known != peer_addr => {
@@ -85,6 +85,8 @@ pub async fn add(
         Some(_) => format!("node {id} is a member already"),
         None => format!("node {id} becomes a learner: it gets all data and has no vote"),
     };
+    // Before anything is done: what is refused is refused whole.
+    let prospect = prospect(&sight, id, promote, force)?;
     if known.is_none() {
         let member = introduce(app, id, &peer_addr).await?;
         if !dry_run {
@@ -92,29 +94,40 @@ pub async fn add(
             learn(app, id, member.into(), deadline).await?;
         }
     }
-    if promote && !dry_run && !Sight::wait_caught_up(app, id, deadline).await.ok_or(Stop::NotLeader)? {
-        return Err(Stop::Late);
-    }
-    let mut done = match (promote, dry_run) {
-        (true, false) => grant(app, Wish::Promote(id), false, force, deadline).await?,
-        (true, true) => {
-            // As if it had caught up: that is waited for.
-            sight.standing.health.insert(id, Health { is_heard: true, lag: 0 });
-            done(&sight, &plan(&sight.standing, Wish::Promote(id), force).map_err(Stop::Refused)?, true)
-        }
-        (false, _) => {
-            let voters = sight.standing.voters().clone();
-            let mut done = done(&sight, &Plan { voters, dropped: None, changes: false, explanation: vec![] }, dry_run);
-            if known.is_none() {
-                done.learners.push(id);
-                done.learners.sort_unstable();
-            }
-            done
-        }
+    let mut done = match promote && !dry_run {
+        true => promote_newcomer(app, id, force, deadline).await?,
+        false => done(&sight, &prospect, dry_run),
     };
+    if known.is_none() && !promote {
+        done.learners.push(id);
+        done.learners.sort_unstable();
+    }
     done.changed |= known.is_none() && !dry_run;
     done.explanation.insert(0, said);
     Ok(done)
+}
+
+/// What the votes come to with a newcomer that has caught up.
+fn prospect(sight: &Sight, id: NodeId, promote: bool, force: bool) -> Result<Plan, Stop> {
+    let mut standing = sight.standing.clone();
+    if !promote {
+        let voters = standing.voters().clone();
+        return Ok(Plan { voters, dropped: None, changes: false, explanation: vec![] });
+    }
+    let is_trusted = !standing.is_distrusted(id);
+    standing.health.insert(id, Health { is_heard: true, lag: 0, is_trusted });
+    plan(&standing, Wish::Promote(id), force).map_err(Stop::Refused)
+}
+
+/// Gives a node its vote once it has caught up.
+async fn promote_newcomer(app: &App, id: NodeId, force: bool, deadline: Instant) -> Result<MemberDone, Stop> {
+    if !Sight::wait_caught_up(app, id, deadline).await.ok_or(Stop::NotLeader)? {
+        return Err(Stop::Late);
+    }
+    grant(app, Wish::Promote(id), false, force, deadline).await.map_err(|stop| match stop {
+        Stop::Refused(reason) => Stop::Refused(format!("node {id} is a learner now and gets no vote: {reason}")),
+        other => other,
+    })
 }
 
 /// Who listens at an address, as it says itself.
