@@ -21,7 +21,7 @@ pub use certificate::name_of;
 pub use files::{Port, TlsFault, TlsFiles};
 pub use node_verifier::{any_node, is_of_node, name_of_node};
 pub use port::PortTls;
-pub use words::{TLS_RECORD_HANDSHAKE, failure, reason};
+pub use words::{failure, is_alert, may_be_tls, reason};
 
 /// The one provider of cryptography.
 pub(crate) fn provider() -> &'static Arc<CryptoProvider> {
