@@ -7,6 +7,7 @@
 
 mod backup;
 mod check;
+mod pki;
 mod progress;
 mod recover;
 mod restore;
@@ -15,7 +16,7 @@ use clap::Subcommand;
 use quorate_store::offline::OfflineError;
 
 use crate::app::wall_now;
-use crate::config::{Args, Config};
+use crate::config::{Args, Auth, Config};
 
 /// A verb of the program.
 #[derive(Debug, Subcommand)]
@@ -32,6 +33,9 @@ pub enum Command {
     Recover(recover::RecoverArgs),
     /// Reads all of a data directory and says whether it is sound; changes nothing
     Check(check::CheckArgs),
+    /// Makes certificates to try TLS with
+    #[command(subcommand)]
+    Pki(pki::PkiCommand),
 }
 
 /// About a configuration.
@@ -66,6 +70,7 @@ pub fn run(command: Command) -> Result<(), CommandError> {
         Command::Restore(args) => restore::run(*args),
         Command::Recover(args) => recover::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Pki(command) => pki::run(command),
     }
 }
 
@@ -84,12 +89,31 @@ fn check_config(args: Args) -> Result<(), CommandError> {
     }
     println!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
     println!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
+    say_doors(&config);
     println!("  keep its data in {}", config.data_dir);
     match &config.backups {
         Some(schedule) => println!("  write a backup {schedule}"),
         None => println!("  write no backups by itself"),
     }
     Ok(())
+}
+
+fn say_doors(config: &Config) {
+    match &config.tls {
+        None => println!("  speak plain HTTP with clients"),
+        Some(files) => match &files.ca {
+            None => println!("  speak TLS with clients, and ask them for no certificate"),
+            Some(ca) => println!("  speak TLS with clients, and believe certificates of the CA in {}", ca.display()),
+        },
+    }
+    match config.auth {
+        Auth::Off => println!("  do what is asked for whoever asks"),
+        Auth::Required => println!("  do nothing for somebody who does not say who they are"),
+    }
+    match &config.peer_tls {
+        None => println!("  speak plainly with peers"),
+        Some(_) => println!("  speak TLS with peers, each side with a certificate"),
+    }
 }
 
 /// A time of a wall clock, for people.

@@ -19,6 +19,7 @@ use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::raft_codec::RaftAnswer;
 use quorate_node::peer::raft_rpc::SnapshotIntake;
 use quorate_node::peer::{Levels, LocalPeer, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve};
+use quorate_node::tls::PortTls;
 use quorate_store::codec::FORMAT_VERSION;
 use quorate_store::identity::Identity;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
@@ -202,13 +203,14 @@ pub struct Setup {
     pub levels: (u32, u32),
     /// Whether its state may be given to others.
     pub trusts_state: bool,
+    pub tls: Option<Arc<PortTls>>,
 }
 
 impl Setup {
     pub fn new(id: u64) -> Self {
         let timings = PeerTimings::new(500, 4_000);
         let (format_version, levels) = (FORMAT_VERSION, (1, 1));
-        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version, levels, trusts_state: true }
+        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version, levels, trusts_state: true, tls: None }
     }
 
     pub async fn start(self) -> Node {
@@ -223,7 +225,7 @@ impl Setup {
         let format_version = self.format_version;
         let trusts_state = Arc::new(move || self.trusts_state);
         let local = LocalPeer { identity: Arc::clone(&identity), member, format_version, levels, trusts_state };
-        let net = PeerNet::new(local, self.timings);
+        let net = PeerNet::new(local, self.timings, self.tls);
         let raft = Arc::new(FakeRaft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             seen: Arc::new(watch::Sender::new(Vec::new())),
