@@ -36,8 +36,8 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     let backend = &ask.api.backend;
     read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
     let id = RequestId(id.into_owned());
-    let (at, reply) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
-    match reply.and_then(|reply| answer(id.0, &reply, at)) {
+    let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
+    match kept.and_then(|kept| answer(id.0, &kept.reply, at)) {
         Some(answer) => ok_json(&answer),
         None => Err(unknown(at)),
     }
@@ -59,6 +59,7 @@ fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<Request
         | Decided::Barrier(_)
         | Decided::Latch(_)
         | Decided::Task(_)
+        | Decided::Access(_)
         | Decided::Maintained { .. } => (RequestState::Applied, None, None),
         Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
         Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),

@@ -60,7 +60,7 @@ pub async fn propose<B: Backend>(
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let command = Command { request_id: Some(request_id), principal: String::new(), action };
+    let command = Command { request_id: Some(request_id), principal: String::new(), action, stamp: None };
     backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
 }
 
