@@ -20,7 +20,7 @@ pub use args::Args;
 pub use data_dir::{DataDir, OpenDataDir};
 
 use crate::app::backup_schedule::BackupSchedule;
-use crate::http::{ApiSettings, ServeSettings};
+use crate::http::{AccountLimits, ApiSettings, LaneBounds, ServeSettings};
 use crate::limits;
 use crate::tls::TlsFiles;
 
@@ -112,6 +112,8 @@ pub struct Config {
     pub body_bytes_max: usize,
     /// Most client connections at a time.
     pub connections_max: usize,
+    /// What one caller may take of this node.
+    pub accounts: AccountLimits,
     /// How long a request head may take, first byte of a connection included.
     pub header_timeout: Duration,
     /// How long a request body may take before its rate counts.
@@ -153,7 +155,9 @@ impl Config {
             bodies_bytes_max: limits::BODIES_BYTES_MAX,
             body_timeout: self.body_timeout,
             body_rate_min: self.body_rate_min,
-            requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
+            answers_bytes_max: limits::ANSWERS_BYTES_MAX,
+            lanes: LaneBounds::default(),
+            accounts: self.accounts,
             slow_request: self.slow_request,
             traces: None,
         }

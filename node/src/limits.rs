@@ -71,13 +71,57 @@ pub const FIND_ORDER_FIELDS_MAX: usize = 8;
 /// Most fields that a find shows; whoever wants more wants the whole document.
 pub const FIND_FIELDS_MAX: usize = 64;
 
-/// Listings, counts, finds, long bodies and evaluations of many writes at the same time. They run on blocking threads; more of
-/// them would only fight for the same disk and cores.
+/// Listings, counts and finds at the same time. They run on blocking threads; more of them would only fight for the same disk and
+/// cores.
 pub const SCANS_MAX: usize = 8;
 
-/// Requests being handled at once on this node, over all connections; one more is answered with 429. Bounds the memory
-/// that requests take beside their bodies, for which there is [`BODIES_BYTES_MAX`].
-pub const REQUESTS_IN_FLIGHT_MAX: usize = 16_384;
+/// Dry runs, transactions that only read, and long bodies that are read, at the same time, for the same reason.
+pub const EVALUATIONS_MAX: usize = 4;
+
+/// Changes of all that matches, and claims, that one node has in the log at the same time. Each is applied on all nodes and
+/// looks at up to 10,000 entries there, 20 ms as a rule, and nothing else is applied meanwhile: those of three nodes hold a
+/// renewal up by a second.
+pub const LOG_SCANS_MAX: usize = 16;
+
+/// Requests for sessions, locks and the like at once on this node. Bounds the memory that they take, as do the next three;
+/// bodies have [`BODIES_BYTES_MAX`]. One more is answered with 429.
+pub const COORDINATION_MAX: usize = 16_384;
+
+/// Operations on keys at once. As many as fill sixteen entries of the log; they are done in about a second.
+pub const POINT_OPS_MAX: usize = 16_384;
+
+/// What scans at once may cost together: 256 finds, of which all but [`SCANS_MAX`] wait. They are done in a second or two.
+pub const SCAN_COST_MAX: usize = 4_096;
+
+/// What a request costs that looks at so many entries as it needs, up to [`FIND_ENTRIES_MAX`].
+pub const FIND_COST: usize = 16;
+
+/// Entries of a page that cost as much as one operation.
+pub const ENTRIES_FOR_COST: usize = 100;
+
+/// Requests that wait for a change, a lock or a task: each is a connection, or a part of one, and some kilobytes.
+pub const WAITING_MAX: usize = 16_384;
+
+/// Bytes of bodies that requests for coordination may take beyond [`BODIES_BYTES_MAX`].
+pub const COORDINATION_BODIES_BYTES: usize = 16 * 1024 * 1024;
+
+/// Most bytes of long answers that were made and that their readers have not taken. Those under way come on top.
+pub const ANSWERS_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// An answer from this length on is a long one. Shorter ones are bounded by the number of connections.
+pub const LONG_ANSWER_BYTES: u64 = 32 * 1024;
+
+/// Accounts that are told apart at a time, where they are bounded: about a megabyte.
+pub const ACCOUNTS_MAX: usize = 10_000;
+
+/// How often idle accounts are looked for while the table is full, nanoseconds: a look takes a tenth of a millisecond.
+pub const ACCOUNTS_SWEEP_NANOS: u64 = 50_000_000;
+
+/// Longest time that a refusal is kept back from an account that has taken all it may.
+pub const REFUSAL_PAUSE_MS_MAX: u64 = 250;
+
+/// Scrapes of the metrics at the same time; the next one waits. Each takes some milliseconds of a core.
+pub const SCRAPES_MAX: usize = 2;
 
 /// Operations under way in one stream; no further line is read until one of them is answered. As
 /// many as a leader puts into one log entry at most, so that a single stream can fill one.
@@ -196,8 +240,13 @@ pub const LINGER_MS: u64 = 1_000;
 /// See [`LINGER_MS`].
 pub const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
-/// What a client is told in `Retry-After`: elections take well under a second.
+/// What a client is told in `Retry-After` where nothing better is known: elections take well under a second.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
+
+/// Bounds of what a client is told where a lane is full, milliseconds. Even where it is emptied at once there are others who wait.
+pub const RETRY_AFTER_MS_MIN: u64 = 100;
+/// See [`RETRY_AFTER_MS_MIN`].
+pub const RETRY_AFTER_MS_MAX: u64 = 30_000;
 
 const _: () = assert!(BODY_BYTES_MAX_DEFAULT > limits::VALUE_BYTES_MAX / 3 * 4 + 4 * limits::KEY_BYTES_MAX);
 const _: () = assert!(BODIES_BYTES_MAX >= 4 * BODY_BYTES_MAX_CEILING);
@@ -208,5 +257,6 @@ const _: () = assert!(HEAD_BYTES_MAX > 3 * limits::KEY_BYTES_MAX + 4 * 1024);
 const _: () = assert!(LIST_BYTES_MAX > limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX);
 const _: () = assert!(FIND_BYTES_MAX > LIST_BYTES_MAX);
 const _: () = assert!(H2_STREAM_WINDOW_BYTES as usize > limits::VALUE_BYTES_MAX);
-const _: () = assert!(STREAM_OPS_MAX < REQUESTS_IN_FLIGHT_MAX);
+const _: () = assert!(STREAM_OPS_MAX < POINT_OPS_MAX);
+const _: () = assert!(FIND_COST * SCANS_MAX < SCAN_COST_MAX);
 const _: () = assert!(STREAM_OPS_MAX >= limits::BATCH_COMMANDS_MAX);

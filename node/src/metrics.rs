@@ -86,6 +86,8 @@ pub struct HttpLoad {
     pub requests: usize,
     /// Bytes of their bodies.
     pub body_bytes: usize,
+    /// Bytes of long answers that were not taken yet.
+    pub answer_bytes: usize,
 }
 
 /// All metrics of the node.

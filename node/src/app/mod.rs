@@ -55,7 +55,7 @@ mod waiting;
 
 pub use clock::{Clock, wall_now};
 pub use peers::{AskError, Peers};
-pub use proposer::{Proposer, ProposerParts};
+pub use proposer::{Proposer, ProposerParts, Urgency};
 pub use read_index::ReadIndex;
 pub use view::{Leadership, View};
 pub use waiting::{Waiting, WaitingCount};
@@ -269,7 +269,7 @@ impl App {
         self.check_disk()?;
         self.check_space(&command)?;
         let repeatable = command.request_id.is_some();
-        let encoded = codec::encode_command(&command);
+        let (encoded, urgency) = (codec::encode_command(&command), Urgency::of(&command.action));
         drop(command);
         if encoded.len() > COMMAND_BYTES_MAX {
             return Err(AppError::TooLarge { actual: encoded.len(), limit: COMMAND_BYTES_MAX });
@@ -279,7 +279,8 @@ impl App {
             // What is said of a later try must not hide that an earlier one may be in the log.
             let of_all_tries = |error| if may_be_in_log { AppError::Unknown } else { error };
             let seen = self.inner.view.subscribe();
-            let submitted = self.inner.proposer.submit(encoded.clone(), false).map_err(of_all_tries)?;
+            let submitted =
+                self.inner.proposer.submit(encoded.clone(), urgency, false, deadline).map_err(of_all_tries)?;
             match submitted.fate(deadline).await {
                 Some(Fate::Decided(reply)) => return Ok(reply),
                 Some(Fate::NotProposed) => {}

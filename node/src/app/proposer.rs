@@ -1,7 +1,8 @@
 //! The write path: gathers concurrent commands into groups and gets each group decided, here or at the leader.
 //!
-//! Owns the queue of commands that wait for a group, and the fate reported for each. Never retries: a command whose fate
-//! is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
+//! Owns the queues of commands that wait for a group, and the fate reported for each. Commands by which others hold on to life have
+//! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them. Never retries:
+//! a command whose fate is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use quorate_store::codec;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
-use quorate_store::types::{Batch, Outcome, Reply};
+use quorate_store::types::{Action, Batch, Outcome, Reply};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::clock::{Clock, wall_now};
@@ -23,9 +24,9 @@ use super::peers::Peers;
 use super::view::View;
 use super::{AppError, Raft};
 use crate::metrics::Metrics;
-use crate::peer::message::{Fate, PeerRequest, PeerResponse};
+use crate::peer::message::{Fate, Forwarded, PeerRequest, PeerResponse};
 
-/// Groups on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
+/// Groups of one queue on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
 /// and the cost of a group is what limits throughput.
 const GROUPS_IN_FLIGHT_MAX: usize = 2;
 
@@ -35,6 +36,25 @@ const QUEUE_COMMANDS_MAX: usize = 16_384;
 /// Bytes of commands waiting for a group.
 const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Which queue a command stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// Most of them.
+    Usual,
+    /// Sessions, locks and what hangs on them: small, few, and others wait for them.
+    Urgent,
+}
+
+impl Urgency {
+    /// Of a command that does this.
+    pub fn of(action: &Action) -> Self {
+        match action {
+            Action::Session(_) | Action::Lock(_) | Action::Barrier(_) | Action::Latch(_) => Self::Urgent,
+            _ => Self::Usual,
+        }
+    }
+}
+
 /// How long one try at a remote leader may take before its commands count as `Unknown` and go elsewhere.
 const FORWARD_TRY: Duration = Duration::from_millis(1_000);
 
@@ -43,9 +63,19 @@ pub struct Pending {
     command: Bytes,
     /// Came from a peer: decide it here or not at all, so that two nodes never pass it to and fro.
     local_only: bool,
+    /// Nobody waits for its fate after that: it is not to be proposed any more.
+    deadline: Instant,
     /// Set by whoever is first: the group that takes the command, or its submitter on giving up.
     claimed: Arc<AtomicBool>,
     done: oneshot::Sender<Fate>,
+}
+
+impl Pending {
+    /// As it travels to the leader.
+    fn forwarded(&self, now: Instant) -> Forwarded {
+        let left = self.deadline.saturating_duration_since(now).as_millis();
+        Forwarded { command: self.command.to_vec(), within_ms: u32::try_from(left).unwrap_or(u32::MAX) }
+    }
 }
 
 /// A command in the queue, as its submitter holds it.
@@ -66,11 +96,18 @@ impl Submitted {
     }
 }
 
-/// The queue's front end. Cheap to clone.
+/// The queues' front end. Cheap to clone.
 #[derive(Clone)]
 pub struct Proposer {
-    queue: mpsc::Sender<Pending>,
-    queued_bytes: Arc<AtomicUsize>,
+    usual: Queue,
+    urgent: Queue,
+}
+
+/// The front end of one of them.
+#[derive(Clone)]
+struct Queue {
+    sender: mpsc::Sender<Pending>,
+    bytes: Arc<AtomicUsize>,
 }
 
 /// What the proposer works with.
@@ -92,27 +129,37 @@ pub struct ProposerParts {
 }
 
 impl Proposer {
-    /// Starts the gathering task; it ends when the last clone of the proposer is dropped.
+    /// Starts the gathering tasks; they end when the last clone of the proposer is dropped.
     pub fn start(parts: Arc<ProposerParts>) -> Self {
-        let (queue, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
-        let queued_bytes = Arc::new(AtomicUsize::new(0));
-        let gatherer = Gatherer { waiting, queued_bytes: queued_bytes.clone(), parts };
-        tokio::spawn(gatherer.run());
-        Self { queue, queued_bytes }
+        let start = |urgency| Gatherer::start(urgency, parts.clone());
+        Self { usual: start(Urgency::Usual), urgent: start(Urgency::Urgent) }
     }
 
-    /// Queues one encoded command. Fails where the queue is full: nothing was proposed.
-    pub fn submit(&self, command: Bytes, local_only: bool) -> Result<Submitted, AppError> {
-        let length = command.len();
-        if self.queued_bytes.fetch_add(length, Ordering::Relaxed) + length > QUEUE_BYTES_MAX {
-            self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+    fn queue(&self, urgency: Urgency) -> &Queue {
+        match urgency {
+            Urgency::Usual => &self.usual,
+            Urgency::Urgent => &self.urgent,
+        }
+    }
+
+    /// Queues one encoded command, to be proposed until the deadline or never. Fails where the queue is full: nothing was proposed.
+    pub fn submit(
+        &self,
+        command: Bytes,
+        urgency: Urgency,
+        local_only: bool,
+        deadline: Instant,
+    ) -> Result<Submitted, AppError> {
+        let (queue, length) = (self.queue(urgency), command.len());
+        if queue.bytes.fetch_add(length, Ordering::Relaxed) + length > QUEUE_BYTES_MAX {
+            queue.bytes.fetch_sub(length, Ordering::Relaxed);
             return Err(AppError::Overloaded);
         }
         let (done, fate) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
-        let pending = Pending { command, local_only, claimed: claimed.clone(), done };
-        self.queue.try_send(pending).map_err(|error| {
-            self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
+        let pending = Pending { command, local_only, deadline, claimed: claimed.clone(), done };
+        queue.sender.try_send(pending).map_err(|error| {
+            queue.bytes.fetch_sub(length, Ordering::Relaxed);
             match error {
                 mpsc::error::TrySendError::Full(_) => AppError::Overloaded,
                 mpsc::error::TrySendError::Closed(_) => AppError::NotReady("the node is stopping".into()),
@@ -121,33 +168,43 @@ impl Proposer {
         Ok(Submitted { claimed, done: fate })
     }
 
-    /// For watching the queue without keeping it open.
+    /// For watching the queues without keeping them open.
     pub fn backlog(&self) -> Backlog {
-        Backlog { queue: self.queue.downgrade(), queued_bytes: self.queued_bytes.clone() }
+        Backlog([&self.usual, &self.urgent].map(|queue| (queue.sender.downgrade(), queue.bytes.clone())))
     }
 }
 
-/// How full the queue is.
-pub struct Backlog {
-    queue: mpsc::WeakSender<Pending>,
-    queued_bytes: Arc<AtomicUsize>,
-}
+/// How full the queues are.
+pub struct Backlog([(mpsc::WeakSender<Pending>, Arc<AtomicUsize>); 2]);
 
 impl Backlog {
     /// Commands and their bytes that wait at the moment.
     pub fn now(&self) -> (usize, usize) {
-        let commands = self.queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
-        (commands, self.queued_bytes.load(Ordering::Relaxed))
+        let (mut commands, mut bytes) = (0, 0);
+        for (queue, queued_bytes) in &self.0 {
+            commands += queue.upgrade().map_or(0, |queue| queue.max_capacity() - queue.capacity());
+            bytes += queued_bytes.load(Ordering::Relaxed);
+        }
+        (commands, bytes)
     }
 }
 
 struct Gatherer {
+    urgency: Urgency,
     waiting: mpsc::Receiver<Pending>,
     queued_bytes: Arc<AtomicUsize>,
     parts: Arc<ProposerParts>,
 }
 
 impl Gatherer {
+    fn start(urgency: Urgency, parts: Arc<ProposerParts>) -> Queue {
+        let (sender, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let gatherer = Self { urgency, waiting, queued_bytes: bytes.clone(), parts };
+        tokio::spawn(gatherer.run());
+        Queue { sender, bytes }
+    }
+
     async fn run(mut self) {
         let in_flight = Arc::new(Semaphore::new(GROUPS_IN_FLIGHT_MAX));
         let mut left_over = None;
@@ -163,9 +220,9 @@ impl Gatherer {
             let permit = in_flight.clone().acquire_owned().await.expect("the semaphore is never closed");
             let group;
             (group, left_over) = self.gather(first);
-            let parts = self.parts.clone();
+            let (parts, urgency) = (self.parts.clone(), self.urgency);
             tokio::spawn(async move {
-                parts.decide(group).await;
+                parts.decide(group, urgency).await;
                 drop(permit);
             });
         }
@@ -193,16 +250,22 @@ impl Gatherer {
 }
 
 impl ProposerParts {
-    async fn decide(&self, group: Vec<Pending>) {
+    async fn decide(&self, mut group: Vec<Pending>, urgency: Urgency) {
         // A command whose submitter gave up first was answered with "not applied": it must never be proposed.
-        let group: Vec<Pending> =
-            group.into_iter().filter(|pending| !pending.claimed.swap(true, Ordering::AcqRel)).collect();
+        group.retain(|pending| !pending.claimed.swap(true, Ordering::AcqRel));
+        // One of a peer has nobody here who gives up for it, and the client that it came from was answered by now.
+        let now = Instant::now();
+        let (late, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.deadline <= now);
+        settle(late, || Fate::NotProposed);
+        if group.is_empty() {
+            return;
+        }
         match self.view.now().leader {
             Some(leader) if leader == self.self_id => self.propose(group).await,
             Some(leader) => {
                 let (stranded, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.local_only);
                 settle(stranded, || Fate::NotProposed);
-                self.forward(leader, group).await;
+                self.forward(leader, group, urgency).await;
             }
             None => settle(group, || Fate::NotProposed),
         }
@@ -290,14 +353,16 @@ impl ProposerParts {
         self.clock.cluster_now(&self.raft.as_leader().ok()?.to_committed_leader_id())
     }
 
-    async fn forward(&self, leader: NodeId, group: Vec<Pending>) {
+    async fn forward(&self, leader: NodeId, group: Vec<Pending>, urgency: Urgency) {
         if group.is_empty() {
             return;
         }
         self.metrics.observe_forwarded(group.len());
-        let commands = group.iter().map(|pending| pending.command.to_vec()).collect();
+        let now = Instant::now();
+        let commands = group.iter().map(|pending| pending.forwarded(now)).collect();
+        let is_urgent = urgency == Urgency::Urgent;
         let mut view = self.view.subscribe();
-        let ask = self.peers.ask(leader, PeerRequest::Forward { commands }, Instant::now() + FORWARD_TRY);
+        let ask = self.peers.ask(leader, PeerRequest::Forward { commands, is_urgent }, now + FORWARD_TRY);
         let answer = tokio::select! {
             biased;
             answer = ask => answer,

@@ -16,9 +16,9 @@ use quorate_store::raft::NodeId;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 
 use super::integrity::Repaired;
-use super::proposer::Submitted;
+use super::proposer::{Submitted, Urgency};
 use super::{App, members};
-use crate::peer::message::{Fate, HelloAnswer, PeerRequest, PeerResponse};
+use crate::peer::message::{Fate, Forwarded, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
 use crate::slow;
 
@@ -111,7 +111,10 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
 
 async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {
     match request {
-        PeerRequest::Forward { commands } => forward(app, from.node_id, commands).await,
+        PeerRequest::Forward { commands, is_urgent } => {
+            let urgency = if is_urgent { Urgency::Urgent } else { Urgency::Usual };
+            forward(app, from.node_id, commands, urgency).await
+        }
         PeerRequest::ReadIndex if app.integrity().is_quarantined() => members::not_leader(app),
         PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
             Some(index) => PeerResponse::ReadIndex { index },
@@ -146,20 +149,24 @@ async fn repair(app: &App, node_id: NodeId) -> PeerResponse {
     }
 }
 
-async fn forward(app: &App, from: NodeId, commands: Vec<Vec<u8>>) -> PeerResponse {
+async fn forward(app: &App, from: NodeId, commands: Vec<Forwarded>, urgency: Urgency) -> PeerResponse {
     // A leader that does not trust its state is about to hand over.
     if app.inner.view.now().leader != Some(app.node_id()) || app.integrity().is_quarantined() {
         return members::not_leader(app);
     }
     let came = Instant::now();
-    let commands: Vec<Bytes> = commands.into_iter().map(Bytes::from).collect();
-    let submitted: Vec<_> = commands.iter().map(|command| submit_forwarded(app, command.clone())).collect();
-    let deadline = came + FORWARDED_MAX;
+    let command = |forwarded: Forwarded| {
+        let within = Duration::from_millis(forwarded.within_ms.into()).min(FORWARDED_MAX);
+        (Bytes::from(forwarded.command), came + within)
+    };
+    let commands: Vec<(Bytes, Instant)> = commands.into_iter().map(command).collect();
+    let submit = |(command, deadline): &(Bytes, Instant)| submit_forwarded(app, command.clone(), urgency, *deadline);
+    let submitted: Vec<_> = commands.iter().map(submit).collect();
     let mut fates = Vec::with_capacity(submitted.len());
     let mut bytes = 0;
-    for (fate, command) in submitted.into_iter().zip(&commands) {
+    for (fate, (command, deadline)) in submitted.into_iter().zip(&commands) {
         let fate = match fate {
-            Taken::Queued(submitted) => submitted.fate(deadline).await.unwrap_or(Fate::NotProposed),
+            Taken::Queued(submitted) => submitted.fate(*deadline).await.unwrap_or(Fate::NotProposed),
             Taken::Refused(fate) => *fate,
         };
         if app.inner.slow.is_slow(came.elapsed()) {
@@ -190,7 +197,7 @@ enum Taken {
 }
 
 /// Queues one forwarded command, unless this node has no room for what it does.
-fn submit_forwarded(app: &App, command: Bytes) -> Taken {
+fn submit_forwarded(app: &App, command: Bytes, urgency: Urgency, deadline: Instant) -> Taken {
     if let Some(lack) = app.lack_of_space() {
         // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
         // refused when it is applied, and changes nothing.
@@ -199,7 +206,7 @@ fn submit_forwarded(app: &App, command: Bytes) -> Taken {
             return Taken::Refused(Box::new(Fate::NoSpace { node_id: app.node_id(), lack }));
         }
     }
-    match app.inner.proposer.submit(command, true) {
+    match app.inner.proposer.submit(command, urgency, true, deadline) {
         Ok(submitted) => Taken::Queued(submitted),
         Err(_full) => Taken::Refused(Box::new(Fate::NotProposed)),
     }

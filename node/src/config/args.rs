@@ -141,6 +141,23 @@ pub struct Args {
     #[arg(long, env = "QUORATE_CONNECTIONS_MAX", value_name = "N")]
     pub connections_max: Option<usize>,
 
+    /// Operations a second that one account may have done here, lists and finds at what they cost; an account is an address, of
+    /// IPv6 a network; 0 for no limit [default: 0]
+    #[arg(long, env = "QUORATE_ACCOUNT_OPS_PER_SECOND", value_name = "N")]
+    pub account_ops_per_second: Option<u64>,
+
+    /// Bytes of requests and answers a second of one account; 0 for no limit [default: 0]
+    #[arg(long, env = "QUORATE_ACCOUNT_BYTES_PER_SECOND", value_name = "BYTES")]
+    pub account_bytes_per_second: Option<u64>,
+
+    /// Most connections of one address at a time; 0 for no limit [default: 0]
+    #[arg(long, env = "QUORATE_ACCOUNT_CONNECTIONS_MAX", value_name = "N")]
+    pub account_connections_max: Option<usize>,
+
+    /// Most watches of one account at a time, observers of elections too; 0 for no limit [default: 0]
+    #[arg(long, env = "QUORATE_ACCOUNT_WATCHES_MAX", value_name = "N")]
+    pub account_watches_max: Option<usize>,
+
     /// Milliseconds in which a new connection must say something, and in which a request head must be complete
     /// [default: 5000]
     #[arg(long, env = "QUORATE_HEADER_TIMEOUT_MS", value_name = "MS")]
@@ -248,6 +265,7 @@ impl Args {
             slow_request_ms otlp_endpoint trace_percent feature_level_max heartbeat_ms election_min_ms election_max_ms
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
+            account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep tls_cert tls_key tls_client_ca
             peer_tls_cert peer_tls_key peer_tls_ca auth dev insecure)

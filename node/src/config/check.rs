@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::tls::Doors;
 use super::{Args, Config, ConfigError, ConfigFault, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
+use crate::http::AccountLimits;
 use crate::limits;
 use quorate_store::level;
 
@@ -120,6 +121,22 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             limits::BODY_BYTES_MAX_CEILING,
         ),
         connections_max: faults.size("connections_max", args.connections_max.unwrap_or(4_096), 1, 1_000_000),
+        accounts: AccountLimits {
+            ops_per_second: faults.within("account_ops_per_second", args.account_ops_per_second.unwrap_or(0), 0, HUGE),
+            bytes_per_second: faults.within(
+                "account_bytes_per_second",
+                args.account_bytes_per_second.unwrap_or(0),
+                0,
+                HUGE,
+            ),
+            connections_max: faults.size(
+                "account_connections_max",
+                args.account_connections_max.unwrap_or(0),
+                0,
+                1_000_000,
+            ),
+            watches_max: faults.size("account_watches_max", args.account_watches_max.unwrap_or(0), 0, 1_000_000),
+        },
         header_timeout: faults.millis("header_timeout_ms", args.header_timeout_ms.unwrap_or(5_000), 100, DAY_MS),
         body_timeout: faults.millis("body_timeout_ms", args.body_timeout_ms.unwrap_or(10_000), 100, DAY_MS),
         body_rate_min: faults.within(

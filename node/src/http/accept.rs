@@ -76,10 +76,16 @@ pub async fn serve<B: Backend>(
             refuse(&stream);
             continue;
         };
+        let Ok(held) = api.accounts.connect(peer.ip()) else {
+            api.metrics.on_connection_end(ConnectionEnd::Refused);
+            refuse(&stream);
+            continue;
+        };
         let (api, settings) = (Arc::clone(&api), Arc::clone(&settings));
         // Children, so that connections do not contend for one lock.
         let (stop, abort) = (stop.child_token(), abort.child_token());
         tasks.spawn(async move {
+            let _held = held;
             tokio::select! {
                 () = abort.cancelled() => {}
                 () = connection(stream, peer, api, &settings, stop, place) => {}

@@ -1,17 +1,20 @@
 //! One request on its way through the handlers.
 //!
-//! Owns its deadline and its request id. Never reads the body.
+//! Owns its deadline, its request id and its admission. Never reads the body.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::request::Parts;
 
+use super::accounts::{self, Spender};
 use super::body::BodyPlace;
 use super::error::Failure;
+use super::lanes::{Lane, Place};
 use super::origin::Origin;
 use super::pulse::Busy;
 use super::{Api, Backend, headers};
+use crate::limits;
 
 /// What a handler knows of its request.
 pub struct Ask<'a, B> {
@@ -31,13 +34,24 @@ pub struct Ask<'a, B> {
     pub request_id: String,
     /// Whether the caller gave the id in `Idempotency-Key`.
     pub has_idempotency_key: bool,
+    /// What it takes of its lane.
+    pub place: Place<'a>,
+    /// Who pays for it; nobody where that is not bounded.
+    pub account: Option<Spender>,
     /// What its body takes of the memory for all bodies.
     pub body_place: BodyPlace<'a>,
 }
 
 impl<'a, B: Backend> Ask<'a, B> {
     /// Starts with the default deadline and the id of a read.
-    pub fn new(api: &'a Arc<Api<B>>, head: &'a Parts, origin: Arc<Origin>, started: Instant, busy: Busy) -> Self {
+    pub fn new(
+        api: &'a Arc<Api<B>>,
+        head: &'a Parts,
+        lane: Lane,
+        origin: Arc<Origin>,
+        started: Instant,
+        busy: Busy,
+    ) -> Self {
         let timeout = api.settings.request_timeout;
         Self {
             api,
@@ -48,7 +62,9 @@ impl<'a, B: Backend> Ask<'a, B> {
             deadline: started + timeout,
             request_id: headers::trace_id(),
             has_idempotency_key: false,
-            body_place: api.bodies.place(),
+            place: api.lanes.enter(lane),
+            account: None,
+            body_place: api.bodies.place(lane == Lane::Coordination),
         }
     }
 
@@ -60,6 +76,42 @@ impl<'a, B: Backend> Ask<'a, B> {
             self.timeout = wanted;
         }
         Ok(())
+    }
+
+    /// Lets it in, as one operation for now, or says when there will be room.
+    pub async fn admit(&mut self) -> Result<(), Failure> {
+        self.account = self.api.accounts.of(|| accounts::account(self));
+        if let Some(account) = &self.account
+            && let Err(failure) = account.admit()
+        {
+            if let Some(_waiting) = self.place.wait() {
+                tokio::time::sleep(accounts::pause(&failure).min(self.remaining())).await;
+            }
+            return Err(failure);
+        }
+        self.place.check()?;
+        // Coordination has short answers.
+        if self.place.lane() == Lane::Coordination { Ok(()) } else { self.api.answers.check() }
+    }
+
+    /// It turned out to be about so many things: of the lane it takes `cost`, and its account pays for `ops` operations.
+    pub fn costs(&mut self, cost: usize, ops: usize) -> Result<(), Failure> {
+        self.place.costs(cost)?;
+        if let Some(account) = &self.account {
+            account.costs(ops);
+        }
+        Ok(())
+    }
+
+    /// The same of a page of up to this many entries.
+    pub fn costs_page(&mut self, entries: usize) -> Result<(), Failure> {
+        let cost = 1 + entries / limits::ENTRIES_FOR_COST;
+        self.costs(cost, cost)
+    }
+
+    /// The same where many entries may have to be looked at.
+    pub fn costs_a_find(&mut self) -> Result<(), Failure> {
+        self.costs(limits::FIND_COST, limits::FIND_COST)
     }
 
     /// Takes the request id of a write from `Idempotency-Key`; without one it gets its own.

@@ -68,7 +68,11 @@ impl BodyRoom {
 
     /// Takes room that is given back by [`Self::give_back`].
     pub fn take(&self, bytes: usize) -> Result<(), Failure> {
-        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > self.bytes_max {
+        self.take_up_to(self.bytes_max, bytes)
+    }
+
+    fn take_up_to(&self, bytes_max: usize, bytes: usize) -> Result<(), Failure> {
+        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > bytes_max {
             self.give_back(bytes);
             return Err(Failure::too_many("the bodies of the requests on this node take all the memory they may"));
         }
@@ -80,9 +84,10 @@ impl BodyRoom {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A place without room yet.
-    pub fn place(&self) -> BodyPlace<'_> {
-        BodyPlace { room: self, bytes: 0 }
+    /// A place without room yet. What coordinates others has some that nobody else can take.
+    pub fn place(&self, coordinates: bool) -> BodyPlace<'_> {
+        let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
+        BodyPlace { room: self, bytes_max: self.bytes_max + reserve, bytes: 0 }
     }
 }
 
@@ -90,6 +95,8 @@ impl BodyRoom {
 #[derive(Debug)]
 pub struct BodyPlace<'a> {
     room: &'a BodyRoom,
+    /// Up to where the room may be filled for it.
+    bytes_max: usize,
     bytes: usize,
 }
 
@@ -100,7 +107,7 @@ impl BodyPlace<'_> {
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.room.take(bytes).map_err(Failure::closing)?;
+        self.room.take_up_to(self.bytes_max, bytes).map_err(Failure::closing)?;
         self.bytes += bytes;
         Ok(())
     }
@@ -139,7 +146,7 @@ async fn collect_in_time<B: Backend>(
     {
         return Err(over(bytes_max, Some(declared)));
     }
-    let mut lease = Lease::new(settings);
+    let mut lease = Lease::new(settings, ask.deadline);
     let Some(first) = lease.next(&mut body, 0).await? else { return Ok(Bytes::new()) };
     check_size(first.len(), bytes_max)?;
     ask.body_place.grow(first.len())?;
@@ -180,16 +187,18 @@ impl BodyPatience {
 struct Lease {
     started: Instant,
     patience: BodyPatience,
+    /// When the answer has to be there: what comes later comes for nothing.
+    answer_due: Instant,
 }
 
 impl Lease {
-    fn new(settings: &ApiSettings) -> Self {
-        Self { started: Instant::now(), patience: BodyPatience::of(settings) }
+    fn new(settings: &ApiSettings, answer_due: std::time::Instant) -> Self {
+        Self { started: Instant::now(), patience: BodyPatience::of(settings), answer_due: answer_due.into() }
     }
 
     /// The next piece; `None` at the end.
     async fn next(&mut self, body: &mut Incoming, received: usize) -> Result<Option<Bytes>, Failure> {
-        let deadline = self.started + self.patience.after(received);
+        let deadline = self.answer_due.min(self.started + self.patience.after(received));
         loop {
             let frame = tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| self.too_slow(received))?;
             let Some(frame) = frame else { return Ok(None) };
@@ -202,7 +211,11 @@ impl Lease {
     }
 
     fn too_slow(&self, received: usize) -> Failure {
-        let detail = format!("the body came too slowly: {received} bytes in {} ms", self.started.elapsed().as_millis());
+        let took = self.started.elapsed().as_millis();
+        let detail = match Instant::now() >= self.answer_due {
+            true => format!("the deadline passed while the body came: {received} bytes in {took} ms"),
+            false => format!("the body came too slowly: {received} bytes in {took} ms"),
+        };
         Failure::new(ErrorCode::Timeout, Applied::No, detail).closing()
     }
 }

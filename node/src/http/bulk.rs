@@ -16,7 +16,7 @@ use super::bulk_body::{BulkOp, BulkWish, Form};
 use super::error::{Effect, Failure};
 use super::extract::Query;
 use super::openapi::Common;
-use super::scan::{parse, scan};
+use super::scan::{evaluate, parse};
 use super::{Backend, Outcome, body, headers, ok, prefer, read, write};
 use crate::app::{AppError, Consistency};
 use crate::limits;
@@ -63,6 +63,8 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let wish = parse(ask, body, move |body| BulkWish::read(body, form)).await?;
     ask.take_request_id(wish.request_id)?;
     let minimal = prefer::wants_minimal(ask.head);
+    // Its parts go through the log one after the other.
+    ask.costs(wish.ops.len().min(BULK_OPS_MAX), wish.ops.len())?;
     let course = Course::new(wish.ops, minimal);
     let course = match dry_run || wish.dry_run {
         true => rehearse(ask, course).await?,
@@ -92,7 +94,7 @@ async fn rehearse<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Co
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     course.end.dry_run = true;
     let deadline = ask.deadline;
-    let rehearsed = scan(ask, move |backend| {
+    let rehearsed = evaluate(ask, move |backend| {
         let mut outcome = Ok(());
         backend.rehearse(&mut |reply| {
             let next = course.rehearsed(reply, deadline);

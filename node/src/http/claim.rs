@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, convert, coordinate, criteria, extract, find_body, key, matching, write};
+use super::{Backend, Outcome, command, convert, coordinate, criteria, extract, find_body, key, matching, scan, write};
 
 const FIELDS: [&str; 9] =
     ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "guard", "request_id", "dry_run"];
@@ -51,6 +51,8 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "a claim").await?;
     let ClaimWish { op, dry_run, request_id } = ClaimWish::read(&text)?;
     ask.take_request_id(request_id)?;
+    ask.costs_a_find()?;
+    let _place = scan::place_in_log(ask).await?;
     let reply = command::decide(ask, Action::Claim(op), dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),

@@ -51,9 +51,10 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     // Bounded a few lines above.
     let limit = limit as usize;
+    ask.costs_page(limit)?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     let page = scan(ask, move |backend| backend.collections(after.as_ref(), limit, limits::LIST_BYTES_MAX)).await?;
     let last = page.collections.last().map(|(name, _)| name.to_string());
     let shown = page.collections.iter().map(|(name, row)| view(name, row)).collect::<Result<_, _>>()?;

@@ -15,7 +15,8 @@ use super::ask::Ask;
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::decimal;
-use super::scan::scan;
+use super::lanes::Lane;
+use super::scan::{evaluate, scan};
 use super::{Backend, Outcome, body, headers, kv, ok_json, read, write};
 use crate::app::Consistency;
 
@@ -45,7 +46,10 @@ pub async fn decide<B: Backend>(ask: &Ask<'_, B>, action: Action, dry_run: bool)
     }
     let command = write::rehearsal(action)?;
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
-    scan(ask, move |backend| backend.dry_run(&command)).await
+    match ask.place.lane() {
+        Lane::Scan => scan(ask, move |backend| backend.dry_run(&command)).await,
+        _ => evaluate(ask, move |backend| backend.dry_run(&command)).await,
+    }
 }
 
 /// A 200 that was evaluated at `revision`, about what has this token now.

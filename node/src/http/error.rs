@@ -3,6 +3,8 @@
 //! Owns the mapping of everything that can go wrong to a code of the catalogue, and the truth of `applied`. What a caller
 //! of a write is told here decides whether they write twice, so each doubtful row says why it is as it is.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -65,9 +67,15 @@ impl Failure {
         Self::new(ErrorCode::TooManyRequests, Applied::No, detail)
     }
 
-    /// One request more than the node handles at once.
-    pub fn too_busy() -> Self {
-        Self::too_many("the node handles as many requests at once as it may")
+    /// Says when another try is worth it.
+    pub fn after(mut self, wait: Duration) -> Self {
+        self.problem.retry_after_ms = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).ok();
+        self
+    }
+
+    /// What [`Self::after`] was told; zero if nothing.
+    pub fn retry_after(&self) -> Duration {
+        Duration::from_millis(self.problem.retry_after_ms.unwrap_or(0))
     }
 
     /// Adds a fault of the input.
@@ -270,6 +278,12 @@ impl Failure {
         *self.problem
     }
 
+    /// In whole seconds, as HTTP has it.
+    fn retry_after_seconds(&self) -> u64 {
+        let known = self.problem.retry_after_ms.map(|millis| millis.div_ceil(1_000).max(1));
+        known.unwrap_or(limits::RETRY_AFTER_SECONDS)
+    }
+
     /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
     pub fn into_response(mut self, head: &Parts, request_id: &str) -> Answer {
         let mut response = Response::new(Body::from(Bytes::from(self.document(request_id))));
@@ -282,7 +296,7 @@ impl Failure {
             fields.insert(header::ALLOW, HeaderValue::from_static(methods));
         }
         if problem.status == 503 || problem.status == 429 {
-            fields.insert(header::RETRY_AFTER, HeaderValue::from(limits::RETRY_AFTER_SECONDS));
+            fields.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds()));
         }
         if let Some(revision) = problem.revision {
             fields.insert(headers::REVISION, HeaderValue::from(revision));

@@ -76,6 +76,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) ->
     let media = headers::json_kind(ask.head, "a query")?;
     let body = body::collect(ask, body, usize::MAX).await?;
     let FindWish { query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
+    ask.costs_a_find()?;
     read::barrier(&ask.api.backend, consistency, ask.deadline).await?;
     let rendered = scan(ask, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;

@@ -55,6 +55,8 @@ pub async fn readyz<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 pub async fn metrics<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let api = ask.api;
     let (metrics, status, load) = (api.metrics.clone(), api.backend.status(), api.load());
+    // Never refused: a scrape that finds others at work waits for its turn.
+    let _turn = api.scrapes.acquire().await.expect("the semaphore is never closed");
     let text = tokio::task::spawn_blocking(move || metrics.encode(&status, load)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a scrape of the metrics did not end");
         Err(std::fmt::Error)

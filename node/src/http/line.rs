@@ -13,10 +13,11 @@ use serde_json::value::RawValue;
 use super::error::Failure;
 use super::extract::Faults;
 use super::json::JsonFault;
+use super::lanes::Lane;
 use super::op_body::OpWish;
 use super::paths::Route;
 use super::told::Told;
-use super::{Api, Backend, headers, json, ops, render};
+use super::{Api, Backend, accounts, headers, json, ops, render};
 use crate::app::ClusterGlance;
 use crate::spent;
 
@@ -115,7 +116,7 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
     number
 }
 
-/// A line's place among the requests in flight, and its bytes' among the bodies. Both are free again when it goes.
+/// A line's place in its lane and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
 pub struct Place<B> {
     api: Arc<Api<B>>,
     bytes: usize,
@@ -124,10 +125,13 @@ pub struct Place<B> {
 impl<B: Backend> Place<B> {
     /// Takes both, or says which of them is full.
     pub fn take(api: &Arc<Api<B>>, bytes: usize) -> Result<Self, Failure> {
-        api.bodies.take(bytes)?;
-        let before = api.in_flight.fetch_add(1, Ordering::Relaxed);
-        let place = Self { api: Arc::clone(api), bytes };
-        if before >= api.settings.requests_in_flight_max { Err(Failure::too_busy()) } else { Ok(place) }
+        api.lanes.take(Lane::Point, 1)?;
+        if let Err(failure) = api.bodies.take(bytes) {
+            api.lanes.give_back(Lane::Point, 1);
+            return Err(failure);
+        }
+        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { api: Arc::clone(api), bytes })
     }
 }
 
@@ -135,6 +139,7 @@ impl<B> Drop for Place<B> {
     fn drop(&mut self) {
         self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.api.bodies.give_back(self.bytes);
+        self.api.lanes.give_back(Lane::Point, 1);
     }
 }
 
@@ -144,6 +149,8 @@ pub struct Task<B> {
     pub line: Line,
     /// Where it is counted.
     pub place: Place<B>,
+    /// Why it is not to be executed, if so: the account has taken all that it may.
+    pub refused: Option<Failure>,
     /// When it came.
     pub came: Instant,
     /// When it has to be answered.
@@ -203,14 +210,27 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
     let (api, bytes_in, came) = (Arc::clone(&task.place.api), task.place.bytes, task.came);
     let ((answered, request_id), spent) = spent::of(execute(task)).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
+    api.lanes.observe(Lane::Point, took);
     let (route, method, path, request_id) = (Route::Ops, "POST", "", &request_id);
     Told { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
     answered
 }
 
+/// Answers a line that an account may not have executed now, after a pause: see [`accounts::pause`].
+async fn refuse<B: Backend>(n: u64, place: Place<B>, failure: Failure, came: Instant) -> (Answered, String) {
+    // It waits, and takes nothing of what others need.
+    drop(place);
+    tokio::time::sleep(accounts::pause(&failure)).await;
+    let request_id = headers::trace_id();
+    (Answered::failed(Some(n), failure, &request_id, came), request_id)
+}
+
 /// The answer, and the id under which the line was executed.
 async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
-    let Task { line: Line { n, mut wish, .. }, place, came, deadline } = task;
+    let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline } = task;
+    if let Some(failure) = refused {
+        return refuse(n, place, failure, came).await;
+    }
     let mut request_id = match wish.request_id.take() {
         Some(given) => given,
         None if wish.writes() => headers::fresh_id(),

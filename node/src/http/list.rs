@@ -46,6 +46,10 @@ const PARAMETERS: &str =
     ))]
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let wish = ListWish::of(ask.head.uri.query())?;
+    match wish.count_only {
+        true => ask.costs_a_find()?,
+        false => ask.costs_page(wish.query.limit)?,
+    }
     read::barrier(&ask.api.backend, wish.consistency, ask.deadline).await?;
     if wish.count_only { count(ask, wish.query).await } else { page(ask, wish.query).await }
 }

@@ -215,6 +215,7 @@ pub async fn read_lock<B: Backend>(ask: &Ask<'_, B>, lock: &LockName) -> Result<
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
+    ask.costs_page(limit)?;
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     let page = move |backend: B| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;

@@ -20,7 +20,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, coordinate, criteria, extract, find_body, key, kv, write};
+use super::{Backend, Outcome, command, coordinate, criteria, extract, find_body, key, kv, scan, write};
 
 const FIELDS: [&str; 10] =
     ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "guard", "dry_run", "request_id"];
@@ -87,6 +87,8 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) ->
     let text = command::text(ask, body, "what to change").await?;
     let WhereWish { op, dry_run, request_id, hash } = WhereWish::read(&text, kind)?;
     ask.take_request_id(request_id)?;
+    ask.costs_a_find()?;
+    let _place = scan::place_in_log(ask).await?;
     let reply = command::decide(ask, Action::Where(op), dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),

@@ -8,11 +8,14 @@
 //! header or a line in the OpenAPI document does not compile or fails a test, and a request pays for one `match`.
 
 mod accept;
+mod accounts;
+mod answers;
 mod ask;
 mod backend;
 mod backup;
 mod barriers;
 mod body;
+mod bucket;
 mod bulk;
 mod bulk_answer;
 mod bulk_body;
@@ -38,6 +41,7 @@ mod health;
 mod json;
 mod key;
 mod kv;
+mod lanes;
 mod latches;
 mod line;
 mod lines;
@@ -96,7 +100,9 @@ use quorate_client::api::{Applied, ErrorCode};
 use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};
+pub use accounts::AccountLimits;
 pub use backend::{Access, Backend, Coordination, DigestAt, Seen};
+pub use lanes::LaneBounds;
 pub use openapi::document as openapi_document;
 pub use paths::Route;
 pub use payload::Body;
@@ -105,12 +111,15 @@ pub use secret::TokenText;
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
 use crate::slow::SlowLog;
-use crate::spent;
+use crate::spent::{self, Part};
 use crate::traces::Traces;
+use accounts::{AccountSamples, Accounts};
+use answers::AnswerRoom;
 use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
+use lanes::{LaneSamples, Lanes};
 use origin::Origin;
 use pulse::Busy;
 use task_line::TaskLines;
@@ -138,8 +147,12 @@ pub struct ApiSettings {
     pub body_timeout: Duration,
     /// Slowest body tolerated after that, bytes a second.
     pub body_rate_min: u64,
-    /// Requests handled at once; one more is answered with 429.
-    pub requests_in_flight_max: usize,
+    /// Most bytes of long answers that nobody has taken yet; beyond it requests are answered with 429.
+    pub answers_bytes_max: usize,
+    /// What is handled at once; more is answered with 429.
+    pub lanes: LaneBounds,
+    /// What one caller may take.
+    pub accounts: AccountLimits,
     /// From when on a request is logged as slow; zero for never.
     pub slow_request: Duration,
     /// Where spans of requests go.
@@ -152,13 +165,25 @@ pub struct Api<B> {
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
+    /// Where requests are admitted.
+    lanes: Arc<Lanes>,
+    /// What each caller has taken.
+    accounts: Arc<Accounts>,
     /// Streams that observe an election.
     observers: AtomicUsize,
     glances: GlanceCache,
     /// Where bodies have their place while their request is handled.
     bodies: BodyRoom,
+    /// Where long answers have theirs until they are taken.
+    answers: AnswerRoom,
     /// Held by listings, counts and finds while they scan.
     scans: Arc<Semaphore>,
+    /// Held by dry runs, transactions that only read, and long bodies while they are read.
+    evaluations: Arc<Semaphore>,
+    /// Held by changes of all that matches while they are in the log.
+    log_scans: Semaphore,
+    /// Held while the metrics are written.
+    scrapes: Semaphore,
     /// Held by watches while they read from disk.
     watch_reads: Arc<Semaphore>,
     /// Held by backups while they are given out.
@@ -173,7 +198,14 @@ impl<B: Backend> Api<B> {
     /// Puts the API in front of `backend`.
     pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
+        let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
+        let lanes = Arc::new(Lanes::new(settings.lanes));
+        let accounts = Accounts::new(settings.accounts);
+        metrics.add_source(LaneSamples(Arc::clone(&lanes)));
+        metrics.add_source(AccountSamples(Arc::clone(&accounts)));
+        let answers = AnswerRoom::new(settings.answers_bytes_max);
+        let (log_scans, scrapes) = (Semaphore::new(limits::LOG_SCANS_MAX), Semaphore::new(limits::SCRAPES_MAX));
         let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
         let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
@@ -184,10 +216,16 @@ impl<B: Backend> Api<B> {
             settings,
             metrics,
             in_flight,
+            lanes,
+            accounts,
             observers,
             glances,
             bodies,
+            answers,
             scans,
+            evaluations,
+            log_scans,
+            scrapes,
             watch_reads,
             backups,
             task_lines,
@@ -207,7 +245,8 @@ impl<B: Backend> Api<B> {
 
     /// What the server holds, for the metrics.
     fn load(&self) -> HttpLoad {
-        HttpLoad { requests: self.in_flight(), body_bytes: self.bodies.taken() }
+        let (body_bytes, answer_bytes) = (self.bodies.taken(), self.answers.held());
+        HttpLoad { requests: self.in_flight(), body_bytes, answer_bytes }
     }
 
     /// Answers one request. Never fails: what goes wrong is a problem document.
@@ -221,15 +260,19 @@ impl<B: Backend> Api<B> {
         let _slot = Slot::take(&self.in_flight);
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
-        let mut ask = Ask::new(&self, &head, origin, started, busy);
+        let mut ask = Ask::new(&self, &head, route.lane(&head.method), origin, started, busy);
         let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
-        let (request_id, busy, origin) = (ask.request_id, ask.busy, ask.origin);
+        self.lanes.observe(ask.place.lane(), took.saturating_sub(spent.on(Part::Wish)));
+        let (request_id, busy, origin, account) = (ask.request_id, ask.busy, ask.origin, ask.account);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
+        if let Some(account) = account {
+            account.moved(body_bytes + response.body().size_hint().exact().unwrap_or(0) as usize);
+        }
         let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
         let bytes = (body_bytes, response.body().size_hint().exact());
         Told { route, method, path, request_id: &request_id, status, bytes, took, spent }.tell(&self, &head.headers);
-        let response = self.finish(&head, response, request_id);
+        let response = self.finish(&head, response, request_id).map(|body| self.answers.count(body));
         if let Some(busy) = busy
             && response.headers().contains_key(header::CONNECTION)
         {
@@ -282,11 +325,11 @@ impl Drop for Slot<'_> {
 async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body: Incoming) -> Outcome {
     let method = &ask.head.method;
     let Some(access) = route.access(method) else { return Err(refuse_route(ask, route)) };
-    // The limit never holds back the routes that tell an operator what is going on.
-    if route.is_data() && ask.api.in_flight() > ask.api.settings.requests_in_flight_max {
-        return Err(Failure::too_busy());
-    }
     ask.read_deadline()?;
+    // Never holds back the routes that tell an operator what is going on.
+    if route.is_data() {
+        ask.admit().await?;
+    }
     if access.writes {
         ask.claim_request_id()?;
     }

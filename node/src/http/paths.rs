@@ -3,6 +3,7 @@
 //! Owns the mapping from a path to a [`Route`]. Never decodes or judges what stands in a path.
 
 mod find;
+mod lane;
 
 use http::Method;
 

@@ -15,6 +15,7 @@ use super::done::Done;
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::key::NamedKey;
+use super::lanes::Lane;
 use super::{Backend, Outcome, convert, headers, ok};
 use crate::app::Consistency;
 use crate::limits;
@@ -27,7 +28,7 @@ pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcom
     barrier(backend, wish.consistency, ask.deadline).await?;
     let read = match wish.revision {
         Some(revision) => read_past(backend, &key.key, revision)?,
-        None => read_now(backend, &key.key, &wish).await?,
+        None => read_now(ask, &key.key, &wish).await?,
     };
     answer_read(ask, &key.text, read, &wish)
 }
@@ -140,9 +141,11 @@ fn read_past<B: Backend>(backend: &B, key: &Key, revision: Revision) -> Result<K
 /// Reads, and with `wait_ms` reads again until there is something new.
 ///
 /// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
-async fn read_now<B: Backend>(backend: &B, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
+async fn read_now<B: Backend>(ask: &Ask<'_, B>, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
+    let backend = &ask.api.backend;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = wish.wait else { return Ok(read) };
+    let Some(_waiting) = ask.place.wait() else { return Err(ask.api.lanes.refusal(Lane::Waiting)) };
     let until = Instant::now() + wait;
     while wish.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());

@@ -3,13 +3,16 @@
 //! Owns the places. What is done there bounds itself: it goes on when whoever asked for it is gone.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_store::state::StateFault;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Backend;
 use super::ask::Ask;
-use super::error::Failure;
+use super::error::{Effect, Failure};
+use crate::app::AppError;
 use crate::limits;
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
@@ -17,20 +20,52 @@ pub async fn scan<B: Backend, T: Send + 'static>(
     ask: &Ask<'_, B>,
     work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    let waited = tokio::time::timeout(ask.remaining(), Arc::clone(&ask.api.scans).acquire_owned()).await;
-    let Ok(Ok(place)) = waited else {
-        return Err(Failure::too_many("too many listings, finds, bulks and the like are at work on this node"));
-    };
+    blocking(ask, &ask.api.scans, work).await
+}
+
+/// The same of work on what a request names: it has places of its own, which no scan can take.
+pub async fn evaluate<B: Backend, T: Send + 'static>(
+    ask: &Ask<'_, B>,
+    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
+) -> Result<T, Failure> {
+    blocking(ask, &ask.api.evaluations, work).await
+}
+
+async fn blocking<B: Backend, T: Send + 'static>(
+    ask: &Ask<'_, B>,
+    places: &Arc<Semaphore>,
+    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
+) -> Result<T, Failure> {
+    let deadline = ask.deadline;
+    let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
+    let place = waited.map_err(|_late| too_late())?.expect(OPEN);
     let backend = ask.api.backend.clone();
     let done = tokio::task::spawn_blocking(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
-        work(backend)
+        // Whoever asked has its answer by now.
+        if Instant::now() >= deadline { None } else { Some(work(backend)) }
     });
     match done.await {
-        Ok(outcome) => outcome.map_err(|fault| Failure::from_fault(&fault)),
+        Ok(Some(outcome)) => outcome.map_err(|fault| Failure::from_fault(&fault)),
+        Ok(None) => Err(too_late()),
         Err(error) => Err(Failure::from_fault(&StateFault(format!("the scan did not end: {error}")))),
     }
+}
+
+/// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
+pub async fn place_in_log<'a, B: Backend>(ask: &Ask<'a, B>) -> Result<SemaphorePermit<'a>, Failure> {
+    let api: &'a super::Api<B> = ask.api;
+    let waited = tokio::time::timeout_at(ask.deadline.into(), api.log_scans.acquire()).await;
+    Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
+}
+
+const OPEN: &str = "these semaphores are never closed";
+
+/// Nothing was begun.
+fn too_late() -> Failure {
+    let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
+    failure.saying("the deadline passed while other listings, finds, bulks and the like were at work on this node")
 }
 
 /// Reads a body; a long one where it holds up nobody else.
@@ -41,6 +76,6 @@ pub async fn parse<B: Backend, T: Send + 'static>(
 ) -> Result<T, Failure> {
     match body.len() {
         0..=limits::READ_INLINE_BYTES_MAX => read(&body),
-        _ => scan(ask, move |_| Ok(read(&body))).await?,
+        _ => evaluate(ask, move |_| Ok(read(&body))).await?,
     }
 }

@@ -231,6 +231,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
+    ask.costs_page(limit)?;
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     let Observed { at, wall, found } = scan(ask, move |backend| backend.sessions(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());

@@ -18,6 +18,7 @@ use quorate_client::api::{Applied, ErrorCode, WatchEndCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use super::accounts::{Held, Spender};
 use super::ask::Ask;
 use super::error::Failure;
 use super::pulse::{Busy, Taking};
@@ -65,10 +66,16 @@ pub fn open<B: Backend>(ask: &mut Ask<'_, B>, source: impl Source, heartbeat: Du
     let Some(mut busy) = ask.busy.take() else {
         return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
     };
+    let account = ask.account.clone();
+    let counted = account.as_ref().map(Spender::watch).transpose()?;
     busy.goes_on();
     // On HTTP/1.1 the socket tells.
     let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let mut response = Response::new(Body::Stream(UnsyncBoxBody::new(Sse::new(source, heartbeat, busy, taking))));
+    let mut response = Response::new(Body::Stream(UnsyncBoxBody::new(Sse {
+        account,
+        _counted: counted,
+        ..Sse::new(source, heartbeat, busy, taking)
+    })));
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -87,6 +94,10 @@ struct Sse<S> {
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Whether the peer takes what it is offered; only where the connection has other streams.
     taking: Option<Taking>,
+    /// Who pays for what is sent.
+    account: Option<Spender>,
+    /// One of the streams that the account may have.
+    _counted: Option<Held>,
     _busy: Busy,
 }
 
@@ -95,7 +106,8 @@ impl<S: Source> Sse<S> {
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (rest, has_ended, sent) = (Bytes::new(), false, Instant::now());
-        Self { source, rest, has_ended, heartbeat, sent, timer, stop, taking, _busy: busy }
+        let (account, _counted) = (None, None);
+        Self { source, rest, has_ended, heartbeat, sent, timer, stop, taking, account, _counted, _busy: busy }
     }
 
     /// What comes next, or `None` for now.
@@ -127,7 +139,11 @@ impl<S: Source> Sse<S> {
         if let Some(taking) = &self.taking {
             taking.offered();
         }
-        Frame::data(self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES)))
+        let frame = self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES));
+        if let Some(account) = &self.account {
+            account.moved(frame.len());
+        }
+        Frame::data(frame)
     }
 }
 

@@ -21,6 +21,7 @@ use quorate_client::api::{Applied, ErrorCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use super::accounts::Spender;
 use super::ask::Ask;
 use super::body::BodyPatience;
 use super::error::Failure;
@@ -43,6 +44,7 @@ pub async fn open<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     // On HTTP/1.1 the socket tells.
     let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
     let mut pump = Pump::new(Arc::clone(ask.api), body, busy, ask.timeout, run::<B>);
+    pump.account = ask.account.clone();
     pump.taking = taking;
     if ask.head.headers.contains_key(header::EXPECT) {
         pump.invite().await;
@@ -83,6 +85,8 @@ struct Pump<B, F, R> {
     /// Rest of what was `out`, that goes in further frames.
     rest: Bytes,
     taking: Option<Taking>,
+    /// Who pays for the lines.
+    account: Option<Spender>,
     phase: Phase,
     clock: StreamClock,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -110,6 +114,7 @@ where
             out: Vec::new(),
             rest: Bytes::new(),
             taking: None,
+            account: None,
             phase: Phase::Reading,
             clock,
             stop,
@@ -248,7 +253,11 @@ where
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
                 let timeout = line.timeout.map_or(self.timeout, |wanted| self.api.timeout(wanted));
-                let task = Task { line, place, came, deadline: came + timeout };
+                let refused = self.account.as_ref().and_then(|account| account.admit().err());
+                if let Some(account) = &self.account {
+                    account.moved(text.len());
+                }
+                let task = Task { line, place, refused, came, deadline: came + timeout };
                 self.under_way.push((self.run)(task));
             }
         }
@@ -290,7 +299,11 @@ where
         if let Some(taking) = &self.taking {
             taking.offered();
         }
-        Some(self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES)))
+        let frame = self.rest.split_to(self.rest.len().min(2 * limits::STREAM_FRAME_BYTES));
+        if let Some(account) = &self.account {
+            account.moved(frame.len());
+        }
+        Some(frame)
     }
 
     /// Everything that can be done now. Returns whether there may be more at once.

@@ -102,6 +102,8 @@ impl Claim {
 
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
     async fn wait<B: Backend>(&self, ask: &Ask<'_, B>, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
+        // Who would be one too many to wait asks again.
+        let Some(_waiting) = ask.place.wait() else { return Ok(tried) };
         let mut line = ask.api.task_lines.enter(self.queue());
         while spent::on(Part::Wish, line.come_to_head(until)).await {
             loop {

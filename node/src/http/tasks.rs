@@ -72,6 +72,7 @@ pub async fn queues<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
+    ask.costs_page(limit)?;
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     let page = scan(ask, move |backend| backend.queues(after.as_ref(), limit)).await?;
     let last = page.queues.last().map(|view| view.name.to_string());
@@ -106,6 +107,7 @@ pub async fn schedule<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incomi
     let queue = queue_of(rest)?;
     let text = command::text(ask, body, "a task").await?;
     let ScheduleWish { tasks, is_list, dry_run, request_id } = parse(ask, text, ScheduleWish::read).await?;
+    ask.costs(tasks.len(), tasks.len())?;
     ask.take_request_id(request_id)?;
     let reply = decide(ask, queue, TaskVerb::Schedule(tasks), dry_run).await?;
     let done = match &reply.outcome {
@@ -161,6 +163,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         }
     });
     query.finish("state, limit, cursor")?;
+    // Those in another state are looked at too.
+    ask.costs_a_find()?;
     read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     let (bytes_max, rows_max) = (limits::LIST_BYTES_MAX, limits::TASK_ROWS_MAX);
     let wish = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };

@@ -51,6 +51,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let body = body::collect(ask, body, usize::MAX).await?;
     let wish = parse(ask, body, move |body| TxnWish::read(kv::object_of(kind, body)?)).await?;
     ask.take_request_id(wish.request_id)?;
+    ask.costs(wish.count, wish.count)?;
     let dry_run = dry_run || wish.dry_run;
     let only_reads = dry_run || !wish.txn.writes();
     let reply = command::decide(ask, Action::Txn(wish.txn), only_reads).await?;

@@ -30,6 +30,8 @@ pub struct TxnWish {
     pub txn: Txn,
     /// What its answer needs to know of it.
     pub shape: Shape,
+    /// Checks and steps, those of nested transactions too.
+    pub count: usize,
     /// Whether it is only to be tried.
     pub dry_run: bool,
     /// The caller's.
@@ -84,7 +86,7 @@ impl Reader {
         if self.faults.is_empty() {
             self.check_whole(&txn);
         }
-        Some(TxnWish { txn, shape, dry_run, request_id })
+        Some(TxnWish { txn, shape, count: self.count, dry_run, request_id })
     }
 
     /// What can be wrong with a transaction of which each part is right.
@@ -267,8 +269,8 @@ mod tests {
         let body = r#"{"if":[{"key":"a","cas":"7"},{"key":"b","exists":false,"if":[]}],
             "then":[{"op":"get","key":"a"},{"op":"txn","else":[{"op":"get_and_touch","key":"c","ttl_ms":1}]}],
             "else":[{"op":"remove","key":"c"}],"request_id":"r","dry_run":true}"#;
-        let TxnWish { txn, shape, dry_run, request_id } = read(body).expect("a transaction");
-        assert_eq!((dry_run, request_id.as_deref()), (true, Some("r")));
+        let TxnWish { txn, shape, count, dry_run, request_id } = read(body).expect("a transaction");
+        assert_eq!((dry_run, request_id.as_deref(), count), (true, Some("r"), 6));
         let expected: Vec<_> = txn.checks.iter().map(|check| check.expect.clone()).collect();
         assert_eq!(expected, [Expect::Cas(7), Expect::Absent]);
         let [Step::Get(key), Step::Txn(nested)] = &txn.then[..] else { panic!("{txn:?}") };

@@ -21,6 +21,8 @@ pub async fn until<B: Backend, T: Send>(
     read: impl Fn(&B) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
     let backend = &ask.api.backend;
+    // Nor who would be one too many: it asks again.
+    let Some(_waiting) = ask.place.wait() else { return Ok(None) };
     // Who has no connection any more is not waited for.
     let Some(stop) = ask.busy.as_ref().map(|busy| busy.pulse().stop().clone()) else { return Ok(None) };
     loop {

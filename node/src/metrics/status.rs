@@ -34,6 +34,11 @@ pub(super) fn samples(status: &StatusAnswer, load: HttpLoad) -> Vec<Sample> {
         Sample::gauge("feature_level_known", "Highest feature level this binary knows", status.level_known.into()),
         Sample::gauge("http_requests_in_flight", "Requests being handled", load.requests as u64),
         Sample::gauge("http_request_bodies_bytes", "Bytes of request bodies in memory", load.body_bytes as u64),
+        Sample::gauge(
+            "http_answers_bytes",
+            "Bytes of long answers that their readers have not taken",
+            load.answer_bytes as u64,
+        ),
     ]);
     out
 }

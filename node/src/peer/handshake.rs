@@ -17,7 +17,7 @@ use super::counters::LaneKind;
 use super::frame::{Frame, FrameKind, Outgoing};
 
 /// Version of the peer protocol. Nodes of different versions do not talk.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 const MAGIC: &[u8; 4] = b"QRTp";
 /// Magic and version stand before anything that a version may change.
 const PREFIX_BYTES: usize = 4 + 2;

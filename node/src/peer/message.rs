@@ -30,8 +30,10 @@ pub enum PeerRequest {
     ReadIndex,
     /// Encoded commands to put into the log, each under a request id or made by a node that will not retry it (leader only).
     Forward {
-        /// Each as of `codec::encode_command`.
-        commands: Vec<Vec<u8>>,
+        /// The commands.
+        commands: Vec<Forwarded>,
+        /// They go before all that are not.
+        is_urgent: bool,
     },
     /// Digests of the state by log index.
     Digests,
@@ -46,6 +48,15 @@ pub enum PeerRequest {
     EndRepair,
     /// Something about the members.
     Members(MemberQuestion),
+}
+
+/// A command that a node sends on to the leader.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Forwarded {
+    /// As of `codec::encode_command`.
+    pub command: Vec<u8>,
+    /// Milliseconds after which nobody waits for it any more: it is not to be put into the log then.
+    pub within_ms: u32,
 }
 
 /// How far a node is in becoming a member.

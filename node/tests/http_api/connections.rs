@@ -287,25 +287,3 @@ async fn draining_does_not_wait_longer_than_it_may() {
     tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
     assert_eq!(busy.closed().await, b"");
 }
-
-#[tokio::test]
-async fn more_requests_at_once_than_allowed_are_told_429_and_health_still_answers() {
-    let mut api = api_settings();
-    api.requests_in_flight_max = 1;
-    let server = Server::start_with(api, serve_settings()).await;
-    let mut busy = server.connect().await;
-    busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=60000", &[], b"").await;
-    while server.backend.barriers().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let response = server.put_json("/v1/kv/k", "1").await;
-    assert_eq!(response.problem().code, ErrorCode::TooManyRequests);
-    assert_eq!(response.header("retry-after"), Some("1"));
-    assert_eq!(server.backend.commands(), []);
-    assert_eq!(server.get("/livez").await.status, 200);
-    drop(busy);
-    let until = Instant::now() + PATIENCE;
-    while server.put_json("/v1/kv/k", "1").await.status != 200 {
-        assert!(Instant::now() < until, "the place of a caller that left is not free");
-    }
-}

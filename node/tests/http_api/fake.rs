@@ -83,6 +83,10 @@ struct State {
     pages_left: Option<usize>,
     /// How many pieces a backup has.
     backup_pieces: usize,
+    /// Whether listings come and do not end.
+    holds_scans: bool,
+    /// Listings that came.
+    scans: usize,
 }
 
 impl Fake {
@@ -101,6 +105,16 @@ impl Fake {
     /// From now on a backup has so many pieces of 64 KiB.
     pub fn set_backup_pieces(&self, pieces: usize) {
         self.with(|state| state.backup_pieces = pieces);
+    }
+
+    /// Lets listings come and not end, or end.
+    pub fn hold_scans(&self, held: bool) {
+        self.with(|state| state.holds_scans = held);
+    }
+
+    /// Listings that came.
+    pub fn scans(&self) -> usize {
+        self.with(|state| state.scans)
     }
 
     /// What was listed of queues.
@@ -473,6 +487,10 @@ impl Backend for Fake {
     }
 
     fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
+        self.with(|state| state.scans += 1);
+        while self.with(|state| state.holds_scans) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         self.with(|state| {
             let mut at = state.at();
             let revision = query.revision.unwrap_or(at.revision);

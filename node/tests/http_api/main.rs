@@ -14,6 +14,7 @@ mod documents;
 mod entries;
 mod errors;
 mod find;
+mod limits;
 mod listing;
 mod members;
 mod preferences;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_client::api::Problem;
-use quorate_node::http::{Api, ApiSettings, ServeSettings, serve};
+use quorate_node::http::{AccountLimits, Api, ApiSettings, LaneBounds, ServeSettings, serve};
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,7 +34,9 @@ pub fn api_settings() -> ApiSettings {
         bodies_bytes_max: 16 * 1024 * 1024,
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
-        requests_in_flight_max: 100,
+        answers_bytes_max: 64 * 1024 * 1024,
+        lanes: LaneBounds { coordination: 100, point: 100, scan: 100, waiting: 100 },
+        accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
     }

@@ -7,17 +7,18 @@ use futures::FutureExt;
 use futures::future::join_all;
 use quorate_node::peer::CallError;
 use quorate_node::peer::counters::LaneKind;
-use quorate_node::peer::message::{Fate, PeerRequest, PeerResponse};
+use quorate_node::peer::message::{Fate, Forwarded, PeerRequest, PeerResponse};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::support::{Node, node, soon};
 
 fn forward(count: usize, bytes: usize) -> PeerRequest {
-    PeerRequest::Forward { commands: vec![vec![1; bytes]; count] }
+    let command = Forwarded { command: vec![1; bytes], within_ms: 1_000 };
+    PeerRequest::Forward { commands: vec![command; count], is_urgent: false }
 }
 
 fn fates(request: PeerRequest) -> PeerResponse {
-    let PeerRequest::Forward { commands } = request else { panic!("{request:?} was not asked") };
+    let PeerRequest::Forward { commands, .. } = request else { panic!("{request:?} was not asked") };
     PeerResponse::Forwarded { fates: vec![Fate::NotProposed; commands.len()] }
 }
 
@@ -39,7 +40,7 @@ async fn questions_share_a_connection_and_are_answered_in_any_order() {
     two.service.on_request(move |_, request| {
         let (turns, here) = (Arc::clone(&turns), Arc::clone(&here));
         async move {
-            let PeerRequest::Forward { commands } = &request else { panic!("{request:?} was not asked") };
+            let PeerRequest::Forward { commands, .. } = &request else { panic!("{request:?} was not asked") };
             let mine = commands.len();
             here.add_permits(1);
             turns.subscribe().wait_for(|turn| *turn == mine).await.unwrap();

@@ -15,7 +15,7 @@ use quorate_store::types::{Action, Command, Maintenance};
 
 use super::super::members::plan::majority;
 use super::super::members::sight::Sight;
-use super::super::{App, AppError, snapshot};
+use super::super::{App, AppError, Urgency, snapshot};
 use crate::peer::message::{Fate, PeerRequest, PeerResponse};
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
@@ -145,8 +145,9 @@ impl App {
     async fn snapshot_after(&self, index: u64) -> Result<(u64, SnapshotHandle), AppError> {
         // An entry of our own, so that there is one after it.
         let command = Command::unnamed(Action::Maintain(Maintenance::ExpireDue { limit: 1 }));
-        let submitted = self.inner.proposer.submit(codec::encode_command(&command), true);
-        let fate = submitted.map_err(|_| AppError::Overloaded)?.fate(Instant::now() + ASK).await;
+        let deadline = Instant::now() + ASK;
+        let submitted = self.inner.proposer.submit(codec::encode_command(&command), Urgency::Urgent, true, deadline);
+        let fate = submitted.map_err(|_| AppError::Overloaded)?.fate(deadline).await;
         if !matches!(fate, Some(Fate::Decided(_))) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
         }

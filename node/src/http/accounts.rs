@@ -1,0 +1,344 @@
+//! What one caller may take of this node: operations and bytes a second, connections, watches.
+//!
+//! Owns who counts as one caller ([`account`]), the bounded table of them, and the refusals. Off where nothing is configured: then
+//! no request looks anything up. Never knows what a request does.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+
+use super::Backend;
+use super::ask::Ask;
+use super::bucket::Bucket;
+use super::error::Failure;
+use crate::limits;
+use crate::metrics::{MetricsSource, Sample};
+
+/// What one account may take; 0 stands for no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccountLimits {
+    /// Operations, by what they cost.
+    pub ops_per_second: u64,
+    /// Bytes of requests and answers.
+    pub bytes_per_second: u64,
+    /// Connections at a time.
+    pub connections_max: usize,
+    /// Watches and observers at a time.
+    pub watches_max: usize,
+}
+
+/// Who is one caller.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    /// An address; of IPv6 the network, all of which one machine may have.
+    Address(IpAddr),
+}
+
+/// Whose account a request is on.
+pub fn account<B: Backend>(ask: &Ask<'_, B>) -> Account {
+    Account::of_address(ask.origin.address.ip())
+}
+
+impl Account {
+    /// Where nothing but the address is known.
+    pub fn of_address(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V4(address) => address.into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        })
+    }
+}
+
+/// A bound that an account may meet.
+#[derive(Debug, Clone, Copy)]
+#[repr(usize)]
+enum Limit {
+    Ops,
+    Bytes,
+    Connections,
+    Watches,
+}
+
+const LIMITS: [(&str, Limit); 4] =
+    [("ops", Limit::Ops), ("bytes", Limit::Bytes), ("connections", Limit::Connections), ("watches", Limit::Watches)];
+
+/// What one account has taken.
+#[derive(Debug, Default)]
+struct Ledger {
+    ops: Bucket,
+    bytes: Bucket,
+    connections: AtomicUsize,
+    watches: AtomicUsize,
+}
+
+/// The accounts of a node.
+#[derive(Debug)]
+pub struct Accounts {
+    limits: AccountLimits,
+    born: Instant,
+    table: RwLock<BTreeMap<Account, Arc<Ledger>>>,
+    /// When idle accounts were looked for last.
+    swept: AtomicU64,
+    /// Who finds the table full of accounts that are in use shares this one with others.
+    others: Arc<Ledger>,
+    refused: [AtomicU64; LIMITS.len()],
+}
+
+impl Accounts {
+    /// Nobody has taken anything.
+    pub fn new(limits: AccountLimits) -> Arc<Self> {
+        let (born, table, swept) = (Instant::now(), RwLock::default(), AtomicU64::new(0));
+        Arc::new(Self { limits, born, table, swept, others: Arc::default(), refused: Default::default() })
+    }
+
+    fn is_off(&self) -> bool {
+        self.limits == AccountLimits::default()
+    }
+
+    fn now(&self) -> u64 {
+        // A node does not run for centuries.
+        self.born.elapsed().as_nanos() as u64
+    }
+
+    /// What this account may still take; `None` where nothing is bounded.
+    pub fn of(self: &Arc<Self>, account: impl FnOnce() -> Account) -> Option<Spender> {
+        if self.is_off() {
+            return None;
+        }
+        let account = account();
+        let known = self.table.read().get(&account).cloned();
+        let ledger = known.unwrap_or_else(|| self.begin(account));
+        Some(Spender { accounts: Arc::clone(self), ledger })
+    }
+
+    fn begin(&self, account: Account) -> Arc<Ledger> {
+        let mut table = self.table.write();
+        if table.len() >= limits::ACCOUNTS_MAX && !table.contains_key(&account) {
+            self.sweep(&mut table);
+            if table.len() >= limits::ACCOUNTS_MAX {
+                return Arc::clone(&self.others);
+            }
+        }
+        Arc::clone(table.entry(account).or_default())
+    }
+
+    /// Forgets the accounts to which nothing is owed. Not for each newcomer, or many of them would have no other effect.
+    fn sweep(&self, table: &mut BTreeMap<Account, Arc<Ledger>>) {
+        let now = self.now();
+        if now.saturating_sub(self.swept.load(Ordering::Relaxed)) < limits::ACCOUNTS_SWEEP_NANOS {
+            return;
+        }
+        self.swept.store(now, Ordering::Relaxed);
+        table.retain(|_, ledger| {
+            Arc::strong_count(ledger) > 1 || !ledger.ops.is_full(now) || !ledger.bytes.is_full(now)
+        });
+    }
+
+    /// A connection from there. `Err`: it has as many as it may.
+    pub fn connect(self: &Arc<Self>, from: IpAddr) -> Result<Option<Held>, Failure> {
+        if self.limits.connections_max == 0 {
+            return Ok(None);
+        }
+        let spender = self.of(|| Account::of_address(from));
+        spender.map(|spender| spender.hold(Limit::Connections)).transpose()
+    }
+
+    fn refuse(&self, limit: Limit, detail: String) -> Failure {
+        self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
+        Failure::too_many(detail)
+    }
+}
+
+/// An account, for one request, stream or connection.
+#[derive(Debug, Clone)]
+pub struct Spender {
+    accounts: Arc<Accounts>,
+    ledger: Arc<Ledger>,
+}
+
+impl Spender {
+    /// Lets one operation in, or says when there is room for one.
+    pub fn admit(&self) -> Result<(), Failure> {
+        let (limits, now) = (&self.accounts.limits, self.accounts.now());
+        let (ops, bytes) = (self.ledger.ops.wait(now), self.ledger.bytes.wait(now));
+        let (limit, detail, wait) = match (ops.is_zero(), bytes.is_zero()) {
+            (true, true) => {
+                self.ledger.ops.take(1, limits.ops_per_second, now);
+                return Ok(());
+            }
+            (false, _) => (Limit::Ops, format!("{} operations a second", limits.ops_per_second), ops.max(bytes)),
+            (true, false) => (Limit::Bytes, format!("{} bytes a second", limits.bytes_per_second), bytes),
+        };
+        Err(self.accounts.refuse(limit, format!("one account may take {detail} of this node")).after(wait))
+    }
+
+    /// An operation that was let in turned out to be so many.
+    pub fn costs(&self, ops: usize) {
+        self.ledger.ops.take(ops.saturating_sub(1) as u64, self.accounts.limits.ops_per_second, self.accounts.now());
+    }
+
+    /// Bytes went in or out.
+    pub fn moved(&self, bytes: usize) {
+        self.ledger.bytes.take(bytes as u64, self.accounts.limits.bytes_per_second, self.accounts.now());
+    }
+
+    /// A watch, until what is returned is dropped.
+    pub fn watch(&self) -> Result<Held, Failure> {
+        self.hold(Limit::Watches)
+    }
+
+    fn hold(&self, limit: Limit) -> Result<Held, Failure> {
+        let held = Held { ledger: Arc::clone(&self.ledger), limit };
+        let (most, what) = match limit {
+            Limit::Watches => (self.accounts.limits.watches_max, "watches"),
+            _ => (self.accounts.limits.connections_max, "connections"),
+        };
+        // Counted first, and given back by `Held`, so that two at once do not both pass.
+        let before = held.count().fetch_add(1, Ordering::Relaxed);
+        if most > 0 && before >= most {
+            let detail = format!("one account may have {most} {what} on this node");
+            return Err(self.accounts.refuse(limit, detail));
+        }
+        Ok(held)
+    }
+}
+
+/// Something of which an account has a number.
+#[derive(Debug)]
+pub struct Held {
+    ledger: Arc<Ledger>,
+    limit: Limit,
+}
+
+impl Held {
+    fn count(&self) -> &AtomicUsize {
+        match self.limit {
+            Limit::Watches => &self.ledger.watches,
+            _ => &self.ledger.connections,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.count().fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long a refusal is kept back from a caller that has this long to wait: whoever does not heed it must not be able to ask a
+/// thousand times meanwhile.
+pub fn pause(failure: &Failure) -> Duration {
+    failure.retry_after().min(Duration::from_millis(limits::REFUSAL_PAUSE_MS_MAX))
+}
+
+/// The numbers of the accounts, for the metrics.
+pub struct AccountSamples(pub Arc<Accounts>);
+
+impl MetricsSource for AccountSamples {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        let known = self.0.table.read().len() as u64;
+        out.push(Sample::gauge(
+            "http_accounts",
+            "Accounts that have taken something of late, where they are bounded",
+            known,
+        ));
+        let help = "What accounts were refused since they had taken as much as they may, by limit";
+        out.extend(LIMITS.into_iter().map(|(name, limit)| {
+            let refused = self.0.refused[limit as usize].load(Ordering::Relaxed);
+            Sample::counter("http_account_refused", help, refused).labelled("limit", name)
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn limited() -> Arc<Accounts> {
+        Accounts::new(AccountLimits { ops_per_second: 5, bytes_per_second: 100, connections_max: 2, watches_max: 1 })
+    }
+
+    fn at(number: u32) -> Account {
+        Account::of_address(Ipv4Addr::from_bits(number).into())
+    }
+
+    fn spender(accounts: &Arc<Accounts>, number: u32) -> Spender {
+        accounts.of(|| at(number)).expect("something is bounded")
+    }
+
+    #[test]
+    fn one_account_is_bounded_and_another_is_not_touched() {
+        let accounts = limited();
+        let (one, other) = (spender(&accounts, 1), spender(&accounts, 2));
+        let admitted = (0..20).filter(|_| one.admit().is_ok()).count();
+        assert!((5..=6).contains(&admitted), "{admitted}");
+        let refused = one.admit().expect_err("it has taken all");
+        assert!(!refused.retry_after().is_zero() && refused.retry_after() <= Duration::from_millis(400));
+        assert!(other.admit().is_ok());
+        other.moved(1_000);
+        assert!(other.admit().expect_err("too many bytes").retry_after() > Duration::from_secs(8));
+        assert!(pause(&other.admit().expect_err("still")) <= Duration::from_millis(limits::REFUSAL_PAUSE_MS_MAX));
+    }
+
+    #[test]
+    fn what_an_operation_costs_is_paid_by_the_next() {
+        let accounts = limited();
+        let one = spender(&accounts, 1);
+        assert!(one.admit().is_ok());
+        one.costs(20);
+        let wait = one.admit().expect_err("a debt").retry_after();
+        assert!(wait > Duration::from_millis(2_500) && wait <= Duration::from_millis(3_000), "{wait:?}");
+    }
+
+    #[test]
+    fn connections_and_watches_are_given_back() {
+        let accounts = limited();
+        let from = Ipv4Addr::LOCALHOST.into();
+        let first = accounts.connect(from).expect("room").expect("bounded");
+        let second = accounts.connect(from).expect("room");
+        assert!(accounts.connect(from).is_err());
+        assert!(accounts.connect(Ipv4Addr::BROADCAST.into()).is_ok());
+        drop(first);
+        assert!(accounts.connect(from).is_ok());
+        drop(second);
+        let watch = spender(&accounts, 7).watch().expect("room");
+        assert!(spender(&accounts, 7).watch().is_err());
+        drop(watch);
+        assert!(spender(&accounts, 7).watch().is_ok());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_account_and_mapped_addresses_are_those_of_ipv4() {
+        let of = |text: &str| Account::of_address(text.parse().expect("an address"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+    }
+
+    #[test]
+    fn the_table_has_a_bound_and_forgets_those_who_owe_nothing() {
+        let accounts = limited();
+        let busy: Vec<_> = (0..limits::ACCOUNTS_MAX as u32).map(|number| spender(&accounts, number)).collect();
+        let late = spender(&accounts, u32::MAX);
+        assert!(Arc::ptr_eq(&late.ledger, &accounts.others) && late.admit().is_ok());
+        drop(busy);
+        accounts.swept.store(0, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_nanos(2 * limits::ACCOUNTS_SWEEP_NANOS));
+        let next = spender(&accounts, u32::MAX);
+        assert!(!Arc::ptr_eq(&next.ledger, &accounts.others));
+        assert_eq!(accounts.table.read().len(), 1);
+    }
+
+    #[test]
+    fn without_limits_nothing_is_looked_up() {
+        let accounts = Accounts::new(AccountLimits::default());
+        assert!(accounts.of(|| panic!("nobody asks who it is")).is_none());
+        assert!(accounts.connect(Ipv4Addr::LOCALHOST.into()).expect("no bound").is_none());
+    }
+}

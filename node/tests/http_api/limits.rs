@@ -1,0 +1,321 @@
+//! What a node does not take on: full lanes, accounts that took all they may, answers that nobody reads, requests that are too late.
+
+use std::time::{Duration, Instant};
+
+use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_node::http::AccountLimits;
+use serde_json::json;
+
+use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
+
+async fn server_with(change: impl FnOnce(&mut quorate_node::http::ApiSettings)) -> Server {
+    let mut api = api_settings();
+    change(&mut api);
+    Server::start_with(api, serve_settings()).await
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// A request on a connection of its own that is not waited for.
+async fn begin(server: &Server, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Raw {
+    let mut raw = server.connect().await;
+    raw.send_request(method, path, headers, body).await;
+    raw
+}
+
+/// The number of a metric, all of its name and labels given.
+async fn metric(server: &Server, name: &str) -> f64 {
+    let metrics = server.get("/metrics").await.text();
+    let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    found.unwrap_or_else(|| panic!("{name} is missing in\n{metrics}"))
+}
+
+fn too_many(problem: &Problem, words: &str) {
+    assert_eq!((problem.code, problem.applied), (ErrorCode::TooManyRequests, Applied::No));
+    assert!(problem.detail.contains(words), "{}", problem.detail);
+    assert!(problem.retry_after_ms.is_some_and(|millis| millis > 0), "{problem:?}");
+}
+
+#[tokio::test]
+async fn a_full_lane_refuses_its_own_requests_and_no_others() {
+    let server = server_with(|api| (api.lanes.point, api.lanes.coordination) = (1, 1)).await;
+    server.backend.hold("slow");
+    let mut slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
+    until("the write did not come", async || server.backend.commands().len() == 1).await;
+    let refused = server.put_json("/v1/kv/k", "1").await;
+    too_many(&refused.problem(), "lane `point` of this node is full: it takes 1 operations");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    for path in ["/v1/kv?prefix=a", "/v1/locks/l", "/livez", "/v1/cluster/status", "/v1/cluster/members"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(metric(&server, "quorate_http_lane_in_use{lane=\"point\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_lane_bound{lane=\"point\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_lane_refused_total{lane=\"point\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_lane_refused_total{lane=\"scan\"}").await, 0.0);
+    server.backend.release("slow");
+    assert_eq!(slow.response(false).await.status, 200);
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
+}
+
+#[tokio::test]
+async fn the_place_of_a_caller_that_left_is_free() {
+    let server = server_with(|api| api.lanes.point = 1).await;
+    server.backend.hold("slow");
+    let slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
+    until("the write did not come", async || server.backend.commands().len() == 1).await;
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 429);
+    drop(slow);
+    until("the place is not free", async || server.put_json("/v1/kv/k", "1").await.status == 200).await;
+}
+
+#[tokio::test]
+async fn scans_cost_what_they_may_look_at() {
+    // Room for a find and a little.
+    let server = server_with(|api| api.lanes.scan = 18).await;
+    server.backend.hold_scans(true);
+    let mut all = begin(&server, "GET", "/v1/kv?prefix=a&count_only=true", &[], b"").await;
+    until("the count did not come", async || server.backend.scans() == 1).await;
+    let page = server.get("/v1/kv?prefix=a&limit=1000").await;
+    too_many(&page.problem(), "lane `scan` of this node is full: it takes scans of 18 units of cost");
+    let mut small = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
+    until("a small page did not come in", async || server.backend.scans() == 2).await;
+    let find = server.ask("POST", "/v1/find", &[JSON], br#"{"prefix":"a","limit":1}"#).await;
+    too_many(&find.problem(), "lane `scan`");
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
+    server.backend.hold_scans(false);
+    assert_eq!((all.response(false).await.status, small.response(false).await.status), (200, 200));
+    until("the lane is not empty", async || metric(&server, "quorate_http_lane_in_use{lane=\"scan\"}").await == 0.0)
+        .await;
+}
+
+#[tokio::test]
+async fn a_bulk_costs_as_many_operations_as_it_has_and_one_alone_always_fits() {
+    let server = server_with(|api| api.lanes.point = 10).await;
+    let ops: Vec<_> = (0..20).map(|n| json!({"op": "upsert", "key": format!("k{n}"), "value": n})).collect();
+    let bulk = json!({ "ops": ops }).to_string();
+    let send = async || server.ask("POST", "/v1/bulk", &[JSON], bulk.as_bytes()).await;
+    assert_eq!(send().await.status, 200);
+    server.backend.hold("slow");
+    let _slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
+    until("the write did not come", async || server.backend.commands().len() == 2).await;
+    too_many(&send().await.problem(), "lane `point`");
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
+}
+
+#[tokio::test]
+async fn who_waits_takes_no_place_among_those_who_work() {
+    let server = server_with(|api| (api.lanes.point, api.lanes.waiting) = (1, 1)).await;
+    let wait = "/v1/kv/k?if_none_match=0&wait_ms=60000";
+    let mut waiting = begin(&server, "GET", wait, &[], b"").await;
+    until("nobody waits", async || metric(&server, "quorate_http_lane_in_use{lane=\"waiting\"}").await == 1.0).await;
+    too_many(&server.get(wait).await.problem(), "lane `waiting` of this node is full: 1 requests may wait");
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
+    assert_eq!(waiting.response(false).await.status, 200, "woken by the write");
+    until("it still waits", async || metric(&server, "quorate_http_lane_in_use{lane=\"waiting\"}").await == 0.0).await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
+    let server = server_with(|api| api.answers_bytes_max = 8 * 1024 * 1024).await;
+    // So many answers on one connection that the buffers of the system do not take them.
+    const EACH: usize = 12;
+    let value = vec![7u8; 1_536 * 1024];
+    assert_eq!(server.ask("PUT", "/v1/kv/big", &[OCTETS], &value).await.status, 200);
+    let mut readers = Vec::new();
+    let mut refused = server.get("/v1/kv/none").await;
+    while refused.status != 429 {
+        assert!(readers.len() < 40, "nothing bounds answers");
+        let mut raw = server.connect().await;
+        for _ in 0..EACH {
+            raw.send_request("GET", "/v1/kv/big?raw", &[], b"").await;
+        }
+        readers.push(raw);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        refused = server.get("/v1/kv/none").await;
+    }
+    assert!(refused.problem().detail.contains("have not taken"), "{:?}", refused.problem());
+    assert!(metric(&server, "quorate_http_answers_bytes").await >= 8e6);
+    assert_eq!(server.get("/v1/locks/l").await.status, 200, "coordination goes on");
+    let mut taken = 0;
+    for reader in &mut readers {
+        for _ in 0..EACH {
+            let answer = reader.response(false).await;
+            assert!(answer.body == value || answer.status == 429, "{}", answer.status);
+            taken += usize::from(answer.status == 200);
+        }
+    }
+    assert!(taken >= 6, "{taken} answers came");
+    until("what was taken still counts", async || server.get("/v1/kv/none").await.status == 404).await;
+    assert_eq!(metric(&server, "quorate_http_answers_bytes").await, 0.0);
+}
+
+#[tokio::test]
+async fn a_listing_whose_deadline_passes_while_it_waits_is_never_begun() {
+    const AT_WORK: usize = 8;
+    let server = Server::start().await;
+    server.backend.hold_scans(true);
+    let mut at_work = Vec::new();
+    for _ in 0..AT_WORK {
+        at_work.push(begin(&server, "GET", "/v1/kv?prefix=a&limit=1", &[], b"").await);
+    }
+    until("the listings did not come", async || server.backend.scans() == AT_WORK).await;
+    let began = Instant::now();
+    let late = server.ask("GET", "/v1/kv?prefix=a", &[("Request-Timeout", "200")], b"").await.problem();
+    assert_eq!((late.code, late.applied), (ErrorCode::Timeout, Applied::No));
+    assert!(began.elapsed() >= Duration::from_millis(200));
+    // A dry run and a long body have places of their own.
+    let bulk = json!({"dry_run": true, "ops": [{"op": "get", "key": "k"}]}).to_string();
+    assert_ne!(server.ask("POST", "/v1/bulk", &[JSON], bulk.as_bytes()).await.status, 504);
+    server.backend.hold_scans(false);
+    for mut listing in at_work {
+        assert_eq!(listing.response(false).await.status, 200);
+    }
+    assert_eq!(server.backend.scans(), AT_WORK, "it was begun for nobody");
+}
+
+#[tokio::test]
+async fn a_body_is_waited_for_no_longer_than_the_request_may_take() {
+    let server = Server::start().await;
+    let began = Instant::now();
+    let headers = [JSON, ("Content-Length", "100"), ("Request-Timeout", "200")];
+    let mut raw = begin(&server, "PUT", "/v1/kv/k", &headers, b"{\"a\"").await;
+    let problem = raw.response(false).await.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::Timeout, Applied::No));
+    assert!(problem.detail.starts_with("the deadline passed while the body came: 4 bytes"), "{}", problem.detail);
+    assert!(began.elapsed() >= Duration::from_millis(200) && began.elapsed() < PATIENCE / 4);
+    assert_eq!(raw.closed().await, b"");
+    assert_eq!(server.backend.commands(), []);
+}
+
+#[tokio::test]
+async fn an_account_has_its_operations_a_second_and_health_is_free() {
+    let limits = AccountLimits { ops_per_second: 10, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    let began = Instant::now();
+    let mut refused = None;
+    for _ in 0..40 {
+        let response = server.put_json("/v1/kv/k", "1").await;
+        if response.status == 429 {
+            refused = Some(response);
+            break;
+        }
+    }
+    let refused = refused.expect("40 writes in a moment, and 10 a second are allowed");
+    too_many(&refused.problem(), "one account may take 10 operations a second");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let done = server.backend.commands().len();
+    let most = 11 + (began.elapsed().as_secs_f64() * 10.0) as usize;
+    assert!((10..=most).contains(&done), "{done} were done in {:?}", began.elapsed());
+    for path in ["/livez", "/readyz", "/metrics", "/v1/cluster/status", "/v1/cluster/members"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(metric(&server, "quorate_http_account_refused_total{limit=\"ops\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_accounts").await, 1.0);
+    // A find costs 16 operations, and is paid for by who comes next.
+    until("there is no room again", async || {
+        server.ask("POST", "/v1/find", &[JSON], br#"{"prefix":"a"}"#).await.status == 200
+    })
+    .await;
+    let problem = server.put_json("/v1/kv/k", "1").await.problem();
+    assert!(problem.retry_after_ms.is_some_and(|millis| millis > 500), "{problem:?}");
+    tokio::time::sleep(Duration::from_millis(problem.retry_after_ms.expect("a time"))).await;
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200, "there is room when it was said");
+}
+
+#[tokio::test]
+async fn a_refusal_is_kept_back_so_that_asking_again_at_once_brings_nothing() {
+    let limits = AccountLimits { ops_per_second: 1, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    while server.put_json("/v1/kv/k", "1").await.status == 200 {}
+    let began = Instant::now();
+    let refused = (0..5).map(async |_| server.put_json("/v1/kv/k", "1").await.status);
+    for status in refused {
+        let status = status.await;
+        assert!(status == 429 || status == 200, "{status}");
+    }
+    assert!(began.elapsed() >= Duration::from_millis(700), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn an_account_pays_for_the_bytes_of_requests_and_answers() {
+    let limits = AccountLimits { bytes_per_second: 10_000, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    assert_eq!(server.ask("PUT", "/v1/kv/k", &[OCTETS], &[1; 15_000]).await.status, 200);
+    let problem = server.get("/v1/kv/k?raw").await.problem();
+    too_many(&problem, "one account may take 10000 bytes a second");
+    let wait = problem.retry_after_ms.expect("a time");
+    assert!((100..=600).contains(&wait), "{wait}");
+    tokio::time::sleep(Duration::from_millis(wait)).await;
+    assert_eq!(server.get("/v1/kv/k?raw").await.status, 200);
+    let problem = server.get("/v1/kv/k?raw").await.problem();
+    assert!(problem.retry_after_ms.is_some_and(|millis| millis > 1_000), "the answer does not count: {problem:?}");
+}
+
+#[tokio::test]
+async fn an_account_pays_for_the_lines_of_its_streams() {
+    let limits = AccountLimits { ops_per_second: 10, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    let lines: String =
+        (0..50).map(|n| json!({"n": n, "op": {"op": "upsert", "key": "k", "value": n}}).to_string() + "\n").collect();
+    let answer = server.ask("POST", "/v1/ops", &[("Content-Type", "application/x-ndjson")], lines.as_bytes());
+    let began = Instant::now();
+    let text = answer.await;
+    assert_eq!(text.status, 200);
+    assert!(began.elapsed() < PATIENCE / 4);
+    let done = server.backend.commands().len();
+    assert!((9..=13).contains(&done), "{done} lines were executed");
+    until("refusals are not counted", async || {
+        metric(&server, "quorate_http_account_refused_total{limit=\"ops\"}").await == (50 - done) as f64
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_account_has_so_many_watches() {
+    let limits = AccountLimits { watches_max: 2, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    let watch = "/v1/watch?prefix=a";
+    let mut open = Vec::new();
+    for path in [watch, "/v1/elections/e/observe"] {
+        let mut raw = begin(&server, "GET", path, &[], b"").await;
+        assert_eq!(raw.response(true).await.status, 200);
+        open.push(raw);
+    }
+    let problem = server.get(watch).await.problem();
+    assert_eq!(problem.code, ErrorCode::TooManyRequests);
+    assert_eq!(problem.detail, "one account may have 2 watches on this node");
+    open.pop();
+    until("a watch that ended still counts", async || {
+        begin(&server, "GET", watch, &[], b"").await.response(true).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_account_has_so_many_connections() {
+    let limits = AccountLimits { connections_max: 2, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut raw = begin(&server, "GET", "/livez", &[], b"").await;
+        assert_eq!(raw.response(false).await.status, 200);
+        open.push(raw);
+    }
+    let refused = server.connect().await.response(false).await;
+    assert_eq!((refused.status, refused.header("connection")), (429, Some("close")));
+    open.pop();
+    until("a connection that ended still counts", async || {
+        let mut raw = begin(&server, "GET", "/livez", &[], b"").await;
+        raw.try_response(false).await.is_some_and(|response| response.status == 200)
+    })
+    .await;
+}
