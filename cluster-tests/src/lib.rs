@@ -16,6 +16,8 @@ pub mod ports;
 pub mod seed;
 pub mod stats;
 pub mod wall_clock;
+pub mod workload;
+pub mod written;
 
 pub use cluster::{Cluster, PATIENCE, Settings};
 pub use coordination::Caller;

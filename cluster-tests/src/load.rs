@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use crate::cluster::{Cluster, PATIENCE};
 use crate::eventually::eventually;
-use crate::history::History;
 use crate::http::{Connection, Request};
+use crate::written::Writes;
 
 /// Keys of each writer. Each is written again and again, so that a lost write of any age shows.
 const KEYS_EACH: u64 = 16;
@@ -37,7 +37,7 @@ pub struct Load {
 #[derive(Debug)]
 struct Writer {
     task: JoinHandle<()>,
-    history: Arc<Mutex<History>>,
+    history: Arc<Mutex<Writes>>,
 }
 
 /// What all writers did together.
@@ -51,7 +51,7 @@ struct Progress {
 #[derive(Debug)]
 pub struct LoadReport {
     /// Every write.
-    pub history: History,
+    pub history: Writes,
     /// The longest that a write took since the last [`Load::reset_longest`].
     pub longest: Duration,
 }
@@ -64,7 +64,7 @@ impl Load {
         let ids = cluster.ids();
         let start = |number: usize| {
             let client = cluster.client_without(Some(ids[number % ids.len()]));
-            let history = Arc::new(Mutex::new(History::default()));
+            let history = Arc::new(Mutex::new(Writes::default()));
             let prefix = format!("load/{name}/{number}");
             let task = write_until(stopped.clone(), client, prefix, history.clone(), progress.clone());
             Writer { task: tokio::spawn(task), history }
@@ -112,7 +112,7 @@ impl Load {
     /// Lets each writer end its write, and returns what was done.
     pub async fn finish(self) -> LoadReport {
         self.stop.send_replace(true);
-        let mut history = History::default();
+        let mut history = Writes::default();
         for writer in self.writers {
             writer.task.await.expect("a client gave up");
             history.merge(take(&writer.history));
@@ -122,8 +122,8 @@ impl Load {
     }
 
     /// What was done so far.
-    pub fn so_far(&self) -> History {
-        let mut history = History::default();
+    pub fn so_far(&self) -> Writes {
+        let mut history = Writes::default();
         for writer in &self.writers {
             history.merge(writer.history.lock().unwrap_or_else(PoisonError::into_inner).clone());
         }
@@ -132,8 +132,8 @@ impl Load {
 
     /// Ends the writers, also those that gave up since the machines lost their power. Of what they did, only what was
     /// acknowledged `before` counts as acknowledged.
-    pub async fn lose_power(self, before: &History) -> History {
-        let mut history = History::default();
+    pub async fn lose_power(self, before: &Writes) -> Writes {
+        let mut history = Writes::default();
         for writer in self.writers {
             writer.task.abort();
             // However it ended: from the power loss on nothing that a node said counts.
@@ -144,8 +144,8 @@ impl Load {
     }
 
     /// Ends the writers where they are: what they are sending is sent no more. Returns what was done.
-    pub async fn abandon(self) -> History {
-        let mut history = History::default();
+    pub async fn abandon(self) -> Writes {
+        let mut history = Writes::default();
         for writer in self.writers {
             writer.task.abort();
             if let Err(error) = writer.task.await
@@ -159,7 +159,7 @@ impl Load {
     }
 }
 
-fn take(history: &Mutex<History>) -> History {
+fn take(history: &Mutex<Writes>) -> Writes {
     std::mem::take(&mut *history.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -167,11 +167,11 @@ async fn write_until(
     stopped: watch::Receiver<bool>,
     client: Client,
     prefix: String,
-    history: Arc<Mutex<History>>,
+    history: Arc<Mutex<Writes>>,
     progress: Arc<Progress>,
 ) {
     let note =
-        |change: &mut dyn FnMut(&mut History)| change(&mut history.lock().unwrap_or_else(PoisonError::into_inner));
+        |change: &mut dyn FnMut(&mut Writes)| change(&mut history.lock().unwrap_or_else(PoisonError::into_inner));
     for turn in 0.. {
         if *stopped.borrow() {
             return;
@@ -196,7 +196,7 @@ fn value(number: u64) -> Value {
 
 /// Reads every key of a history through one node, linearizably, and panics where an acknowledged write is missing or
 /// one is there that nobody sent.
-pub async fn assert_durable(cluster: &Cluster, through: u64, history: &History) {
+pub async fn assert_durable(cluster: &Cluster, through: u64, history: &Writes) {
     let mut connection =
         Connection::open(cluster.client_address(through)).await.expect("a live node takes connections");
     let mut found = BTreeMap::new();

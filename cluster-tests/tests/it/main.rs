@@ -37,6 +37,7 @@ mod contenders;
 mod disk;
 mod durability;
 mod failover;
+mod histories;
 mod members;
 mod power;
 mod recovery;

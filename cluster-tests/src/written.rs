@@ -16,11 +16,11 @@ pub struct Written {
 
 /// The writes of all writers, by key.
 #[derive(Debug, Clone, Default)]
-pub struct History {
+pub struct Writes {
     keys: BTreeMap<String, Written>,
 }
 
-impl History {
+impl Writes {
     /// Notes that a write is about to be sent, and returns its number.
     pub fn begin(&mut self, key: &str) -> u64 {
         let written = self.keys.entry(key.to_owned()).or_default();
@@ -36,7 +36,7 @@ impl History {
     }
 
     /// Takes over the keys of another history; no key may be in both.
-    pub fn merge(&mut self, other: History) {
+    pub fn merge(&mut self, other: Writes) {
         for (key, written) in other.keys {
             let before = self.keys.insert(key.clone(), written);
             assert!(before.is_none(), "{key} has two writers");
@@ -44,7 +44,7 @@ impl History {
     }
 
     /// The same attempts, but acknowledged only as far as `earlier`, a copy of this history from before, has it.
-    pub fn acknowledged_by(mut self, earlier: &History) -> Self {
+    pub fn acknowledged_by(mut self, earlier: &Writes) -> Self {
         for (key, written) in &mut self.keys {
             written.acknowledged = earlier.keys.get(key).map_or(0, |earlier| earlier.acknowledged);
         }
@@ -79,8 +79,8 @@ mod tests {
     use super::*;
 
     /// Two writes to `k`, the first acknowledged.
-    fn history() -> History {
-        let mut history = History::default();
+    fn history() -> Writes {
+        let mut history = Writes::default();
         let first = history.begin("k");
         history.acknowledge("k", first);
         history.begin("k");

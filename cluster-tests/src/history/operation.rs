@@ -1,0 +1,396 @@
+//! What clients ask for, in the vocabulary of histories.
+//!
+//! Owns the operations that checkers understand. Is no wire type: how an operation is asked for over HTTP stands in
+//! [`crate::workload::wire`].
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An operation of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Operation {
+    /// Reads an entry.
+    Get {
+        /// Its key.
+        key: String,
+    },
+    /// Lists all entries below a prefix, at one revision.
+    List {
+        /// How their keys begin.
+        prefix: String,
+    },
+    /// Finds the documents below a prefix whose field `n` is at least this number.
+    Find {
+        /// How their keys begin.
+        prefix: String,
+        /// The least `n`.
+        at_least: i64,
+    },
+    /// Writes one entry.
+    Write(Write),
+    /// Writes several entries, each on its own.
+    Bulk {
+        /// What is written, in order.
+        writes: Vec<Write>,
+    },
+    /// Checks and steps that take effect together or not at all.
+    Txn(Txn),
+    /// Creates a session.
+    OpenSession {
+        /// Milliseconds without a renewal after which it ends.
+        ttl_ms: u64,
+    },
+    /// Renews a session.
+    Renew {
+        /// Its id.
+        session: String,
+    },
+    /// Ends a session.
+    EndSession {
+        /// Its id.
+        session: String,
+    },
+    /// Asks for a lock, or for the leadership of an election.
+    Acquire {
+        /// Of which.
+        hold: Hold,
+        /// The session that is to have it.
+        session: String,
+        /// How long it keeps its place in the queue.
+        wait_ms: u64,
+    },
+    /// Gives a lock or a leadership back.
+    Release {
+        /// Of which.
+        hold: Hold,
+        /// The fencing token, or term.
+        token: u64,
+    },
+    /// Schedules a task.
+    Schedule {
+        /// The queue.
+        queue: String,
+        /// Its id.
+        task: String,
+        /// After how many milliseconds it is due.
+        delay_ms: u64,
+    },
+    /// Claims tasks that are due.
+    Claim {
+        /// The queue.
+        queue: String,
+        /// At most so many.
+        limit: u32,
+        /// For how many milliseconds.
+        lease_ms: u64,
+    },
+    /// Completes a claimed task.
+    Complete {
+        /// The queue.
+        queue: String,
+        /// Its id.
+        task: String,
+        /// The token of the claim.
+        token: u64,
+    },
+    /// Gives a claimed task back as failed.
+    Fail {
+        /// The queue.
+        queue: String,
+        /// Its id.
+        task: String,
+        /// The token of the claim.
+        token: u64,
+    },
+}
+
+/// A write of one entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// Its key.
+    pub key: String,
+    /// What is done to it.
+    pub change: Change,
+    /// Only while it has this token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cas: Option<u64>,
+    /// Only while this token holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guard>,
+    /// Milliseconds that it lives from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+/// What a write does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Creates or overwrites.
+    Put(Value),
+    /// Creates.
+    Insert(Value),
+    /// Overwrites.
+    Replace(Value),
+    /// Removes.
+    Remove,
+}
+
+/// A lock or an election.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// The lock of this name.
+    Lock(String),
+    /// The election of this name.
+    Election(String),
+}
+
+/// A token that has to hold for a write to apply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guard {
+    /// What it has to hold.
+    pub hold: Hold,
+    /// The token.
+    pub token: u64,
+}
+
+/// A transaction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Txn {
+    /// What must hold for `then`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+    /// What is done then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Step>,
+    /// What is done otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub otherwise: Vec<Step>,
+}
+
+/// What must hold of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// Its key.
+    pub key: String,
+    /// It has this token; without one it must not be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cas: Option<u64>,
+}
+
+/// A step of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Reads the entry of this key.
+    Get(String),
+    /// Writes one.
+    Write(Write),
+}
+
+impl Write {
+    /// A write without conditions.
+    pub fn new(key: impl Into<String>, change: Change) -> Self {
+        Self { key: key.into(), change, cas: None, guard: None, ttl_ms: None }
+    }
+
+    /// Creates or overwrites.
+    pub fn put(key: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(key, Change::Put(value.into()))
+    }
+
+    /// Creates.
+    pub fn insert(key: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(key, Change::Insert(value.into()))
+    }
+
+    /// Removes.
+    pub fn remove(key: impl Into<String>) -> Self {
+        Self::new(key, Change::Remove)
+    }
+
+    /// Only while the entry has this token.
+    pub fn cas(mut self, cas: u64) -> Self {
+        self.cas = Some(cas);
+        self
+    }
+
+    /// Only while this token holds.
+    pub fn guard(mut self, hold: Hold, token: u64) -> Self {
+        self.guard = Some(Guard { hold, token });
+        self
+    }
+
+    /// Living for so many milliseconds.
+    pub fn ttl_ms(mut self, ttl_ms: u64) -> Self {
+        self.ttl_ms = Some(ttl_ms);
+        self
+    }
+}
+
+impl Change {
+    /// The value that it brings; none where it removes.
+    pub fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Put(value) | Self::Insert(value) | Self::Replace(value) => Some(value),
+            Self::Remove => None,
+        }
+    }
+}
+
+impl Txn {
+    /// The steps of one branch.
+    pub fn branch(&self, succeeded: bool) -> &[Step] {
+        if succeeded { &self.then } else { &self.otherwise }
+    }
+}
+
+impl Step {
+    /// The key that it is about.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Get(key) => key,
+            Self::Write(write) => &write.key,
+        }
+    }
+}
+
+/// The writes among steps.
+pub fn writes_of(steps: &[Step]) -> impl Iterator<Item = &Write> {
+    steps.iter().filter_map(|step| match step {
+        Step::Write(write) => Some(write),
+        Step::Get(_) => None,
+    })
+}
+
+impl Operation {
+    /// Everything that it might write to an entry, both branches of a transaction included.
+    pub fn writes(&self) -> Vec<&Write> {
+        match self {
+            Self::Write(write) => vec![write],
+            Self::Bulk { writes } => writes.iter().collect(),
+            Self::Txn(txn) => writes_of(&txn.then).chain(writes_of(&txn.otherwise)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it changes nothing and so needs no request id.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Get { .. } | Self::List { .. } | Self::Find { .. })
+    }
+
+    /// Whether its answer is kept under its request id. To renew again is harmless, so that has none.
+    pub fn is_kept(&self) -> bool {
+        !self.is_read() && !matches!(self, Self::Renew { .. })
+    }
+
+    /// Its kind, for counts.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Get { .. } => "get",
+            Self::List { .. } => "list",
+            Self::Find { .. } => "find",
+            Self::Write(Write { cas: Some(_), .. }) => "cas",
+            Self::Write(Write { change: Change::Put(_), .. }) => "put",
+            Self::Write(Write { change: Change::Insert(_), .. }) => "insert",
+            Self::Write(Write { change: Change::Replace(_), .. }) => "replace",
+            Self::Write(Write { change: Change::Remove, .. }) => "remove",
+            Self::Bulk { .. } => "bulk",
+            Self::Txn(_) => "txn",
+            Self::OpenSession { .. } => "open_session",
+            Self::Renew { .. } => "renew",
+            Self::EndSession { .. } => "end_session",
+            Self::Acquire { .. } => "acquire",
+            Self::Release { .. } => "release",
+            Self::Schedule { .. } => "schedule",
+            Self::Claim { .. } => "claim",
+            Self::Complete { .. } => "complete",
+            Self::Fail { .. } => "fail",
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lock(name) => write!(out, "lock {name}"),
+            Self::Election(name) => write!(out, "election {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.change {
+            Change::Put(value) => write!(out, "put {} {value}", self.key)?,
+            Change::Insert(value) => write!(out, "insert {} {value}", self.key)?,
+            Change::Replace(value) => write!(out, "replace {} {value}", self.key)?,
+            Change::Remove => write!(out, "remove {}", self.key)?,
+        }
+        if let Some(cas) = self.cas {
+            write!(out, " if cas {cas}")?;
+        }
+        if let Some(Guard { hold, token }) = &self.guard {
+            write!(out, " while {token} has {hold}")?;
+        }
+        self.ttl_ms.map_or(Ok(()), |ttl_ms| write!(out, " for {ttl_ms} ms"))
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cas {
+            Some(cas) => write!(out, "{} has cas {cas}", self.key),
+            None => write!(out, "{} is absent", self.key),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Get(key) => write!(out, "get {key}"),
+            Self::Write(write) => write.fmt(out),
+        }
+    }
+}
+
+/// A list in words.
+fn list<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Get { key } => write!(out, "get {key}"),
+            Self::List { prefix } => write!(out, "list {prefix}"),
+            Self::Find { prefix, at_least } => write!(out, "find n ≥ {at_least} below {prefix}"),
+            Self::Write(write) => write.fmt(out),
+            Self::Bulk { writes } => write!(out, "bulk [{}]", list(writes)),
+            Self::Txn(txn) => {
+                let (checks, then, otherwise) = (list(&txn.checks), list(&txn.then), list(&txn.otherwise));
+                write!(out, "txn if [{checks}] then [{then}] else [{otherwise}]")
+            }
+            Self::OpenSession { ttl_ms } => write!(out, "open a session of {ttl_ms} ms"),
+            Self::Renew { session } => write!(out, "renew session {session}"),
+            Self::EndSession { session } => write!(out, "end session {session}"),
+            Self::Acquire { hold, session, wait_ms } => {
+                write!(out, "acquire {hold} for session {session}, waiting {wait_ms} ms")
+            }
+            Self::Release { hold, token } => write!(out, "release {hold} of token {token}"),
+            Self::Schedule { queue, task, delay_ms } => write!(out, "schedule {queue}/{task} in {delay_ms} ms"),
+            Self::Claim { queue, limit, lease_ms } => write!(out, "claim {limit} of {queue} for {lease_ms} ms"),
+            Self::Complete { queue, task, token } => write!(out, "complete {queue}/{task} of token {token}"),
+            Self::Fail { queue, task, token } => write!(out, "fail {queue}/{task} of token {token}"),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A client that records all it does.
+//!
+//! Owns sending an operation, again where that makes sense, and what is known of it afterwards. Every try of an operation has
+//! the same request id. Goes over one HTTP connection to each node, whose addresses may as well be those of proxies.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::task::JoinSet;
+
+use super::wire::{outcome_of, request_of};
+use crate::history::Recorder;
+use crate::history::operation::Operation;
+use crate::history::record::{Outcome, Record, Try};
+use crate::http::{Connection, Request};
+
+/// How long one try may take.
+const TRY_MAX: Duration = Duration::from_millis(1_000);
+/// How long an operation is tried.
+const OPERATION_MAX: Duration = Duration::from_secs(4);
+/// Pause behind a try that failed.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// The nodes by number, and where each is reached.
+pub type Nodes = Arc<Vec<(u64, SocketAddr)>>;
+
+/// How a client sends what it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// Asks one node only, and never again what it sent.
+    Pinned,
+    /// Goes on at the next node under the same request id, until it knows.
+    Persistent,
+    /// Sends each write several times at once, to different nodes, and again later.
+    Storming,
+}
+
+/// A client.
+#[derive(Debug)]
+pub struct Process {
+    recorder: Recorder,
+    nodes: Nodes,
+    manner: Manner,
+    /// Which node is asked next.
+    next: usize,
+    number: u64,
+    connections: BTreeMap<u64, Connection>,
+}
+
+impl Process {
+    /// A client that asks the node of this place first.
+    pub fn new(recorder: Recorder, nodes: Nodes, first: usize, manner: Manner) -> Self {
+        let (next, number) = (first % nodes.len(), recorder.next_process());
+        Self { recorder, nodes, manner, next, number, connections: BTreeMap::new() }
+    }
+
+    /// Does something, records it, and gives the record.
+    pub async fn perform(&mut self, operation: Operation, dice: &mut StdRng) -> Record {
+        let id = self.recorder.next_record();
+        let request_id = operation.is_kept().then(|| format!("h{id}"));
+        let call = self.recorder.now();
+        let request = request_of(&operation, request_id.as_deref());
+        let tries = match self.manner {
+            Manner::Storming if operation.is_kept() => self.storm(&operation, &request, dice).await,
+            _ => self.insist(&operation, &request).await,
+        };
+        let outcome = Outcome::of(&tries, !operation.is_read());
+        let mut record = Record { id, process: self.number, operation, request_id, call, end: call, outcome, tries };
+        record.end = end_of(&record);
+        if record.is_unknown() {
+            self.number = self.recorder.next_process();
+        }
+        self.recorder.operation(record.clone());
+        record
+    }
+
+    /// Asks again for what became of an operation of unknown fate, until it is known. Gives the record as it is then.
+    pub async fn resolve(&mut self, mut record: Record) -> Record {
+        let request = request_of(&record.operation, record.request_id.as_deref());
+        record.tries.extend(self.insist(&record.operation, &request).await);
+        record.outcome = Outcome::of(&record.tries, true);
+        record.end = end_of(&record);
+        self.recorder.operation(record.clone());
+        record
+    }
+
+    /// Sends it until it is decided, as far as the manner allows.
+    async fn insist(&mut self, operation: &Operation, request: &Request) -> Vec<Try> {
+        let begun = Instant::now();
+        let mut tries = Vec::new();
+        loop {
+            let (node, address) = self.nodes[self.next];
+            let (connection, tried) =
+                send(&self.recorder, node, address, self.connections.remove(&node), operation, request).await;
+            if let Some(connection) = connection {
+                self.connections.insert(node, connection);
+            }
+            let is_known = matches!(tried.outcome, Outcome::Decided(_) | Outcome::Absurd(_));
+            let is_open = matches!(tried.outcome, Outcome::Unknown(_));
+            tries.push(tried);
+            if is_known || begun.elapsed() > OPERATION_MAX || (is_open && self.manner == Manner::Pinned) {
+                return tries;
+            }
+            if self.manner != Manner::Pinned {
+                self.next = (self.next + 1) % self.nodes.len();
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Sends it up to four times at nearly the same time, over connections of their own.
+    async fn storm(&mut self, operation: &Operation, request: &Request, dice: &mut StdRng) -> Vec<Try> {
+        let mut sending = JoinSet::new();
+        for turn in 0..dice.random_range(1..=4) {
+            let (node, address) = self.nodes[dice.random_range(0..self.nodes.len())];
+            let (recorder, operation, request) = (self.recorder.clone(), operation.clone(), request.clone());
+            let delay = Duration::from_millis(dice.random_range(0..=turn * 15));
+            sending.spawn(async move {
+                tokio::time::sleep(delay).await;
+                send(&recorder, node, address, None, &operation, &request).await.1
+            });
+        }
+        let mut tries = sending.join_all().await;
+        tries.sort_by_key(|each| each.call);
+        if !tries.iter().any(|each| each.outcome.decided().is_some()) {
+            tries.extend(self.insist(operation, request).await);
+        }
+        tries
+    }
+}
+
+/// When an operation was over: with the first answer that decided it, since all tries are one.
+fn end_of(record: &Record) -> u64 {
+    let decided = record.tries.iter().filter(|each| each.outcome.decided().is_some()).map(|each| each.end).min();
+    decided.or(record.tries.iter().map(|each| each.end).max()).unwrap_or(record.call)
+}
+
+/// Sends a request once. Gives the connection back where it can be used again.
+async fn send(
+    recorder: &Recorder,
+    node: u64,
+    address: SocketAddr,
+    connection: Option<Connection>,
+    operation: &Operation,
+    request: &Request,
+) -> (Option<Connection>, Try) {
+    let call = recorder.now();
+    let exchange = async {
+        let mut connection = match connection {
+            Some(connection) => connection,
+            None => match Connection::open(address).await {
+                Ok(connection) => connection,
+                Err(error) => return (None, Outcome::Failed(format!("cannot connect: {error}"))),
+            },
+        };
+        match connection.exchange(request).await {
+            Ok(answer) => {
+                let closes = answer.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+                ((!closes).then_some(connection), outcome_of(operation, &answer))
+            }
+            Err(error) => (None, Outcome::Unknown(format!("the connection broke: {error}"))),
+        }
+    };
+    let (connection, outcome) = match tokio::time::timeout(TRY_MAX, exchange).await {
+        Ok(done) => done,
+        Err(_) => (None, Outcome::Unknown(format!("no answer in {TRY_MAX:?}"))),
+    };
+    (connection, Try { node, call, end: recorder.now(), outcome })
+}

@@ -1,0 +1,122 @@
+//! W1: registers that many clients read, write, exchange by token and remove.
+//!
+//! Owns one client of that. Values are unique, so that each read shows whose write it saw. Keys are given up after a while, so
+//! that the history of each stays small enough for a search.
+
+use std::collections::BTreeMap;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::{Next, Script, Workload};
+use crate::history::operation::{Change, Operation, Write};
+use crate::history::record::{Micros, Record, Seen};
+use crate::history::timeline::entries_of;
+
+/// The registers of one time.
+const SLOTS: u64 = 6;
+/// How long a set of registers is used.
+const GENERATION: Micros = 1_500_000;
+
+/// Registers below a prefix.
+#[derive(Debug, Clone, Copy)]
+pub struct Registers {
+    /// The name of the workload.
+    pub name: &'static str,
+}
+
+impl Workload for Registers {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn script(&self, number: usize, _of: usize) -> Box<dyn Script> {
+        Box::new(Client { prefix: self.name, number, written: 0, tokens: BTreeMap::new() })
+    }
+
+    fn last_reads(&self) -> Vec<Operation> {
+        vec![Operation::List { prefix: format!("{}/many/", self.name) }]
+    }
+}
+
+struct Client {
+    prefix: &'static str,
+    number: usize,
+    written: u64,
+    /// The tokens that it has seen last.
+    tokens: BTreeMap<String, u64>,
+}
+
+impl Client {
+    fn value(&mut self) -> serde_json::Value {
+        self.written += 1;
+        format!("{}.{}.{}", self.prefix, self.number, self.written).into()
+    }
+
+    /// A register of this time. Those below `many` are for everything, the others for single operations only.
+    fn key(&self, now: Micros, below: &str, dice: &mut StdRng) -> String {
+        let generation = now / GENERATION;
+        format!("{}/{below}/{generation:03}.{}", self.prefix, dice.random_range(0..SLOTS))
+    }
+
+    fn single(&mut self, key: String, dice: &mut StdRng) -> Operation {
+        let value = self.value();
+        match dice.random_range(0..100) {
+            0..40 => Operation::Get { key },
+            40..55 => Operation::Write(Write::put(key, value)),
+            55..62 => Operation::Write(Write::insert(key, value)),
+            62..66 => Operation::Write(Write::new(key, Change::Replace(value))),
+            66..72 => Operation::Write(Write::remove(key)),
+            roll => match self.tokens.get(&key) {
+                None => Operation::Get { key },
+                Some(token) if roll < 76 => Operation::Write(Write::remove(key).cas(*token)),
+                Some(token) => Operation::Write(Write::put(key, value).cas(*token)),
+            },
+        }
+    }
+}
+
+impl Script for Client {
+    fn next(&mut self, now: Micros, dice: &mut StdRng) -> Next {
+        let operation = match dice.random_range(0..20) {
+            0..14 => {
+                let key = self.key(now, "one", dice);
+                self.single(key, dice)
+            }
+            14..16 => {
+                let key = self.key(now, "many", dice);
+                self.single(key, dice)
+            }
+            16..18 => {
+                let mut writes = Vec::new();
+                for _ in 0..dice.random_range(2..6) {
+                    let key = self.key(now, "many", dice);
+                    let change = Change::Put(self.value());
+                    writes.push(match dice.random_range(0..5) {
+                        0 => Write::remove(key),
+                        1 => Write { change: Change::Insert(self.value()), ..Write::remove(key) },
+                        _ => Write::new(key, change),
+                    });
+                }
+                Operation::Bulk { writes }
+            }
+            _ => Operation::List { prefix: format!("{}/{}/{:03}.", self.prefix, "many", now / GENERATION) },
+        };
+        Next::Do(operation)
+    }
+
+    fn learn(&mut self, record: &Record) {
+        for entry in entries_of(record) {
+            if let Some(cas) = entry.cas {
+                self.tokens.insert(entry.key.clone(), cas);
+            }
+        }
+        let (Operation::Write(write), Some(decided)) = (&record.operation, record.decided()) else { return };
+        if let Seen::Written(written) = &decided.seen {
+            match written.cas {
+                Some(cas) => self.tokens.insert(write.key.clone(), cas),
+                None => self.tokens.remove(&write.key),
+            };
+        }
+    }
+}

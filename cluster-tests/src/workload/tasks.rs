@@ -1,0 +1,90 @@
+//! W8: tasks that are due some time later, and workers that do them, fail, or vanish with them.
+//!
+//! Owns one client of that; the first of them schedules, the others work.
+
+use std::collections::VecDeque;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::{Next, Script, Workload};
+use crate::history::operation::Operation;
+use crate::history::record::{Micros, Record, Seen};
+
+/// How long a claim holds, in milliseconds.
+const LEASE_MS: u64 = 600;
+const QUEUE: &str = "tasks";
+
+/// Tasks.
+#[derive(Debug, Clone, Copy)]
+pub struct Tasks;
+
+impl Workload for Tasks {
+    fn name(&self) -> &'static str {
+        QUEUE
+    }
+
+    fn script(&self, number: usize, _of: usize) -> Box<dyn Script> {
+        match number {
+            0 => Box::new(Scheduler { scheduled: 0 }),
+            _ => Box::new(Worker { claimed: VecDeque::new() }),
+        }
+    }
+
+    fn last_reads(&self) -> Vec<Operation> {
+        Vec::new()
+    }
+}
+
+struct Scheduler {
+    scheduled: u64,
+}
+
+impl Script for Scheduler {
+    fn next(&mut self, _now: Micros, dice: &mut StdRng) -> Next {
+        if dice.random_range(0..2) == 0 {
+            return Next::Pause(dice.random_range(5_000..60_000));
+        }
+        self.scheduled += 1;
+        let (task, delay_ms) = (format!("t{:05}", self.scheduled), dice.random_range(0..1_500));
+        Next::Do(Operation::Schedule { queue: QUEUE.into(), task, delay_ms })
+    }
+
+    fn learn(&mut self, _record: &Record) {}
+}
+
+struct Worker {
+    claimed: VecDeque<(String, u64)>,
+}
+
+impl Script for Worker {
+    fn next(&mut self, _now: Micros, dice: &mut StdRng) -> Next {
+        let queue = QUEUE.to_owned();
+        let Some((task, token)) = self.claimed.pop_front() else {
+            return match dice.random_range(0..3) {
+                0 => Next::Pause(dice.random_range(5_000..50_000)),
+                _ => Next::Do(Operation::Claim { queue, limit: dice.random_range(1..4), lease_ms: LEASE_MS }),
+            };
+        };
+        match dice.random_range(0..40) {
+            // It vanishes with all that it claimed.
+            0 => {
+                self.claimed.clear();
+                Next::Pause(dice.random_range(1_000..50_000))
+            }
+            // It hangs longer than its claim holds, and then believes itself done.
+            1..4 => {
+                self.claimed.push_front((task, token));
+                Next::Pause(dice.random_range(400_000..900_000))
+            }
+            4..8 => Next::Do(Operation::Fail { queue, task, token }),
+            _ => Next::Do(Operation::Complete { queue, task, token }),
+        }
+    }
+
+    fn learn(&mut self, record: &Record) {
+        if let Some(Seen::Claimed(claimed)) = record.decided().map(|decided| &decided.seen) {
+            self.claimed.extend(claimed.iter().map(|claimed| (claimed.task.clone(), claimed.token)));
+        }
+    }
+}
