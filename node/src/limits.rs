@@ -162,9 +162,15 @@ pub const HEARTBEAT_MS_MAX: u64 = 60_000;
 /// Backups given out at the same time: each walks over all of the state.
 pub const BACKUPS_MAX: usize = 2;
 
-/// Most bytes of backups that a node gives out in a second. At full speed the walk would take a core from the writes for as long
-/// as it lasts; so it takes about a sixth of one, and a gigabyte eight seconds.
+/// Most bytes of a backup that a node gives out in a second while its cluster changes little: a gigabyte in eight seconds. At full
+/// speed the walk would take a whole core for as long as it lasts.
 pub const BACKUP_BYTES_PER_SECOND: u64 = 128 * 1024 * 1024;
+
+/// The same while it changes much. What else a backup does to writes (disk, caches, the core it shares) goes with its pace.
+pub const BACKUP_BYTES_PER_SECOND_BUSY: u64 = 32 * 1024 * 1024;
+
+/// Changes in a second that are much.
+pub const BACKUP_BUSY_CHANGES_PER_SECOND: u64 = 500;
 
 /// A piece of a backup on its way to the connection.
 pub const BACKUP_PIECE_BYTES: usize = 128 * 1024;

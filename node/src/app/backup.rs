@@ -6,18 +6,15 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_store::backup::{BackupEnd, BackupError, Taker};
 use quorate_store::types::{Revision, WallMillis};
 
+use super::pace::Pace;
 use super::{App, wall_now};
 use crate::config::millis;
-use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
-
-/// Shorter waits are saved up.
-const PACE_STEP: Duration = Duration::from_millis(2);
 
 /// Who a backup is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,35 +110,6 @@ impl MetricsSource for BackupSamples {
     }
 }
 
-/// Holds what reads or writes a backup to [`limits::BACKUP_BYTES_PER_SECOND`], so that the cluster's own work goes on beside it.
-#[derive(Debug)]
-pub struct Pace {
-    begun: Instant,
-    bytes: u64,
-}
-
-impl Pace {
-    /// Begins now.
-    pub fn begin() -> Self {
-        Self { begun: Instant::now(), bytes: 0 }
-    }
-
-    /// So many bytes more are through.
-    pub fn count(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
-    }
-
-    /// Waits until as much as is through may be.
-    pub fn keep(&self) {
-        let micros = u128::from(self.bytes) * 1_000_000 / u128::from(limits::BACKUP_BYTES_PER_SECOND);
-        let due = Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
-        let early = due.saturating_sub(self.begun.elapsed());
-        if early >= PACE_STEP {
-            std::thread::sleep(early);
-        }
-    }
-}
-
 /// Counts what goes through it, holds it to its pace, and counts the backup as running while it lives.
 struct Counted<'a> {
     sink: &'a mut dyn Write,
@@ -187,7 +155,7 @@ impl App {
             now: wall_now(),
         };
         ledger.running.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted { sink, ledger, whose, pace: Pace::begin() };
+        let counted = Counted { sink, ledger, whose, pace: Pace::begin(self.state().clone()) };
         let (_, end) = self.state().back_up(taker, counted, |header| begun(header.vars.revision))?;
         Ok(end)
     }

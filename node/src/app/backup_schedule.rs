@@ -14,7 +14,8 @@ use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
 use quorate_store::durable;
 use quorate_store::types::WallMillis;
 
-use super::backup::{BackupFor, Pace};
+use super::backup::BackupFor;
+use super::pace::Pace;
 use super::{App, wall_now};
 use crate::config::millis;
 
@@ -150,7 +151,7 @@ fn write(app: &App, part: &Path) -> Result<BackupEnd, NoBackup> {
     let end = done.map_err(in_part)?;
     let file = sink.into_inner().map_err(|error| at(part)(error.into_error()))?;
     file.sync_all().map_err(at(part))?;
-    let reading = Reading { file: File::open(part).map_err(at(part))?, app, pace: Pace::begin() };
+    let reading = Reading { file: File::open(part).map_err(at(part))?, app, pace: Pace::begin(app.state().clone()) };
     let source = BufReader::with_capacity(PIECE_BYTES, reading);
     let (_, found) = BackupReader::open(source).and_then(|reader| reader.verify(|_| {})).map_err(in_part)?;
     if found != end {

@@ -39,6 +39,7 @@ pub mod integrity;
 pub mod levels;
 pub mod maintenance;
 pub mod members;
+mod pace;
 mod peers;
 mod proposer;
 pub mod quota;
