@@ -58,4 +58,5 @@ mod space;
 mod insight;
 mod levels;
 mod logging;
+mod tls;
 mod traces;
