@@ -44,6 +44,9 @@ impl RetryPolicy {
     }
 }
 
+/// A node that has too much to do says when to come again. Another one may have room sooner.
+const ADVICE_MAX: Duration = Duration::from_secs(1);
+
 /// Before a wait that no node could serve within a call's deadline goes on with another call: a policy of few tries would have it
 /// spin otherwise.
 pub(crate) const WAIT_PAUSE: Duration = Duration::from_millis(50);
@@ -111,7 +114,9 @@ impl Attempts {
         }
         match &failure.kind {
             crate::error::FailureKind::Problem(problem) if problem.code == ErrorCode::TooManyRequests => {
-                Next::Again(policy.pause(self.failures * u32::try_from(nodes).unwrap_or(1), nodes, roll))
+                let pause = policy.pause(self.failures * u32::try_from(nodes).unwrap_or(1), nodes, roll);
+                let advice = Duration::from_millis(problem.retry_after_ms.unwrap_or(0)).min(ADVICE_MAX);
+                Next::Again(pause.max(advice))
             }
             // Certificates do not get better within a deadline, but another node may have good ones.
             crate::error::FailureKind::Tls(_) if self.failures as usize >= nodes => Next::GiveUp,
@@ -182,6 +187,13 @@ mod tests {
         let overloaded = failure(FailureKind::Problem(problem(ErrorCode::TooManyRequests, Applied::No)));
         let next = Attempts::none().on_failure(&overloaded, &Intent::Read, &RetryPolicy::default(), 3, 1.0);
         assert_eq!(next, Next::Again(Duration::from_millis(10)));
+        for (advice, pause) in [(3, 10), (400, 400), (9_000, 1_000)] {
+            let mut told = problem(ErrorCode::TooManyRequests, Applied::No);
+            told.retry_after_ms = Some(advice);
+            let told = failure(FailureKind::Problem(told));
+            let next = Attempts::none().on_failure(&told, &Intent::Read, &RetryPolicy::default(), 3, 1.0);
+            assert_eq!(next, Next::Again(Duration::from_millis(pause)), "told to wait {advice} ms");
+        }
     }
 
     #[test]

@@ -4,13 +4,13 @@
 //! Never retries, never follows, never validates: the node has to.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use quorate_client::api::Problem;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// Longest body that a test could want.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -165,7 +165,17 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub async fn open(to: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(to).await?;
+        Self::over(TcpStream::connect(to).await?)
+    }
+
+    /// Connects from another address of this machine, as another machine would; all of 127.0.0.0/8 are.
+    pub async fn open_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        Self::over(socket.connect(to).await?)
+    }
+
+    fn over(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream) })
     }

@@ -23,4 +23,5 @@ pub use cluster::{Cluster, PATIENCE, Settings};
 pub use coordination::Caller;
 pub use eventually::{eventually, sooner_than};
 pub use http::{Answer, Connection, Request};
+pub use node_process::memory_of;
 pub use wall_clock::WallClock;

@@ -105,6 +105,15 @@ impl Drop for NodeProcess {
     }
 }
 
+/// Bytes of memory that a running process has in use.
+pub fn memory_of(process: u32) -> u64 {
+    let path = format!("/proc/{process}/status");
+    let status = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).expect("a process has memory");
+    kib.trim().parse::<u64>().expect("a number") * 1024
+}
+
 /// "exit code 1" or "signal 9".
 pub fn describe(end: ExitStatus) -> String {
     match (end.code(), end.signal()) {

@@ -270,7 +270,7 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiters: Option<u64>,
     /// With `locked` of a lock or an election: milliseconds for which nobody gets it, because the session of a holder has
-    /// expired.
+    /// expired. With `too_many_requests`: milliseconds after which there is likely to be room, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }

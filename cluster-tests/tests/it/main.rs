@@ -3,6 +3,7 @@
 //! Each test starts its own cluster in its own temporary directory, and ends with all nodes agreeing on their state.
 
 // What a user sees.
+mod abuse;
 mod backups;
 mod bad_input;
 mod barriers;
@@ -11,6 +12,7 @@ mod cas;
 mod claim;
 mod collections;
 mod counter;
+mod deadlines;
 mod elections;
 mod exactly_once;
 mod examples;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Body as _;
 
-use super::Body;
 use super::error::Failure;
+use super::{Answer, Body};
 use crate::limits;
 
 /// The memory of long answers.
@@ -56,6 +56,11 @@ impl AnswerRoom {
             return Err(Failure::too_many("answers that their readers have not taken hold all the memory they may"));
         }
         Ok(())
+    }
+
+    /// Refuses to give this one away, if it is long and there are too many. Only of what was read: a write has taken effect.
+    pub fn check_answer(&self, answer: &Answer) -> Result<(), Failure> {
+        if answer.body().size_hint().lower() >= limits::LONG_ANSWER_BYTES { self.check() } else { Ok(()) }
     }
 
     /// Counts a body if it is long.

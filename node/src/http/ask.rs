@@ -89,9 +89,7 @@ impl<'a, B: Backend> Ask<'a, B> {
             }
             return Err(failure);
         }
-        self.place.check()?;
-        // Coordination has short answers.
-        if self.place.lane() == Lane::Coordination { Ok(()) } else { self.api.answers.check() }
+        self.place.check()
     }
 
     /// It turned out to be about so many things: of the lane it takes `cost`, and its account pays for `ops` operations.

@@ -123,7 +123,7 @@ use ask::Ask;
 use body::BodyRoom;
 use error::Failure;
 use headers::GlanceCache;
-use lanes::{LaneSamples, Lanes};
+use lanes::{Lane, LaneSamples, Lanes};
 use origin::Origin;
 use pulse::Busy;
 use task_line::TaskLines;
@@ -334,6 +334,10 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
     if route.is_data() {
         ask.admit().await?;
     }
+    // Pages are long, as a rule: there is no use in making one that cannot be given away.
+    if ask.place.lane() == Lane::Scan && !access.writes {
+        ask.api.answers.check()?;
+    }
     if access.writes {
         ask.claim_request_id()?;
     }
@@ -343,7 +347,11 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
     } else if !body.is_end_stream() {
         return Err(Failure::invalid("header:Content-Length", format!("{method} takes no body here")));
     }
-    dispatch(ask, route, rest, body).await
+    let answer = dispatch(ask, route, rest, body).await?;
+    if !access.writes && route.is_data() {
+        ask.api.answers.check_answer(&answer)?;
+    }
+    Ok(answer)
 }
 
 /// The handlers. Those that are not on the hot path are boxed to keep the future of the others small.

@@ -287,3 +287,53 @@ async fn draining_does_not_wait_longer_than_it_may() {
     tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
     assert_eq!(busy.closed().await, b"");
 }
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+#[tokio::test]
+async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_and_no_other() {
+    const STREAMS: u32 = 5_000;
+    let server = Server::start().await;
+    let mut other = server.connect().await;
+    other.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(other.response(false).await.status, 200);
+    // `GET /` of the host `t`, as HPACK has it.
+    let head = [0x82, 0x86, 0x84, 0x41, 0x01, b't'];
+    let mut attack = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    attack.extend(frame(0x4, 0, 0, b""));
+    for number in 0..STREAMS {
+        let stream = 2 * number + 1;
+        attack.extend(frame(0x1, 0x5, stream, &head));
+        attack.extend(frame(0x3, 0, stream, &8u32.to_be_bytes()));
+    }
+    let mut raw = server.connect().await;
+    raw.send_bytes_until_refused(&attack).await;
+    let said = raw.closed().await;
+    // GOAWAY with ENHANCE_YOUR_CALM.
+    let calm = 0xbu32.to_be_bytes();
+    assert!(said.windows(calm.len()).any(|bytes| bytes == calm), "{:?}", said.escape_ascii().to_string());
+    other.send_request("GET", "/livez", &[], b"").await;
+    assert_eq!(other.response(false).await.status, 200);
+}
+
+#[tokio::test]
+async fn heads_that_are_too_long_are_refused_and_take_no_memory() {
+    let server = Server::start().await;
+    let long = "h".repeat(40 * 1024);
+    let many: String = (0..200).map(|n| format!("X-{n}: v\r\n")).collect();
+    for head in [
+        format!("GET /v1/kv/k HTTP/1.1\r\nHost: t\r\nX-Long: {long}\r\n\r\n"),
+        format!("GET /v1/kv/{long} HTTP/1.1\r\nHost: t\r\n\r\n"),
+        format!("GET /v1/kv/k HTTP/1.1\r\nHost: t\r\n{many}\r\n"),
+    ] {
+        let mut raw = server.connect().await;
+        raw.send_bytes_until_refused(head.as_bytes()).await;
+        let said = String::from_utf8_lossy(&raw.closed().await).into_owned();
+        assert!(said.starts_with("HTTP/1.1 4"), "{:.60}: {said}", head);
+    }
+    assert_eq!(server.backend.barriers(), []);
+}

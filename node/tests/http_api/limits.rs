@@ -131,7 +131,7 @@ async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
     let value = vec![7u8; 1_536 * 1024];
     assert_eq!(server.ask("PUT", "/v1/kv/big", &[OCTETS], &value).await.status, 200);
     let mut readers = Vec::new();
-    let mut refused = server.get("/v1/kv/none").await;
+    let mut refused = server.get("/v1/kv?prefix=none").await;
     while refused.status != 429 {
         assert!(readers.len() < 40, "nothing bounds answers");
         let mut raw = server.connect().await;
@@ -140,11 +140,17 @@ async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
         }
         readers.push(raw);
         tokio::time::sleep(Duration::from_millis(20)).await;
-        refused = server.get("/v1/kv/none").await;
+        refused = server.get("/v1/kv?prefix=none").await;
     }
     assert!(refused.problem().detail.contains("have not taken"), "{:?}", refused.problem());
     assert!(metric(&server, "quorate_http_answers_bytes").await >= 8e6);
-    assert_eq!(server.get("/v1/locks/l").await.status, 200, "coordination goes on");
+    assert_eq!(server.get("/v1/kv/big?raw").await.status, 429, "a long answer of a point read");
+    assert_eq!(server.get("/v1/kv/none").await.status, 404, "short answers go on");
+    let bulk = json!({"ops": [{"op": "upsert", "key": "k", "value": "x".repeat(100_000), "prev": true}]}).to_string();
+    for _ in 0..2 {
+        let written = server.ask("POST", "/v1/bulk", &[JSON], bulk.as_bytes()).await;
+        assert_eq!(written.status, 200, "what was written is told");
+    }
     let mut taken = 0;
     for reader in &mut readers {
         for _ in 0..EACH {
@@ -154,7 +160,7 @@ async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
         }
     }
     assert!(taken >= 6, "{taken} answers came");
-    until("what was taken still counts", async || server.get("/v1/kv/none").await.status == 404).await;
+    until("what was taken still counts", async || server.get("/v1/kv?prefix=none").await.status == 200).await;
     assert_eq!(metric(&server, "quorate_http_answers_bytes").await, 0.0);
 }
 

@@ -99,6 +99,11 @@ impl Raw {
         self.stream.write_all(bytes).await.expect("the connection takes it");
     }
 
+    /// Sends until the server closes, if it does.
+    pub async fn send_bytes_until_refused(&mut self, bytes: &[u8]) {
+        let _refused = self.stream.write_all(bytes).await;
+    }
+
     pub async fn send_request(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) {
         let mut text = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n");
         for (name, value) in headers {

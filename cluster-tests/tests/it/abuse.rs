@@ -1,0 +1,294 @@
+//! Clients that take more than their share: nobody else loses a session, an answer or a node by it.
+//!
+//! Times have wide bounds, since nodes and clients share the processors of the machine; what they were is printed.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
+use quorate_client::api::RenewedAnswer;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+/// Clients that do the same again and again, each on a connection of its own, whatever they are told.
+struct Flood {
+    stop: Arc<AtomicBool>,
+    clients: Vec<JoinHandle<()>>,
+    answered: Arc<AtomicUsize>,
+    refused: Arc<AtomicUsize>,
+}
+
+impl Flood {
+    fn start(clients: usize, from: Ipv4Addr, to: SocketAddr, request: impl Fn(usize) -> Request) -> Self {
+        let (stop, answered, refused) = (Arc::default(), Arc::default(), Arc::default());
+        let start = |number| {
+            let (stop, answered, refused) = (Arc::clone(&stop), Arc::clone(&answered), Arc::clone(&refused));
+            tokio::spawn(flood(from, to, request(number), stop, answered, refused))
+        };
+        let clients = (0..clients).map(start).collect();
+        Self { stop, clients, answered, refused }
+    }
+
+    /// Answered and refused so far.
+    fn counts(&self) -> (usize, usize) {
+        (self.answered.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+
+    async fn stop(self) -> (usize, usize) {
+        self.stop.store(true, Ordering::Relaxed);
+        let counts = self.counts();
+        for client in self.clients {
+            client.await.expect("no client panics");
+        }
+        counts
+    }
+}
+
+async fn flood(
+    from: Ipv4Addr,
+    to: SocketAddr,
+    request: Request,
+    stop: Arc<AtomicBool>,
+    answered: Arc<AtomicUsize>,
+    refused: Arc<AtomicUsize>,
+) {
+    while !stop.load(Ordering::Relaxed) {
+        let Ok(mut connection) = Connection::open_from(from, to).await else { continue };
+        while !stop.load(Ordering::Relaxed) {
+            // Cut, most likely: the next connection then.
+            let Ok(answer) = connection.exchange(&request).await else { break };
+            let count = if answer.status == 429 { &refused } else { &answered };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Of all these times the one that so many percent are not above.
+fn percentile(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() * percent / 100).min(times.len() - 1)]
+}
+
+/// Entries that a find has to look at.
+async fn fill(at: SocketAddr, entries: usize) {
+    for begin in (0..entries).step_by(1_000) {
+        let op = |n| json!({"op": "upsert", "key": format!("doc/{n:06}"), "value": {"n": n, "text": "x".repeat(200)}});
+        let ops: Vec<_> = (begin..entries.min(begin + 1_000)).map(op).collect();
+        let bulk = Request::post("/v1/bulk", json!({ "ops": ops }).to_string());
+        bulk.send(at).await.expect("an answer").expect_success();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_live_through_a_flood_of_scans_and_writes() {
+    const SESSIONS: usize = 20;
+    const TTL_MS: u64 = 3_000;
+    const FLOOD: Duration = Duration::from_secs(8);
+    let mut cluster = Cluster::start().await;
+    let (leader, follower) = (cluster.leader().await, cluster.follower().await);
+    fill(cluster.client_address(leader), 3_000).await;
+    let mut caller = Caller::new(vec![cluster.client_address(follower)], PATIENCE);
+    let mut sessions = Vec::new();
+    for number in 0..SESSIONS {
+        sessions.push(caller.session(TTL_MS, &format!("worker-{number}")).await);
+    }
+    let find = r#"{"prefix":"doc/","where":[{"field":"n","op":"lt","value":0}],"limit":1}"#;
+    let change = r#"{"prefix":"doc/","where":[{"field":"n","op":"lt","value":0}],"patch":{"a":1}}"#;
+    let value = json!("v".repeat(1_000)).to_string();
+    let mut floods = Vec::new();
+    for id in [leader, follower] {
+        let to = cluster.client_address(id);
+        floods.push(("find", Flood::start(300, Ipv4Addr::LOCALHOST, to, |_| Request::post("/v1/find", find))));
+        floods.push((
+            "update_where",
+            Flood::start(20, Ipv4Addr::LOCALHOST, to, |_| Request::post("/v1/update_where", change)),
+        ));
+        floods.push((
+            "put",
+            Flood::start(100, Ipv4Addr::LOCALHOST, to, |n| Request::put(&format!("flood/{id}/{n}"), value.clone())),
+        ));
+    }
+    let began = Instant::now();
+    let to = cluster.client_address(follower);
+    let renewing = sessions.iter().map(|session| {
+        let renew = Request::post(format!("/v1/sessions/{session}/renew"), "{}");
+        tokio::spawn(async move {
+            let mut connection = Connection::open(to).await.expect("there is room for a connection");
+            let mut times = Vec::new();
+            while began.elapsed() < FLOOD {
+                let begin = Instant::now();
+                let renewed = connection.exchange(&renew).await.expect("an answer").expect_success();
+                times.push(begin.elapsed());
+                let renewed: RenewedAnswer = renewed.json();
+                assert_eq!(renewed.expires_in_ms, TTL_MS);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            times
+        })
+    });
+    let renewing: Vec<_> = renewing.collect();
+    let mut times = Vec::new();
+    for renewing in renewing {
+        times.extend(renewing.await.expect("no session ends and no renewal is refused"));
+    }
+    let mut refused = 0;
+    for (name, flood) in floods {
+        let (answered, told) = flood.stop().await;
+        println!("{name}: {answered} answered, {told} refused");
+        assert!(answered > 0, "no flood of {name}");
+        refused += told;
+    }
+    let (median, p99, count) = (percentile(&mut times, 50), percentile(&mut times, 99), times.len());
+    println!("{count} renewals: median {median:?}, p99 {p99:?}; {refused} requests were refused");
+    assert!(refused > 0, "there was room for all of the flood");
+    assert!(p99 < Duration::from_millis(TTL_MS / 2), "{p99:?}");
+    cluster.wait_all_ready().await;
+    cluster.assert_agreement().await;
+}
+
+/// Writes of a careful client, one after the other; how long each took.
+async fn polite(from: Ipv4Addr, to: SocketAddr, writes: usize) -> Vec<Duration> {
+    let mut connection = Connection::open_from(from, to).await.expect("there is room for a connection");
+    let mut times = Vec::new();
+    for number in 0..writes {
+        let begin = Instant::now();
+        let put = Request::put("polite", number.to_string());
+        connection.exchange(&put).await.expect("an answer").expect_success();
+        times.push(begin.elapsed());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    times
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
+    const GREEDY: usize = 1_000;
+    const OPS_PER_SECOND: usize = 500;
+    let (one, other) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
+    let settings = Settings::with_ids([1]).flag("--account-ops-per-second", OPS_PER_SECOND);
+    let mut cluster = Cluster::start_with(settings).await;
+    let to = cluster.client_address(1);
+    let mut alone = polite(other, to, 50).await;
+    let flood = Flood::start(GREEDY, one, to, |n| Request::put(&format!("greedy/{n}"), "1"));
+    eventually("the greedy client is told", PATIENCE, async || {
+        let (_, refused) = flood.counts();
+        if refused > GREEDY { Ok(()) } else { Err(format!("{refused} refused")) }
+    })
+    .await;
+    let (begin, before) = (Instant::now(), flood.counts().0);
+    let mut beside = polite(other, to, 200).await;
+    let rate = (flood.counts().0 - before) as f64 / begin.elapsed().as_secs_f64();
+    let (answered, refused) = flood.stop().await;
+    let (alone, median, p99) = (percentile(&mut alone, 50), percentile(&mut beside, 50), percentile(&mut beside, 99));
+    println!("greedy: {answered} answered ({rate:.0} a second), {refused} refused");
+    println!("polite: median {alone:?} alone, {median:?} beside, p99 {p99:?}");
+    assert!(rate < 1.3 * OPS_PER_SECOND as f64, "{rate:.0} a second");
+    assert!(p99 < Duration::from_millis(400), "{p99:?}");
+    cluster.assert_agreement().await;
+}
+
+/// What a client does to be a burden.
+async fn burden(to: SocketAddr, bytes: &[u8]) -> Option<Connection> {
+    let mut connection = Connection::open(to).await.ok()?;
+    // The node may close it before all is sent.
+    let _ = connection.send(bytes).await;
+    Some(connection)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
+    /// Bodies and answers in memory as `limits.rs` has them, and as much again for what is made of them and lies about.
+    const GROWTH_MAX: u64 = 2 * (256 + 256) << 20;
+    const READERS: usize = 200;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
+    let to = cluster.client_address(1);
+    let large = json!("v".repeat(1_000_000)).to_string();
+    for n in 0..4 {
+        Request::put(&format!("large/{n}"), large.clone()).send(to).await.expect("an answer").expect_success();
+    }
+    let pid = cluster.process_id(1);
+    let before = memory_of(pid);
+    let stop = Arc::new(AtomicBool::new(false));
+    let peak = {
+        let stop = Arc::clone(&stop);
+        tokio::spawn(async move {
+            let mut peak = 0;
+            while !stop.load(Ordering::Relaxed) {
+                peak = peak.max(memory_of(pid));
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            peak
+        })
+    };
+    let mut attack = Vec::new();
+    // Pages of 4 MB, ten of them on each connection, and nobody reads.
+    let page = Request::get("/v1/kv?prefix=large/").to_bytes().repeat(10);
+    let head = "PUT /v1/kv/half HTTP/1.1\r\nHost: q\r\nContent-Type: application/octet-stream\r\n";
+    // Bodies that come nearly whole and then stand still, and one that never ends.
+    let half = [format!("{head}Content-Length: 1500000\r\n\r\n").as_bytes(), &vec![7; 1_400_000]].concat();
+    let chunk = [b"100000\r\n".as_slice(), &vec![7; 0x10_0000], b"\r\n"].concat();
+    let endless = [format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes(), &chunk, &chunk, &chunk].concat();
+    let slow_head = b"GET /v1/kv/k HTTP/1.1\r\nHost: q\r\nX-Slow: ".to_vec();
+    for n in 0..READERS {
+        attack.push(burden(to, &page).await);
+        attack.push(burden(to, &slow_head).await);
+        let body = if n % 2 == 0 { &half } else { &endless };
+        attack.push(burden(to, body).await);
+        if n % 20 == 0 {
+            // Whoever asks for little is served all the time.
+            Request::get("/v1/kv/none").send(to).await.expect("an answer").problem();
+            Request::get("/livez").send(to).await.expect("an answer").expect_success();
+        }
+    }
+    Request::put("small", "1").send(to).await.expect("an answer").expect_success();
+    let page = Request::get("/v1/kv?prefix=large/").send(to).await.expect("an answer");
+    assert_eq!(page.status, 429, "one more page, with {READERS} readers that do not read");
+    stop.store(true, Ordering::Relaxed);
+    let peak = peak.await.expect("it ends");
+    println!("memory: {} MiB before, {} MiB at most", before >> 20, peak >> 20);
+    assert!(peak < before + GROWTH_MAX, "{} MiB, {} MiB before", peak >> 20, before >> 20);
+    drop(attack);
+    eventually("there is room again", PATIENCE, async || {
+        let page = Request::get("/v1/kv?prefix=large/").send(to).await.map_err(|error| error.to_string())?;
+        if page.is_success() { Ok(()) } else { Err(page.text()) }
+    })
+    .await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() {
+    const MAX: usize = 4_096;
+    let settings = Settings::with_ids([1]).flag("--header-timeout-ms", 30_000);
+    let mut cluster = Cluster::start_with(settings).await;
+    let to = cluster.client_address(1);
+    let mut first = Connection::open(to).await.expect("there is room");
+    first.exchange(&Request::put("k", "1")).await.expect("an answer").expect_success();
+    let mut open = Vec::new();
+    let refused = loop {
+        let mut connection = Connection::open(to).await.expect("the system takes it");
+        // Who is refused hears of it without asking.
+        let told = tokio::time::timeout(Duration::from_millis(if open.len() < MAX - 200 { 0 } else { 20 }), async {
+            connection.until_closed().await.expect("it is closed in order")
+        });
+        match told.await {
+            Ok(said) => break String::from_utf8_lossy(&said).into_owned(),
+            Err(_open) => open.push(connection),
+        }
+        assert!(open.len() <= MAX, "there is no limit");
+    };
+    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("retry-after: "), "{refused}");
+    assert!(open.len() > MAX - 50, "only {} connections were taken", open.len());
+    let begin = Instant::now();
+    first.exchange(&Request::put("k", "2")).await.expect("an answer").expect_success();
+    println!("{} connections; a write beside them took {:?}", open.len(), begin.elapsed());
+    drop(open);
+    eventually("there is room again", PATIENCE, async || {
+        let answer = Request::get("/v1/kv/k").send(to).await.map_err(|error| error.to_string())?;
+        if answer.is_success() { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+    cluster.assert_agreement().await;
+}
