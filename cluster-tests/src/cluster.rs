@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use crate::eventually::{eventually, sooner_than};
 use crate::http::Request;
+use crate::network::Network;
 use crate::node_process::{NodeProcess, describe};
 use crate::ports::free_addresses;
 use crate::wall_clock::WallClock;
@@ -35,6 +36,8 @@ pub struct Settings {
     ids: Vec<u64>,
     flags: BTreeMap<String, String>,
     data_home: Option<PathBuf>,
+    /// Whether nodes reach each other, and clients them, through proxies.
+    has_proxies: bool,
 }
 
 impl Default for Settings {
@@ -48,12 +51,18 @@ impl Settings {
     /// Nodes with these ids.
     pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
         let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
-        Self { ids: ids.into_iter().collect(), flags, data_home: None }
+        Self { ids: ids.into_iter().collect(), flags, data_home: None, has_proxies: false }
     }
 
     /// With the data directories of all nodes below this directory; their logs stay where they are.
     pub fn data_home(mut self, dir: &Path) -> Self {
         self.data_home = Some(dir.to_owned());
+        self
+    }
+
+    /// With a network that can be hurt: see [`Cluster::network`].
+    pub fn proxied(mut self) -> Self {
+        self.has_proxies = true;
         self
     }
 
@@ -69,6 +78,10 @@ impl Settings {
 struct Node {
     client: SocketAddr,
     peer: SocketAddr,
+    /// Where peers reach it: its own port, or that of a proxy.
+    peer_reached: SocketAddr,
+    /// Where clients that the network counts for reach it.
+    client_reached: SocketAddr,
     process: Option<NodeProcess>,
     paused: bool,
     /// Flags of this node alone; they win over those of all nodes.
@@ -78,7 +91,9 @@ struct Node {
 
 impl Node {
     fn at(client: SocketAddr, peer: SocketAddr) -> Self {
-        Self { client, peer, process: None, paused: false, flags: BTreeMap::new(), environment: BTreeMap::new() }
+        let (peer_reached, client_reached) = (peer, client);
+        let (flags, environment) = Default::default();
+        Self { client, peer, peer_reached, client_reached, process: None, paused: false, flags, environment }
     }
 }
 
@@ -88,6 +103,7 @@ pub struct Cluster {
     home: TempDir,
     settings: Settings,
     nodes: BTreeMap<u64, Node>,
+    network: Network,
     /// Digests seen so far by log index, with the node that showed it.
     digests: BTreeMap<u64, (u64, String)>,
 }
@@ -114,10 +130,26 @@ impl Cluster {
     /// Addresses and directories; nothing runs yet.
     pub fn new(settings: Settings) -> Self {
         let home = tempfile::Builder::new().prefix("quorate-test-").tempdir().expect("a temporary directory");
-        let addresses = free_addresses(2 * settings.ids.len());
-        let nodes = settings.ids.iter().zip(addresses.chunks(2)).map(|(id, pair)| (*id, Node::at(pair[0], pair[1])));
-        let nodes = nodes.collect();
-        Self { home, settings, nodes, digests: BTreeMap::new() }
+        let addresses = free_addresses(4 * settings.ids.len());
+        let nodes = settings.ids.iter().zip(addresses.chunks(4)).map(|(id, four)| {
+            let node = Node::at(four[0], four[1]);
+            let proxied = Node { peer_reached: four[2], client_reached: four[3], ..Node::at(four[0], four[1]) };
+            (*id, if settings.has_proxies { proxied } else { node })
+        });
+        let (nodes, network) = (nodes.collect(), Network::default());
+        let cluster = Self { home, settings, nodes, network, digests: BTreeMap::new() };
+        if cluster.settings.has_proxies {
+            cluster.open_proxies();
+        }
+        cluster
+    }
+
+    fn open_proxies(&self) {
+        for (id, node) in &self.nodes {
+            for (at, to) in [(node.peer_reached, node.peer), (node.client_reached, node.client)] {
+                self.network.open(at, to, *id).unwrap_or_else(|error| panic!("a proxy at {at}: {error}"));
+            }
+        }
     }
 
     async fn all_ready_or_port_taken(&mut self) -> Result<(), String> {
@@ -163,6 +195,16 @@ impl Cluster {
     /// Where clients reach a node.
     pub fn client_address(&self, id: u64) -> SocketAddr {
         self.node(id).client
+    }
+
+    /// The network between the nodes, and between clients and nodes; it can be hurt where the settings say [`Settings::proxied`].
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Where clients reach a node over the network that can be hurt; without one, where they reach it anyway.
+    pub fn client_address_over_network(&self, id: u64) -> SocketAddr {
+        self.node(id).client_reached
     }
 
     /// Where peers reach a node.
@@ -220,6 +262,7 @@ impl Cluster {
         assert!(self.node(id).process.is_none(), "node {id} runs already");
         let process = NodeProcess::start(&arguments, &self.node(id).environment, &dir.join("log"));
         let process = process.unwrap_or_else(|error| panic!("node {id} cannot be started: {error}"));
+        self.network.note_process(id, process.id());
         self.node_mut(id).process = Some(process);
     }
 
@@ -274,14 +317,14 @@ impl Cluster {
     /// The command line of a node: the same on every start, but for flags set meanwhile.
     pub fn arguments(&self, id: u64) -> Vec<String> {
         let founders = self.settings.ids.iter();
-        let join: Vec<_> = founders.map(|id| format!("{id}={}", self.peer_address(*id))).collect();
+        let join: Vec<_> = founders.map(|id| format!("{id}={}", self.node(*id).peer_reached)).collect();
         let node = self.node(id);
         let mut flags = BTreeMap::from([
             ("--node-id".to_owned(), id.to_string()),
             ("--data-dir".to_owned(), self.data_dir(id).display().to_string()),
             ("--client-listen".to_owned(), node.client.to_string()),
             ("--peer-listen".to_owned(), node.peer.to_string()),
-            ("--peer-advertise".to_owned(), node.peer.to_string()),
+            ("--peer-advertise".to_owned(), node.peer_reached.to_string()),
             ("--join".to_owned(), join.join(",")),
         ]);
         flags.extend(self.settings.flags.clone());

@@ -11,6 +11,7 @@ pub mod fill;
 pub mod history;
 pub mod http;
 pub mod load;
+pub mod network;
 pub mod node_process;
 pub mod ports;
 pub mod seed;

@@ -2,8 +2,6 @@
 //!
 //! Owns the lines of a history. Times are microseconds of one monotonic clock since the history began. Never judges.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -291,57 +289,14 @@ impl Outcome {
         let outcomes = || tries.iter().map(|each| &each.outcome);
         let find = |wanted: fn(&Outcome) -> bool| outcomes().find(|outcome| wanted(outcome)).cloned();
         let absurd = find(|outcome| matches!(outcome, Self::Absurd(_)));
-        let decided = find(|outcome| matches!(outcome, Self::Decided(_)));
+        // What is told of a place in a queue is told as it is then, so the first answer goes with the time of the first answer.
+        let decided = tries.iter().filter(|each| each.outcome.decided().is_some()).min_by_key(|each| each.end);
+        let decided = decided.map(|each| each.outcome.clone());
         let unknown = find(|outcome| matches!(outcome, Self::Unknown(_)));
         let fallback = || outcomes().last().cloned().unwrap_or_else(|| Self::Failed("it was never sent".into()));
         match absurd.or(decided).or(unknown).unwrap_or_else(fallback) {
             Self::Unknown(reason) if !fate_matters => Self::Failed(reason),
             outcome => outcome,
-        }
-    }
-}
-
-impl fmt::Display for Entry {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} = {} of revision {}, version {}", self.key, self.value, self.mod_revision, self.version)
-    }
-}
-
-impl fmt::Display for Seen {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Entry(None) => write!(out, "nothing"),
-            Self::Entry(Some(entry)) => entry.fmt(out),
-            Self::Written(written) => write!(out, "written, version {:?}", written.version),
-            Self::Refused(Refused { code, current: Some(entry) }) => write!(out, "{code}, it is {entry}"),
-            Self::Refused(Refused { code, .. }) => write!(out, "{code}"),
-            Self::Session(id) => write!(out, "session {id}"),
-            Self::Held { token } => write!(out, "held by token {token}"),
-            other => write!(out, "{}", serde_json::to_string(other).map_err(|_| fmt::Error)?),
-        }
-    }
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nodes: Vec<_> = self.tries.iter().map(|each| each.node.to_string()).collect();
-        let [call, end] = [self.call, self.end].map(|micros| micros as f64 / 1e6);
-        write!(
-            out,
-            "[{}] {call:.6}–{end:.6} s, process {} at node {}: {} → ",
-            self.id,
-            self.process,
-            nodes.join(", "),
-            self.operation
-        )?;
-        match &self.outcome {
-            Outcome::Decided(decided) => {
-                let replayed = if decided.replayed { ", replayed" } else { "" };
-                write!(out, "revision {}, index {}{replayed}: {}", decided.revision, decided.index, decided.seen)
-            }
-            Outcome::Failed(reason) => write!(out, "failed: {reason}"),
-            Outcome::Unknown(reason) => write!(out, "unknown: {reason}"),
-            Outcome::Absurd(what) => write!(out, "outside of the contract: {what}"),
         }
     }
 }

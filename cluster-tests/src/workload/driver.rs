@@ -3,6 +3,7 @@
 //! Owns the phases (before, during and after the faults), asking again for what is not known, the last reads through each node, and
 //! what is left of a run that failed. Never decides whether a rule holds.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,8 @@ impl Plan {
         let dir = std::env::var_os("QUORATE_HISTORIES").map_or_else(std::env::temp_dir, PathBuf::from);
         let path = dir.join(format!("quorate-{}-{seed}.jsonl", self.name));
         let recorder = Recorder::begin(&path, self.header(seed)).expect("the file of a history can be made");
-        let nodes: Nodes = Arc::new(cluster.ids().into_iter().map(|id| (id, cluster.client_address(id))).collect());
+        let nodes: Nodes =
+            Arc::new(cluster.ids().into_iter().map(|id| (id, cluster.client_address_over_network(id))).collect());
         let mut dice = StdRng::seed_from_u64(seed);
 
         let mut hand = Process::new(recorder.clone(), nodes.clone(), 0, Manner::Persistent);
@@ -132,13 +134,19 @@ impl Plan {
 
     fn employ(&self, recorder: &Recorder, nodes: &Nodes, is_over: &Arc<AtomicBool>, dice: &mut StdRng) -> JoinSet<()> {
         let mut clients = JoinSet::new();
+        let mut hired: BTreeMap<&str, usize> = BTreeMap::new();
         for staff in &self.staff {
-            for number in 0..staff.clients {
+            let name = staff.workload.name();
+            let of = self.staff.iter().filter(|other| other.workload.name() == name).map(|other| other.clients).sum();
+            // Clients of one workload have different numbers, however they send.
+            let first = hired.entry(name).or_default();
+            for number in *first..*first + staff.clients {
                 let process = Process::new(recorder.clone(), nodes.clone(), number, staff.manner);
-                let script = staff.workload.script(number, staff.clients);
+                let script = staff.workload.script(number, of);
                 let dice = StdRng::seed_from_u64(dice.random());
                 clients.spawn(work(script, process, recorder.clone(), is_over.clone(), dice));
             }
+            *first += staff.clients;
         }
         clients
     }

@@ -10,6 +10,7 @@ pub mod driver;
 pub mod fleeting;
 pub mod locks;
 pub mod nemesis;
+pub mod network_faults;
 pub mod registers;
 pub mod set;
 pub mod tasks;

@@ -12,7 +12,7 @@ use crate::history::operation::Operation;
 use crate::history::record::{Micros, Record, Seen};
 
 /// How long a claim holds, in milliseconds.
-const LEASE_MS: u64 = 600;
+const LEASE_MS: u64 = 1_000;
 const QUEUE: &str = "tasks";
 
 /// Tasks.
@@ -75,7 +75,7 @@ impl Script for Worker {
             // It hangs longer than its claim holds, and then believes itself done.
             1..4 => {
                 self.claimed.push_front((task, token));
-                Next::Pause(dice.random_range(400_000..900_000))
+                Next::Pause(dice.random_range(600_000..1_500_000))
             }
             4..8 => Next::Do(Operation::Fail { queue, task, token }),
             _ => Next::Do(Operation::Complete { queue, task, token }),

@@ -42,7 +42,10 @@ impl Watch<'_> {
                 Shown::Begun { prefix: wanted, from: first } => (prefix, from) = (wanted, *first),
                 Shown::Event(event) => events.push((moment.at, event)),
                 Shown::Progress(revision) => upto = upto.max(*revision),
-                Shown::Ended(_) => {}
+                // None of them reads so slowly, or begins so late, that it may be cut off.
+                Shown::Ended(why) => {
+                    return Err(Counterexample::new(format!("watch {} ended: {why}", self.number), []));
+                }
             }
         }
         self.check_order(&events)?;

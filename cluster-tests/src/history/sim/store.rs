@@ -10,7 +10,7 @@ use rand::rngs::StdRng;
 use super::Mutant;
 use crate::history::model::{self, State};
 use crate::history::operation::{Hold, Operation, Txn, Write, writes_of};
-use crate::history::record::{Came, Claimed, Decided, Entry, Event, Item, Micros, Refused, Seen, Written};
+use crate::history::record::{Came, Decided, Entry, Event, Item, Micros, Refused, Seen, Written};
 
 /// How far back a stale read may look, in changes.
 const PAST_MAX: usize = 12;
@@ -19,42 +19,46 @@ const PAST_MAX: usize = 12;
 pub struct Store {
     mutant: Option<Mutant>,
     dice: StdRng,
-    state: State,
-    revision: u64,
+    pub(super) state: State,
+    pub(super) revision: u64,
     index: u64,
     /// The newest states before this one, for reads that are stale.
     past: VecDeque<(u64, State)>,
     requests: HashMap<String, Decided>,
-    sessions: BTreeMap<String, Session>,
-    locks: BTreeMap<Hold, Lock>,
-    tasks: BTreeMap<(String, String), Task>,
-    expiries: BTreeMap<String, Micros>,
+    pub(super) sessions: BTreeMap<String, Session>,
+    pub(super) locks: BTreeMap<Hold, Lock>,
+    pub(super) tasks: BTreeMap<(String, String), Task>,
+    pub(super) expiries: BTreeMap<String, Micros>,
     /// Every change of an entry, with its time.
     pub line: Vec<(Micros, Event)>,
-    now: Micros,
+    pub(super) now: Micros,
 }
 
-struct Session {
-    ttl: Micros,
-    ends: Micros,
+/// A session.
+pub(super) struct Session {
+    pub(super) ttl: Micros,
+    pub(super) ends: Micros,
 }
 
+/// A lock or an election.
 #[derive(Default)]
-struct Lock {
-    holder: Option<(u64, String)>,
-    queue: VecDeque<(String, Micros)>,
+pub(super) struct Lock {
+    pub(super) holder: Option<(u64, String)>,
+    pub(super) queue: VecDeque<(String, Micros)>,
 }
 
-struct Task {
-    due: Micros,
-    lease: Micros,
-    token: u64,
-    attempt: u64,
-    is_done: bool,
-    is_lost: bool,
+/// A task.
+pub(super) struct Task {
+    pub(super) due: Micros,
+    pub(super) lease: Micros,
+    pub(super) token: u64,
+    pub(super) attempt: u64,
+    pub(super) is_done: bool,
+    pub(super) is_lost: bool,
 }
 
-fn refused(code: &str) -> Seen {
+/// An answer that refuses.
+pub(super) fn refused(code: &str) -> Seen {
     Seen::Refused(Refused { code: code.into(), current: None })
 }
 
@@ -81,7 +85,7 @@ impl Store {
     }
 
     /// Whether the bug shows now.
-    fn is(&mut self, mutant: Mutant) -> bool {
+    pub(super) fn is(&mut self, mutant: Mutant) -> bool {
         self.mutant == Some(mutant) && self.dice.random_range(0..mutant.rarity()) == 0
     }
 
@@ -112,10 +116,8 @@ impl Store {
     }
 
     fn decide(&mut self, operation: &Operation) -> Decided {
-        if operation.is_read() {
-            return self.read(operation);
-        }
         let seen = match operation {
+            Operation::Get { .. } | Operation::List { .. } | Operation::Find { .. } => return self.read(operation),
             Operation::Write(write) => self.write(write).map_or_else(Seen::Refused, Seen::Written),
             Operation::Bulk { writes } => self.bulk(writes),
             Operation::Txn(txn) => self.txn(txn),
@@ -141,12 +143,11 @@ impl Store {
             Operation::Claim { queue, limit, lease_ms } => self.claim(queue, *limit, lease_ms * 1_000),
             Operation::Complete { queue, task, token } => self.settle(queue, task, *token, true),
             Operation::Fail { queue, task, token } => self.settle(queue, task, *token, false),
-            _ => unreachable!("reads were answered before"),
         };
         self.told(seen)
     }
 
-    fn told(&self, seen: Seen) -> Decided {
+    pub(super) fn told(&self, seen: Seen) -> Decided {
         Decided { revision: self.revision, index: self.index, replayed: false, seen }
     }
 
@@ -211,12 +212,12 @@ impl Store {
         written
     }
 
-    fn note(&mut self, key: &str, index: u32) {
+    pub(super) fn note(&mut self, key: &str, index: u32) {
         let event = Event { revision: self.revision, index, key: key.into(), entry: self.state.get(key).cloned() };
         self.line.push((self.now, event));
     }
 
-    fn remember(&mut self) {
+    pub(super) fn remember(&mut self) {
         if matches!(self.mutant, Some(Mutant::StaleRead | Mutant::FollowerBehind)) {
             self.past.push_back((self.revision, self.state.clone()));
             if self.past.len() > PAST_MAX {
@@ -252,148 +253,5 @@ impl Store {
             self.note(&last.key, u32::try_from(rest.len()).expect("a small transaction"));
         }
         Seen::Txn(seen)
-    }
-
-    // --- sessions, locks --------------------------------------------------------------------------------------------
-
-    /// Ends all that is due.
-    fn end_due(&mut self) {
-        let due: Vec<String> =
-            self.expiries.iter().filter(|(_, at)| **at <= self.now).map(|(key, _)| key.clone()).collect();
-        for key in due {
-            self.expiries.remove(&key);
-            self.remember();
-            self.revision += 1;
-            self.state.remove(&key);
-            self.note(&key, 0);
-        }
-        let over = |session: &Session| session.ends <= self.now;
-        let over: Vec<String> =
-            self.sessions.iter().filter(|(_, session)| over(session)).map(|(id, _)| id.clone()).collect();
-        for id in over {
-            self.sessions.remove(&id);
-            self.revision += 1;
-            self.leave_locks(&id);
-        }
-    }
-
-    fn lifetime(&mut self, ttl: Micros) -> Micros {
-        if self.is(Mutant::SessionEndsEarly) {
-            ttl / 2
-        } else if self.is(Mutant::SessionNeverEnds) {
-            Micros::MAX / 2
-        } else {
-            ttl
-        }
-    }
-
-    fn open_session(&mut self, ttl: Micros) -> Seen {
-        self.revision += 1;
-        let (id, ends) = (self.revision.to_string(), self.now + self.lifetime(ttl));
-        self.sessions.insert(id.clone(), Session { ttl, ends });
-        Seen::Session(id)
-    }
-
-    fn renew(&mut self, id: &str) -> Seen {
-        let Some(ttl) = self.sessions.get(id).map(|session| session.ttl) else { return refused("session_expired") };
-        let ends = self.now + self.lifetime(ttl);
-        self.sessions.insert(id.to_owned(), Session { ttl, ends });
-        Seen::Session(id.to_owned())
-    }
-
-    fn holds(&self, hold: &Hold, token: u64) -> bool {
-        self.locks.get(hold).and_then(|lock| lock.holder.as_ref()).is_some_and(|(held, _)| *held == token)
-    }
-
-    fn acquire(&mut self, hold: &Hold, session: &str, wait: Micros) -> Seen {
-        if !self.sessions.contains_key(session) {
-            return refused("session_expired");
-        }
-        let steals = self.is(Mutant::LockGivenTwice);
-        let reuses = self.is(Mutant::TokenReused);
-        let until = self.now + wait;
-        let lock = self.locks.entry(hold.clone()).or_default();
-        match &lock.holder {
-            Some((token, holder)) if holder == session => Seen::Held { token: *token },
-            Some((token, _)) if reuses => {
-                let token = *token;
-                lock.holder = Some((token, session.to_owned()));
-                Seen::Held { token }
-            }
-            Some(_) if !steals && wait == 0 => refused("locked"),
-            Some(_) if !steals => {
-                lock.queue.retain(|(waiting, _)| waiting != session);
-                lock.queue.push_back((session.to_owned(), until));
-                Seen::Waiting
-            }
-            _ => {
-                self.revision += 1;
-                let token = self.revision;
-                lock.holder = Some((token, session.to_owned()));
-                lock.queue.retain(|(waiting, _)| waiting != session);
-                Seen::Held { token }
-            }
-        }
-    }
-
-    fn release(&mut self, hold: &Hold, token: u64) -> Decided {
-        if !self.holds(hold, token) {
-            return self.told(refused("not_lock_holder"));
-        }
-        self.revision += 1;
-        let told = self.told(Seen::Done);
-        self.hand_on(hold);
-        told
-    }
-
-    fn leave_locks(&mut self, session: &str) {
-        let held = |lock: &Lock| lock.holder.as_ref().is_some_and(|(_, holder)| holder == session);
-        let held: Vec<Hold> = self.locks.iter().filter(|(_, lock)| held(lock)).map(|(hold, _)| hold.clone()).collect();
-        for lock in self.locks.values_mut() {
-            lock.queue.retain(|(waiting, _)| waiting != session);
-        }
-        held.iter().for_each(|hold| self.hand_on(hold));
-    }
-
-    /// Gives the lock to the next in the queue.
-    fn hand_on(&mut self, hold: &Hold) {
-        let Some(lock) = self.locks.get_mut(hold) else { return };
-        lock.queue.retain(|(_, until)| *until > self.now);
-        lock.holder = lock.queue.pop_front().map(|(session, _)| {
-            self.revision += 1;
-            (self.revision, session)
-        });
-    }
-
-    // --- tasks ------------------------------------------------------------------------------------------------------
-
-    fn claim(&mut self, queue: &str, limit: u32, lease: Micros) -> Seen {
-        let (early, twice) = (self.is(Mutant::TaskEarly), self.is(Mutant::TaskGivenTwice));
-        let (now, token) = (self.now, self.revision + 1);
-        let free =
-            |task: &Task| !task.is_done && !task.is_lost && (early || task.due <= now) && (twice || task.lease <= now);
-        let mut claimed = Vec::new();
-        for ((of, id), task) in &mut self.tasks {
-            if of == queue && claimed.len() < limit as usize && free(task) {
-                task.attempt += 1;
-                (task.token, task.lease) = (token, now + lease);
-                claimed.push(Claimed { task: id.clone(), token, attempt: task.attempt });
-            }
-        }
-        self.revision += u64::from(!claimed.is_empty());
-        Seen::Claimed(claimed)
-    }
-
-    fn settle(&mut self, queue: &str, id: &str, token: u64, completes: bool) -> Seen {
-        let stale = self.is(Mutant::StaleCompletion);
-        let now = self.now;
-        let Some(task) = self.tasks.get_mut(&(queue.to_owned(), id.to_owned())) else { return refused("not_found") };
-        let has = task.token == token && task.lease > now && !task.is_done;
-        if !has && !(stale && completes) {
-            return refused("not_lock_holder");
-        }
-        self.revision += 1;
-        (task.is_done, task.lease) = (completes || task.is_done, 0);
-        Seen::Done
     }
 }

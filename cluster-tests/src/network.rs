@@ -1,0 +1,251 @@
+//! A network between processes that can be cut, slowed down and broken, for each ordered pair of nodes by itself.
+//!
+//! Owns proxies in front of the nodes' ports, and the rules by which they pass bytes on. Who dialled is known from the socket's
+//! owner, so nothing of what is said is read, encrypted or not. Never loses a byte of a connection that lives: what is held
+//! back arrives late, as with a network that comes back before a connection gives up.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// Whoever is no node: clients.
+pub const CLIENTS: u64 = 0;
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// Chunks of one direction that are on their way, as in the buffers of a real connection.
+const CHUNKS_MAX: usize = 64;
+
+/// What becomes of bytes from one node to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// They arrive this much later.
+    Delay(Duration),
+    /// They wait until the rule is gone.
+    Stall,
+    /// Their connection is closed.
+    Reset,
+}
+
+/// Rules by sender and receiver; without one, bytes arrive at once.
+type Rules = BTreeMap<(u64, u64), Rule>;
+
+/// All links between nodes, and between clients and nodes.
+#[derive(Debug, Clone)]
+pub struct Network {
+    rules: watch::Sender<Rules>,
+    processes: Arc<Mutex<BTreeMap<u64, u32>>>,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { rules: watch::Sender::new(Rules::new()), processes: Arc::default() }
+    }
+}
+
+impl Network {
+    /// Passes on to `to`, a port of node `node`, what is sent to `at`. Ends with the runtime.
+    pub fn open(&self, at: SocketAddr, to: SocketAddr, node: u64) -> io::Result<()> {
+        let listener = std::net::TcpListener::bind(at)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let network = self.clone();
+        tokio::spawn(async move {
+            while let Ok((near, dialler)) = listener.accept().await {
+                let from = network.node_of(dialler);
+                tokio::spawn(connect(near, to, from, node, network.rules.clone()));
+            }
+        });
+        Ok(())
+    }
+
+    /// From now on this is the process of a node.
+    pub fn note_process(&self, node: u64, process: u32) {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner).insert(node, process);
+    }
+
+    /// From now on this becomes of bytes from one to the other.
+    pub fn rule(&self, from: u64, to: u64, rule: Rule) {
+        self.rules.send_modify(|rules| {
+            rules.insert((from, to), rule);
+        });
+    }
+
+    /// The same in both directions.
+    pub fn rule_both(&self, one: u64, other: u64, rule: Rule) {
+        self.rule(one, other, rule);
+        self.rule(other, one, rule);
+    }
+
+    /// All bytes arrive at once again, those held back too.
+    pub fn heal(&self) {
+        self.rules.send_modify(Rules::clear);
+    }
+
+    /// Which node has dialled from this address.
+    fn node_of(&self, dialler: SocketAddr) -> u64 {
+        let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(inode) = socket_inode(dialler) else { return CLIENTS };
+        let owner = processes.into_iter().find(|(_, process)| owns_socket(*process, &inode));
+        owner.map_or(CLIENTS, |(node, _)| node)
+    }
+}
+
+/// The inode of the socket with this local address.
+fn socket_inode(local: SocketAddr) -> Option<String> {
+    let SocketAddr::V4(local) = local else { return None };
+    // The kernel writes the address as the number that its four bytes make in memory.
+    let wanted = format!("{:08X}:{:04X}", u32::from_ne_bytes(local.ip().octets()), local.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
+    let row = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    row.into_iter()
+        .find(|fields| fields.get(1) == Some(&wanted.as_str()))
+        .and_then(|fields| fields.get(9).map(|inode| (*inode).to_owned()))
+}
+
+/// Whether the process has this socket open.
+fn owns_socket(process: u32, inode: &str) -> bool {
+    let wanted = format!("socket:[{inode}]");
+    let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
+    files.flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|link| link.as_os_str() == wanted.as_str()))
+}
+
+/// One connection, from when it was accepted to its end.
+async fn connect(near: TcpStream, to: SocketAddr, from: u64, node: u64, rules: watch::Sender<Rules>) {
+    let Ok(far) = TcpStream::connect(to).await else { return };
+    // Without it small messages would wait for each other.
+    if near.set_nodelay(true).and(far.set_nodelay(true)).is_err() {
+        return;
+    }
+    let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+    let there = Link { key: (from, node), rules: rules.subscribe() };
+    let back = Link { key: (node, from), rules: rules.subscribe() };
+    // Whichever direction ends first ends the connection.
+    tokio::select! {
+        () = there.pass(near_in, far_out) => {}
+        () = back.pass(far_in, near_out) => {}
+    }
+}
+
+/// One direction of a connection.
+struct Link {
+    key: (u64, u64),
+    rules: watch::Receiver<Rules>,
+}
+
+impl Link {
+    async fn pass(self, input: OwnedReadHalf, output: OwnedWriteHalf) {
+        let (chunks, queue) = mpsc::channel(CHUNKS_MAX);
+        // The end comes once everything before it was delivered, or nothing more can be.
+        let taking = async {
+            take(input, chunks).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = taking => {}
+            () = self.deliver(queue, output) => {}
+        }
+    }
+
+    async fn deliver(mut self, mut queue: mpsc::Receiver<(Instant, Vec<u8>)>, mut output: OwnedWriteHalf) {
+        while let Some((came, bytes)) = queue.recv().await {
+            if !self.may_pass(came).await || output.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until bytes that came at this time may go on; `false` if their connection is to be closed.
+    async fn may_pass(&mut self, came: Instant) -> bool {
+        loop {
+            let rule = self.rules.borrow_and_update().get(&self.key).copied();
+            let until = match rule {
+                None => return true,
+                Some(Rule::Reset) => return false,
+                Some(Rule::Delay(delay)) => came + delay,
+                Some(Rule::Stall) => came + Duration::from_secs(3_600),
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => return true,
+                changed = self.rules.changed() => if changed.is_err() { return false },
+            }
+        }
+    }
+}
+
+/// Takes what comes until it ends.
+async fn take(mut input: OwnedReadHalf, chunks: mpsc::Sender<(Instant, Vec<u8>)>) {
+    loop {
+        let mut bytes = vec![0; CHUNK_BYTES];
+        match input.read(&mut bytes).await {
+            Ok(count) if count > 0 => bytes.truncate(count),
+            _ => return,
+        }
+        if chunks.send((Instant::now(), bytes)).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::free_addresses;
+
+    /// An echo behind a proxy, and a connection to it.
+    async fn echo(network: &Network) -> TcpStream {
+        let addresses = free_addresses(2);
+        let listener = TcpListener::bind(addresses[0]).await.expect("a free port");
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (mut input, mut output) = stream.into_split();
+                tokio::spawn(async move { tokio::io::copy(&mut input, &mut output).await });
+            }
+        });
+        network.open(addresses[1], addresses[0], 1).expect("a free port");
+        TcpStream::connect(addresses[1]).await.expect("the proxy listens")
+    }
+
+    async fn exchange(stream: &mut TcpStream) -> io::Result<u8> {
+        stream.write_all(b"x").await?;
+        stream.read_u8().await
+    }
+
+    #[tokio::test]
+    async fn bytes_are_passed_delayed_held_back_and_their_connections_closed() {
+        let network = Network::default();
+        let mut stream = echo(&network).await;
+        assert_eq!(exchange(&mut stream).await.expect("passed on"), b'x');
+        network.rule(CLIENTS, 1, Rule::Delay(Duration::from_millis(80)));
+        let begun = Instant::now();
+        assert_eq!(exchange(&mut stream).await.expect("passed on"), b'x');
+        assert!(begun.elapsed() >= Duration::from_millis(80), "{:?}", begun.elapsed());
+        network.heal();
+        network.rule(1, CLIENTS, Rule::Stall);
+        let held = tokio::time::timeout(Duration::from_millis(200), exchange(&mut stream)).await;
+        assert!(held.is_err(), "the answer is held back");
+        network.heal();
+        assert_eq!(stream.read_u8().await.expect("it comes late"), b'x');
+        network.rule(CLIENTS, 1, Rule::Reset);
+        assert!(exchange(&mut stream).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_dialled_is_known_from_its_socket() {
+        let network = Network::default();
+        network.note_process(7, std::process::id());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (stream, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (_stream, (_accepted, dialler)) = (stream.expect("connected"), accepted.expect("accepted"));
+        assert_eq!(network.node_of(dialler), 7);
+        assert_eq!(network.node_of("127.0.0.1:1".parse().expect("an address")), CLIENTS);
+    }
+}
