@@ -29,6 +29,8 @@ impl Route {
             Self::ClusterStatus | Self::ClusterDigest | Self::Leader => Lane::Node,
             Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Lane::Node,
             Self::MemberReplace | Self::MemberRepair | Self::Backup => Lane::Node,
+            Self::AccessUsers | Self::AccessUser | Self::AccessRoles | Self::AccessRole => Lane::Node,
+            Self::AccessTokens | Self::AccessToken | Self::AccessSelf => Lane::Node,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => Lane::Node,
         }
     }
