@@ -41,7 +41,7 @@ pub enum Command {
 /// About a configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Says everything that is wrong with the settings, or what a node would do with them; opens and writes nothing
+    /// Says everything that is wrong with the settings, or what a node would do with them; reads the files of TLS, and writes nothing
     Check(Box<Args>),
 }
 

@@ -40,8 +40,8 @@ use crate::peer::halt::{Halt, Haltable};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
+use crate::tls::NodeTls;
 use crate::tls::reload::{self, TlsSamples};
-use crate::tls::{PortTls, TlsFiles};
 use crate::traces::{TraceCounts, Traces};
 
 /// How often the node looks whether openraft still runs.
@@ -184,31 +184,6 @@ fn levels_of(state: &StateReader) -> Levels {
     Levels { known: level::KNOWN, reached: Arc::new(move || state.applied().level) }
 }
 
-/// TLS of both ports, where they have it.
-struct NodeTls {
-    clients: Option<Arc<PortTls>>,
-    peers: Option<Arc<PortTls>>,
-}
-
-impl NodeTls {
-    fn open(config: &Config) -> Result<Self, ServerError> {
-        let open = |files: &Option<TlsFiles>| match files.clone().map(PortTls::open) {
-            None => Ok(None),
-            Some(Ok(port)) => Ok(Some(port)),
-            Some(Err(faults)) => {
-                let all: Vec<_> =
-                    faults.into_iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
-                Err(ServerError(all.join("; ")))
-            }
-        };
-        Ok(Self { clients: open(&config.tls)?, peers: open(&config.peer_tls)? })
-    }
-
-    fn ports(&self) -> Vec<Arc<PortTls>> {
-        self.clients.iter().chain(&self.peers).cloned().collect()
-    }
-}
-
 struct Node {
     app: App,
     raft: Raft,
@@ -234,7 +209,7 @@ impl Node {
         client_listener: TcpListener,
     ) -> Result<Self, ServerError> {
         let Opened { identity, space, log, machine, state } = opened;
-        let tls = NodeTls::open(config)?;
+        let tls = NodeTls::open(config).map_err(ServerError)?;
         let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
         let metrics = Metrics::new();
         let member = MemberRecord {

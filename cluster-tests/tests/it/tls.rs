@@ -42,22 +42,24 @@ impl Pki {
     }
 }
 
-/// Where a node's certificates are: its own directory, so that they can be exchanged.
+/// Where a node reads its certificates: through a link that is exchanged, as Kubernetes does it with secrets.
 fn place(dir: &Path, id: u64, file: &str) -> PathBuf {
-    dir.join(format!("{id}-{file}"))
+    dir.join(id.to_string()).join(file)
 }
 
-/// Puts the certificate of a node where the node reads it. Each file changes in one step, all of them in three.
+/// Puts the certificate of a node where the node reads it, all files in one step.
 fn install(dir: &Path, id: u64, from: &Pki, authorities: &[&Pki]) {
-    let put = |file: &str, content: Vec<u8>| {
-        let (new, at) = (place(dir, id, "new"), place(dir, id, file));
-        std::fs::write(&new, content).expect("it can be written");
-        std::fs::rename(&new, at).expect("it can be renamed");
-    };
+    let version = std::fs::read_dir(dir).expect("it is there").count();
+    let new = dir.join(format!("{id}-{version}"));
+    std::fs::create_dir(&new).expect("it can be made");
     let read = |path: PathBuf| std::fs::read(path).expect("it can be read");
+    let put = |file: &str, content: Vec<u8>| std::fs::write(new.join(file), content).expect("it can be written");
     put("ca", authorities.iter().flat_map(|pki| read(pki.path("ca.crt"))).collect());
     put("cert", read(from.path(&format!("node-{id}.crt"))));
     put("key", read(from.path(&format!("node-{id}.key"))));
+    let link = dir.join("link");
+    std::os::unix::fs::symlink(&new, &link).expect("a link");
+    std::fs::rename(link, dir.join(id.to_string())).expect("it can be renamed");
 }
 
 /// Three nodes with certificates below `dir`.

@@ -5,7 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
@@ -113,7 +113,11 @@ impl AsyncRead for PeerRead {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(half) => Pin::new(half).poll_read(cx, buf),
-            Self::Tls(half) => Pin::new(half).poll_read(cx, buf),
+            // A node that was killed says no farewell. Frames have a length, so that one which was cut is noticed all the same.
+            Self::Tls(half) => match ready!(Pin::new(half).poll_read(cx, buf)) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
+                read => Poll::Ready(read),
+            },
         }
     }
 }

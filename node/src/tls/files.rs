@@ -67,6 +67,12 @@ pub struct TlsFault {
     pub detail: String,
 }
 
+/// All faults as one sentence.
+pub fn sentence(faults: &[TlsFault]) -> String {
+    let all: Vec<_> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
+    all.join("; ")
+}
+
 /// The end of a certificate's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expiry {

@@ -3,13 +3,14 @@
 //! Owns the way from PEM files to what a handshake needs. Never falls back to plain, and never judges a chain of
 //! certificates itself: that is rustls's.
 //!
-//! Reading order: `files` says what was configured and reads it, `port` has what a port uses at the moment, `reload` exchanges
+//! Reading order: `files` says what was configured and reads it, `port` has what a port uses at the moment (`node` both of them), `reload` exchanges
 //! it, `node_verifier` is the judgement over a peer, `certificate` tells names and expiry, `words` says why a handshake failed,
 //! `authority` makes certificates to try all that with.
 
 mod authority;
 mod certificate;
 mod files;
+mod node;
 mod node_verifier;
 mod port;
 pub mod reload;
@@ -22,6 +23,7 @@ use rustls::crypto::CryptoProvider;
 pub use authority::{Authority, Issued, Lifetime, Subject};
 pub use certificate::name_of;
 pub use files::{Port, TlsFault, TlsFiles};
+pub use node::NodeTls;
 pub use node_verifier::{any_node, is_of_node, name_of_node};
 pub use port::PortTls;
 pub use words::{failure, is_alert, may_be_tls, reason};

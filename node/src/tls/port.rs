@@ -15,7 +15,7 @@ use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, ServerConfig};
 
-use super::files::{Expiry, Loaded, Port, TlsFault, TlsFiles, since_1970};
+use super::files::{Expiry, Loaded, Port, TlsFault, TlsFiles, sentence, since_1970};
 use super::node_verifier::NodeVerifier;
 use super::provider;
 
@@ -87,11 +87,7 @@ impl PortTls {
             }
             *stamps = now;
         }
-        let loaded = self.files.load().map_err(|faults| {
-            let details: Vec<_> =
-                faults.into_iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
-            details.join("; ")
-        });
+        let loaded = self.files.load().map_err(|faults| sentence(&faults));
         match loaded.and_then(|loaded| Current::of(loaded, self.files.port)) {
             Ok(current) => {
                 self.current.store(Arc::new(current));
@@ -104,6 +100,11 @@ impl PortTls {
                 Err(reason)
             }
         }
+    }
+
+    /// Which port it is.
+    pub fn port(&self) -> Port {
+        self.files.port
     }
 
     /// How often changed files were not taken.

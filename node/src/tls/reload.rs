@@ -20,10 +20,11 @@ pub async fn run(ports: Vec<Arc<PortTls>>) {
             match tokio::task::spawn_blocking(move || looked.reload()).await {
                 Ok(Ok(false)) => {}
                 Ok(Ok(true)) => {
-                    tracing::info!(left = ?port.seconds_left(), "new TLS certificates are in use; seconds until they expire")
+                    let [field, ..] = port.port().fields();
+                    tracing::info!(field, left = ?port.seconds_left(), "new TLS certificates are in use");
                 }
                 Ok(Err(reason)) => {
-                    tracing::error!(reason, "new TLS files were not taken, the old ones stay; correct them")
+                    tracing::error!(reason, "new TLS files were not taken, the old ones stay; correct them");
                 }
                 Err(error) => tracing::warn!(%error, "the TLS files could not be looked at"),
             }

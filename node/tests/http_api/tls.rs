@@ -22,7 +22,7 @@ use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
 struct Secured {
     server: Server,
     authority: Authority,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 async fn secured(asks_for_certificates: bool) -> Secured {
@@ -36,7 +36,7 @@ async fn secured(asks_for_certificates: bool) -> Secured {
     settings.header_timeout = Duration::from_millis(500);
     settings.tls = Some(PortTls::open(files).expect("good files"));
     let server = Server::start_with(api_settings(), settings).await;
-    Secured { server, authority, _dir: dir }
+    Secured { server, authority, dir }
 }
 
 /// A connection that believes this CA, shows this certificate, and offers this protocol.
@@ -78,7 +78,7 @@ async fn exchange(stream: TlsStream<TcpStream>) -> Result<u16, hyper::Error> {
 
 #[tokio::test]
 async fn both_protocols_are_served_as_the_handshake_says() {
-    let Secured { server, authority, .. } = secured(false).await;
+    let Secured { server, authority, dir: _dir } = secured(false).await;
     for protocol in [None, Some(&b"http/1.1"[..])] {
         let stream = connect(&server, &authority.cert(), None, protocol).await.expect("a handshake");
         assert_eq!(exchange(stream).await.expect("an answer"), 200);
@@ -97,7 +97,7 @@ async fn both_protocols_are_served_as_the_handshake_says() {
 
 #[tokio::test]
 async fn plain_http_is_told_to_say_https() {
-    let Secured { server, .. } = secured(false).await;
+    let Secured { server, dir: _dir, .. } = secured(false).await;
     for (method, body) in [("GET", &b""[..]), ("PUT", &[b'x'; 200_000])] {
         let answer = server.ask(method, "/v1/kv/k", &[], body).await;
         assert_eq!(answer.status, 400);
@@ -109,7 +109,7 @@ async fn plain_http_is_told_to_say_https() {
 
 #[tokio::test]
 async fn a_handshake_has_the_time_of_a_head_and_a_place_among_the_connections() {
-    let Secured { server, authority, .. } = secured(false).await;
+    let Secured { server, authority, dir: _dir } = secured(false).await;
     for first in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00"] {
         let begun = Instant::now();
         let mut raw = server.connect().await;
@@ -127,7 +127,7 @@ async fn a_handshake_has_the_time_of_a_head_and_a_place_among_the_connections() 
 
 #[tokio::test]
 async fn client_certificates_are_believed_if_they_are_of_the_ca_and_nobody_needs_one() {
-    let Secured { server, authority, .. } = secured(true).await;
+    let Secured { server, authority, dir: _dir } = secured(true).await;
     let foreign_dir = tempfile::tempdir().expect("a directory");
     let foreign = Authority::create(foreign_dir.path(), Lifetime::days(1)).expect("a CA");
     let app = Subject::Client("app".into());
