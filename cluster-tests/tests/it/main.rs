@@ -3,6 +3,7 @@
 //! Each test starts its own cluster in its own temporary directory, and ends with all nodes agreeing on their state.
 
 // What a user sees.
+mod access;
 mod backups;
 mod bad_input;
 mod barriers;
