@@ -4,6 +4,7 @@
 
 // What a user sees.
 mod abuse;
+mod access;
 mod backups;
 mod bad_input;
 mod barriers;

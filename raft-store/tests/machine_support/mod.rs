@@ -93,6 +93,7 @@ impl Store {
         self.check_indexes();
         coordination::check(self);
         tasks::check(self);
+        access::check(self);
     }
 
     /// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.

@@ -170,6 +170,7 @@ fn code_of(error: &Error) -> u8 {
             | ErrorCode::ConditionNotMet
             | ErrorCode::DifferentSettings
             | ErrorCode::GuardFailed
+            | ErrorCode::InUse
             | ErrorCode::Locked
             | ErrorCode::NotLockHolder
             | ErrorCode::PreconditionRequired

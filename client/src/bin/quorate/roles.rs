@@ -27,7 +27,7 @@ Example:
         #[arg(value_parser = grant, required = true)]
         grants: Vec<Grant>,
     },
-    /// Remove a role; exit code 3 if there is none, 1 while a user has it
+    /// Remove a role; exit code 3 if there is none, or a user has it
     Rm {
         /// Which role.
         name: String,
