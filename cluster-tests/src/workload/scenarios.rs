@@ -142,7 +142,7 @@ pub const SCENARIOS: [Scenario; 9] = [
             vec![storm, staff(Locks, 5, Persistent), staff(Tasks, 3, Persistent)]
         },
         watches: &[""],
-        demands: &[("put", 3), ("acquire", 3), ("claim", 3)],
+        demands: &[("put", 2), ("acquire", 1), ("claim", 1)],
         faults: &[
             Network(AnswersLost),
             Network(ClientsCut),
@@ -154,16 +154,16 @@ pub const SCENARIOS: [Scenario; 9] = [
     Scenario {
         name: "everything",
         staff: || {
-            let free = staff(Registers { name: "registers" }, 3, Persistent);
+            let free = staff(Registers { name: "registers" }, 2, Persistent);
             let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            let storm = staff(Registers { name: "storm" }, 2, Storming);
+            let storm = staff(Registers { name: "storm" }, 1, Storming);
             let coordination =
-                [staff(Locks, 4, Persistent), staff(Tasks, 3, Persistent), staff(Fleeting, 2, Persistent)];
+                [staff(Locks, 3, Persistent), staff(Tasks, 2, Persistent), staff(Fleeting, 2, Persistent)];
             let data = [free, pinned, storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)];
             data.into_iter().chain(coordination).collect()
         },
         watches: &["", "accounts/", "set/"],
-        demands: &[("get", 3), ("put", 3), ("txn", 3)],
+        demands: &[("get", 2), ("put", 2), ("txn", 2)],
         faults: &[
             Process(KillLeader),
             Process(KillFollower),
