@@ -146,9 +146,9 @@ impl Cluster {
 
     fn open_proxies(&self) {
         for (id, node) in &self.nodes {
-            for (at, to) in [(node.peer_reached, node.peer), (node.client_reached, node.client)] {
-                self.network.open(at, to, *id).unwrap_or_else(|error| panic!("a proxy at {at}: {error}"));
-            }
+            let peers = self.network.open_to_peers(node.peer_reached, node.peer, *id);
+            let opened = peers.and_then(|()| self.network.open_to_clients(node.client_reached, node.client, *id));
+            opened.unwrap_or_else(|error| panic!("a proxy of node {id}: {error}"));
         }
     }
 

@@ -51,16 +51,28 @@ impl Default for Network {
 }
 
 impl Network {
-    /// Passes on to `to`, a port of node `node`, what is sent to `at`. Ends with the runtime.
-    pub fn open(&self, at: SocketAddr, to: SocketAddr, node: u64) -> io::Result<()> {
-        let listener = std::net::TcpListener::bind(at)?;
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        let network = self.clone();
+    /// Passes on to `to`, the peer port of node `node`, what nodes send to `at`. Ends with the runtime.
+    pub fn open_to_peers(&self, at: SocketAddr, to: SocketAddr, node: u64) -> io::Result<()> {
+        let (listener, network) = (listen(at)?, self.clone());
         tokio::spawn(async move {
             while let Ok((near, dialler)) = listener.accept().await {
-                let from = network.node_of(dialler);
-                tokio::spawn(connect(near, to, from, node, network.rules.clone()));
+                let network = network.clone();
+                tokio::spawn(async move {
+                    let seeking = network.clone();
+                    let from = tokio::task::spawn_blocking(move || seeking.node_of(dialler)).await;
+                    connect(near, to, from.unwrap_or(CLIENTS), node, network.rules).await;
+                });
+            }
+        });
+        Ok(())
+    }
+
+    /// Passes on to `to`, the client port of node `node`, what clients send to `at`. Ends with the runtime.
+    pub fn open_to_clients(&self, at: SocketAddr, to: SocketAddr, node: u64) -> io::Result<()> {
+        let (listener, rules) = (listen(at)?, self.rules.clone());
+        tokio::spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                tokio::spawn(connect(near, to, CLIENTS, node, rules.clone()));
             }
         });
         Ok(())
@@ -98,16 +110,21 @@ impl Network {
     }
 }
 
+fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let listener = std::net::TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
 /// The inode of the socket with this local address.
 fn socket_inode(local: SocketAddr) -> Option<String> {
     let SocketAddr::V4(local) = local else { return None };
     // The kernel writes the address as the number that its four bytes make in memory.
-    let wanted = format!("{:08X}:{:04X}", u32::from_ne_bytes(local.ip().octets()), local.port());
+    // It stands behind the number of the row; the address that it is connected to follows.
+    let wanted = format!(": {:08X}:{:04X} ", u32::from_ne_bytes(local.ip().octets()), local.port());
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    let row = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    row.into_iter()
-        .find(|fields| fields.get(1) == Some(&wanted.as_str()))
-        .and_then(|fields| fields.get(9).map(|inode| (*inode).to_owned()))
+    let row = table.lines().find(|line| line.contains(&wanted))?;
+    row.split_whitespace().nth(9).map(str::to_owned)
 }
 
 /// Whether the process has this socket open.
@@ -209,7 +226,7 @@ mod tests {
                 tokio::spawn(async move { tokio::io::copy(&mut input, &mut output).await });
             }
         });
-        network.open(addresses[1], addresses[0], 1).expect("a free port");
+        network.open_to_clients(addresses[1], addresses[0], 1).expect("a free port");
         TcpStream::connect(addresses[1]).await.expect("the proxy listens")
     }
 

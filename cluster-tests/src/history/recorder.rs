@@ -1,13 +1,14 @@
 //! How a history comes about: a clock and a file that all clients of a run share.
 //!
-//! Owns the clock, the numbers of operations and the order of lines. A line is in the file at once, so that a run that ends in a
-//! panic leaves what it saw.
+//! Owns the clock, the numbers of operations and the order of lines. A line is in the file soon, so that a run that ends in a
+//! panic leaves what it saw. No client waits for the disk, which the nodes keep busy: that would delay what it measures.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::time::Instant;
 
 use super::file::{Header, History, Line, write_line};
@@ -23,19 +24,29 @@ pub struct Recorder {
 struct Shared {
     began: Instant,
     path: PathBuf,
-    file: Mutex<File>,
+    lines: Sender<Entry>,
     records: AtomicU64,
     processes: AtomicU64,
+}
+
+/// What goes to the thread that writes.
+#[derive(Debug)]
+enum Entry {
+    Line(Box<Line>),
+    /// To be answered once everything before it is in the file.
+    Flush(Sender<()>),
 }
 
 impl Recorder {
     /// Begins a history in this file.
     pub fn begin(path: &Path, header: Header) -> io::Result<Self> {
         let (records, processes) = (AtomicU64::new(0), AtomicU64::new(0));
-        let file = Mutex::new(File::create(path)?);
-        let shared = Shared { began: Instant::now(), path: path.to_owned(), file, records, processes };
+        let (lines, queue) = mpsc::channel();
+        let file = BufWriter::new(File::create(path)?);
+        std::thread::spawn(move || write_all(&queue, file).expect("the file of a history can be written"));
+        let shared = Shared { began: Instant::now(), path: path.to_owned(), lines, records, processes };
         let recorder = Self { shared: Arc::new(shared) };
-        recorder.put(&Line::Header(header));
+        recorder.put(Line::Header(header));
         Ok(recorder)
     }
 
@@ -61,26 +72,30 @@ impl Recorder {
 
     /// Takes an operation that is over.
     pub fn operation(&self, record: Record) {
-        self.put(&Line::Operation(record));
+        self.put(Line::Operation(record));
     }
 
     /// Takes a moment of a watch.
     pub fn moment(&self, moment: Moment) {
-        self.put(&Line::Moment(moment));
+        self.put(Line::Moment(moment));
     }
 
     /// Takes a fault that is over.
     pub fn fault(&self, fault: Fault) {
-        self.put(&Line::Fault(fault));
+        self.put(Line::Fault(fault));
     }
 
     /// All faults are over.
     pub fn healed(&self) {
-        self.put(&Line::Healed(self.now()));
+        self.put(Line::Healed(self.now()));
     }
 
     /// What was recorded.
     pub fn history(&self) -> io::Result<History> {
+        let (done, written) = mpsc::channel();
+        let failed = |_| io::Error::other("the history could not be written");
+        self.shared.lines.send(Entry::Flush(done)).map_err(|_| io::Error::other("nobody writes the history"))?;
+        written.recv().map_err(failed)?;
         History::load(&self.shared.path)
     }
 
@@ -89,11 +104,30 @@ impl Recorder {
         &self.shared.path
     }
 
-    /// Puts a line into the file, whole.
-    fn put(&self, line: &Line) {
-        let mut bytes = Vec::new();
-        write_line(&mut bytes, line).expect("a line of a history has JSON");
-        let mut file = self.shared.file.lock().unwrap_or_else(PoisonError::into_inner);
-        io::Write::write_all(&mut *file, &bytes).expect("the file of a history can be written");
+    fn put(&self, line: Line) {
+        self.shared.lines.send(Entry::Line(Box::new(line))).expect("the thread that writes ends after the last client");
+    }
+}
+
+/// Writes what comes until nobody is left who could send more.
+fn write_all(queue: &Receiver<Entry>, mut file: BufWriter<File>) -> io::Result<()> {
+    loop {
+        let entry = match queue.try_recv() {
+            Ok(entry) => entry,
+            Err(TryRecvError::Disconnected) => return file.flush(),
+            Err(TryRecvError::Empty) => {
+                file.flush()?;
+                let Ok(entry) = queue.recv() else { return Ok(()) };
+                entry
+            }
+        };
+        match entry {
+            Entry::Line(line) => write_line(&mut file, &line)?,
+            Entry::Flush(done) => {
+                file.flush()?;
+                // Whoever asked may have gone.
+                drop(done.send(()));
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ pub mod locks;
 pub mod nemesis;
 pub mod network_faults;
 pub mod registers;
+pub mod scenarios;
 pub mod set;
 pub mod tasks;
 pub mod watcher;

@@ -1,13 +1,14 @@
 //! What hurts a cluster while clients are at work.
 //!
-//! Owns choosing a fault, causing it, ending it and recording it. After each fault the cluster is whole again. Other kinds of
-//! faults implement [`Nemesis`]; those of processes are here.
+//! Owns choosing a fault, causing it, ending it and recording it, and the faults of processes. After each fault the cluster is
+//! whole again. Whatever else can hurt implements [`Nemesis`].
 
 use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 
+use super::network_faults::NetworkFault;
 use crate::cluster::Cluster;
 use crate::history::Recorder;
 use crate::history::record::Fault;
@@ -35,36 +36,73 @@ pub enum ProcessFault {
     HandOver,
 }
 
-/// Faults of processes, one of these after the other by chance.
-#[derive(Debug, Clone)]
-pub struct ProcessFaults {
-    /// Those to choose from.
-    pub choices: Vec<ProcessFault>,
-    /// The time between two, in milliseconds.
-    pub rest_ms: std::ops::Range<u64>,
+/// What can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// To a process.
+    Process(ProcessFault),
+    /// To links. Needs a cluster with a network of its own: [`crate::Settings::proxied`].
+    Network(NetworkFault),
 }
 
-impl Nemesis for ProcessFaults {
+/// One fault after the other, by chance.
+#[derive(Debug, Clone)]
+pub struct Faults {
+    /// Those to choose from.
+    pub choices: Vec<Kind>,
+    /// The time between two, in milliseconds.
+    pub rest_ms: std::ops::Range<u64>,
+    /// How long one of links takes, in milliseconds.
+    pub lasts_ms: std::ops::Range<u64>,
+}
+
+impl Nemesis for Faults {
     async fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) {
         tokio::time::sleep(Duration::from_millis(dice.random_range(self.rest_ms.clone()))).await;
-        let fault = self.choices[dice.random_range(0..self.choices.len())];
-        let leader = cluster.leader().await;
-        let node = match fault {
-            ProcessFault::KillFollower | ProcessFault::PauseFollower | ProcessFault::HandOver => {
-                let others = cluster.live_but(leader);
-                others[dice.random_range(0..others.len())]
-            }
-            _ => leader,
-        };
+        let place = Place::choose(cluster, dice).await;
         let begin = recorder.now();
-        fault.cause(cluster, node, dice).await;
-        recorder.fault(Fault { kind: format!("{fault:?}"), node, begin, end: recorder.now() });
+        let (kind, node) = match self.choices[dice.random_range(0..self.choices.len())] {
+            Kind::Process(fault) => (format!("{fault:?}"), fault.cause(cluster, &place, dice).await),
+            Kind::Network(fault) => {
+                let lasts = Duration::from_millis(dice.random_range(self.lasts_ms.clone()));
+                (format!("{fault:?}"), fault.cause(cluster, &place, lasts, dice).await)
+            }
+        };
+        recorder.fault(Fault { kind, node, begin, end: recorder.now() });
+    }
+}
+
+/// Who is where when a fault begins.
+#[derive(Debug)]
+pub struct Place {
+    /// The leader.
+    pub leader: u64,
+    /// Some other node.
+    pub follower: u64,
+    /// All nodes.
+    pub all: Vec<u64>,
+}
+
+impl Place {
+    async fn choose(cluster: &Cluster, dice: &mut StdRng) -> Self {
+        let leader = cluster.leader().await;
+        let others = cluster.live_but(leader);
+        Self { leader, follower: others[dice.random_range(0..others.len())], all: cluster.live() }
+    }
+
+    /// All nodes but one.
+    pub fn but(&self, one: u64) -> impl Iterator<Item = u64> {
+        self.all.iter().copied().filter(move |other| *other != one)
     }
 }
 
 impl ProcessFault {
-    /// From its cause to its end.
-    async fn cause(self, cluster: &mut Cluster, node: u64, dice: &mut StdRng) {
+    /// From its cause to its end. Gives the node that it hurt.
+    async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
+        let node = match self {
+            Self::KillFollower | Self::PauseFollower | Self::HandOver => place.follower,
+            Self::KillLeader | Self::KillAll | Self::PauseLeader => place.leader,
+        };
         match self {
             Self::KillLeader | Self::KillFollower => {
                 cluster.kill(node).await;
@@ -85,5 +123,6 @@ impl ProcessFault {
             }
             Self::HandOver => cluster.hand_leadership_to(node).await,
         }
+        node
     }
 }

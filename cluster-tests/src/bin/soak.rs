@@ -1,0 +1,140 @@
+//! Runs all scenarios again and again for a while, each time with other choices, and ends with a table of what was tried.
+//!
+//! Owns going on after a failure, and the table. A run that fails leaves its history, and with `QUORATE_KEEP=1` the data and logs
+//! of its nodes.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use cluster_tests::history::check::Report;
+use cluster_tests::workload::driver::Run;
+use cluster_tests::workload::scenarios::{Pace, SCENARIOS, Scenario};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::task::{LocalSet, spawn_local};
+
+/// Runs scenarios on real clusters, hurts them, and checks every promise. Ends with 0 where all runs were sound, 1 where one was
+/// not. Histories stand in `QUORATE_HISTORIES`; those of sound runs are removed.
+#[derive(Parser)]
+struct Args {
+    /// For how long.
+    #[arg(long, default_value_t = 60)]
+    minutes: u64,
+    /// Of all choices; a new one each time without it.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How long each run hurts its cluster, in seconds.
+    #[arg(long, default_value_t = 60)]
+    during: u64,
+    /// Only these scenarios.
+    #[arg(long, value_name = "NAME", value_parser = scenario)]
+    only: Vec<&'static Scenario>,
+}
+
+fn scenario(name: &str) -> Result<&'static Scenario, String> {
+    let names = || SCENARIOS.map(|scenario| scenario.name).join(", ");
+    cluster_tests::workload::scenarios::named(name)
+        .ok_or_else(|| format!("there is no such scenario; there are {}", names()))
+}
+
+/// What was tried of one scenario.
+#[derive(Default)]
+struct Row {
+    runs: u64,
+    time: Duration,
+    operations: usize,
+    unknown: usize,
+    faults: usize,
+    broken: Vec<u64>,
+    undecided: Vec<u64>,
+    ended: Vec<u64>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    let seed = args.seed.unwrap_or_else(rand::random);
+    println!("soak with --seed {seed}");
+    let mut dice = StdRng::seed_from_u64(seed);
+    let all: Vec<&Scenario> = SCENARIOS.iter().collect();
+    let chosen = if args.only.is_empty() { all } else { args.only };
+    let during = Duration::from_secs(args.during);
+    let pace = Pace { during, after: Duration::from_secs(8), faults_min: args.during / 10, ..Pace::SHORT };
+    let (begun, limit) = (Instant::now(), Duration::from_secs(args.minutes * 60));
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    for scenario in chosen.iter().cycle() {
+        if begun.elapsed() >= limit {
+            break;
+        }
+        let nodes = if dice.random_range(0..3) == 0 { 5 } else { 3 };
+        let (seed, since) = (dice.random(), Instant::now());
+        let (scenario, row) = (**scenario, rows.entry(scenario.name).or_default());
+        // In a task of its own, so that a panic ends only this run.
+        let work = async move { scenario.run(nodes, pace, &mut StdRng::seed_from_u64(seed)).await };
+        let run = LocalSet::new().run_until(async move { spawn_local(work).await }).await;
+        row.runs += 1;
+        row.time += since.elapsed();
+        let said = match run {
+            Ok(run) => row.take(seed, run),
+            Err(error) => {
+                row.ended.push(seed);
+                format!("ended: {error}")
+            }
+        };
+        println!("{:5} s  {:10} {nodes} nodes  {said}", begun.elapsed().as_secs(), scenario.name);
+    }
+    print_table(&rows);
+    let is_sound = rows.values().all(|row| row.broken.is_empty() && row.ended.is_empty());
+    if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Row {
+    /// Counts a run that came to its end. Gives a line about it.
+    fn take(&mut self, seed: u64, run: Run) -> String {
+        let Run { history, report, path } = run;
+        self.operations += history.records.len();
+        self.unknown += history.records.iter().filter(|record| record.is_unknown()).count();
+        self.faults += history.faults.len();
+        let counts = format!("{} operations, {} faults", history.records.len(), history.faults.len());
+        match Report::broken(&report).as_slice() {
+            [] if report.unknown().is_empty() => match std::fs::remove_file(&path) {
+                Ok(()) => format!("sound: {counts}"),
+                Err(error) => format!("sound: {counts}; {} cannot be removed: {error}", path.display()),
+            },
+            [] => {
+                self.undecided.push(seed);
+                format!("undecided: {counts}; check-history {}\n{}", path.display(), report.describe(&history))
+            }
+            _ => {
+                self.broken.push(seed);
+                format!("BROKEN: {counts}; check-history {}\n{}", path.display(), report.describe(&history))
+            }
+        }
+    }
+}
+
+fn print_table(rows: &BTreeMap<&str, Row>) {
+    println!("\n| scenario | runs | minutes | operations | of unknown fate | faults | broken | undecided | ended |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let seeds = |seeds: &[u64]| match seeds {
+        [] => "0".to_owned(),
+        some => format!("{} ({})", some.len(), some.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    for (name, row) in rows {
+        println!(
+            "| {name} | {} | {:.1} | {} | {} | {} | {} | {} | {} |",
+            row.runs,
+            row.time.as_secs_f64() / 60.0,
+            row.operations,
+            row.unknown,
+            row.faults,
+            seeds(&row.broken),
+            seeds(&row.undecided),
+            seeds(&row.ended)
+        );
+    }
+    let sum = |count: fn(&Row) -> usize| rows.values().map(count).sum::<usize>();
+    println!("\n{} operations checked, {} faults", sum(|row| row.operations), sum(|row| row.faults));
+}
