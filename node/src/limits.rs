@@ -79,9 +79,9 @@ pub const SCANS_MAX: usize = 8;
 pub const EVALUATIONS_MAX: usize = 4;
 
 /// Changes of all that matches, and claims, that one node has in the log at the same time. Each is applied on all nodes and
-/// looks at up to 10,000 entries there, 20 ms as a rule, and nothing else is applied meanwhile: those of three nodes hold a
-/// renewal up by a second.
-pub const LOG_SCANS_MAX: usize = 16;
+/// looks at up to 10,000 entries there, up to 50 ms, and nothing else is applied meanwhile: those of three nodes hold a renewal up
+/// by half a second at worst.
+pub const LOG_SCANS_MAX: usize = 4;
 
 /// Requests for sessions, locks and the like at once on this node. Bounds the memory that they take, as do the next three;
 /// bodies have [`BODIES_BYTES_MAX`]. One more is answered with 429.
@@ -117,8 +117,11 @@ pub const ACCOUNTS_MAX: usize = 10_000;
 /// How often idle accounts are looked for while the table is full, nanoseconds: a look takes a tenth of a millisecond.
 pub const ACCOUNTS_SWEEP_NANOS: u64 = 50_000_000;
 
-/// Longest time that a refusal is kept back from an account that has taken all it may.
-pub const REFUSAL_PAUSE_MS_MAX: u64 = 250;
+/// How long a refusal is kept back from an account that has taken all it may: until there is likely to be room, within bounds. A
+/// thousand clients that ask again at once are told a thousand times a second, which costs some hundredths of a core.
+pub const REFUSAL_PAUSE_MS_MIN: u64 = 50;
+/// See [`REFUSAL_PAUSE_MS_MIN`].
+pub const REFUSAL_PAUSE_MS_MAX: u64 = 1_000;
 
 /// Scrapes of the metrics at the same time; the next one waits. Each takes some milliseconds of a core.
 pub const SCRAPES_MAX: usize = 2;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::api::RenewedAnswer;
 use serde_json::json;
@@ -84,11 +85,13 @@ async fn fill(at: SocketAddr, entries: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_live_through_a_flood_of_scans_and_writes() {
     const SESSIONS: usize = 20;
-    const TTL_MS: u64 = 3_000;
+    const TTL_MS: u64 = 5_000;
     const FLOOD: Duration = Duration::from_secs(8);
+    /// Without optimisation it takes ten times as long to look at one.
+    const ENTRIES: usize = if DEBUG_BUILD { 300 } else { 3_000 };
     let mut cluster = Cluster::start().await;
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
-    fill(cluster.client_address(leader), 3_000).await;
+    fill(cluster.client_address(leader), ENTRIES).await;
     let mut caller = Caller::new(vec![cluster.client_address(follower)], PATIENCE);
     let mut sessions = Vec::new();
     for number in 0..SESSIONS {
@@ -98,9 +101,9 @@ async fn sessions_live_through_a_flood_of_scans_and_writes() {
     let change = r#"{"prefix":"doc/","where":[{"field":"n","op":"lt","value":0}],"patch":{"a":1}}"#;
     let value = json!("v".repeat(1_000)).to_string();
     let mut floods = Vec::new();
-    for id in [leader, follower] {
+    for (id, finds) in [(leader, 20), (follower, 300)] {
         let to = cluster.client_address(id);
-        floods.push(("find", Flood::start(300, Ipv4Addr::LOCALHOST, to, |_| Request::post("/v1/find", find))));
+        floods.push(("find", Flood::start(finds, Ipv4Addr::LOCALHOST, to, |_| Request::post("/v1/find", find))));
         floods.push((
             "update_where",
             Flood::start(20, Ipv4Addr::LOCALHOST, to, |_| Request::post("/v1/update_where", change)),
@@ -178,14 +181,14 @@ async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
     })
     .await;
     let (begin, before) = (Instant::now(), flood.counts().0);
-    let mut beside = polite(other, to, 200).await;
+    let mut beside = polite(other, to, 100).await;
     let rate = (flood.counts().0 - before) as f64 / begin.elapsed().as_secs_f64();
     let (answered, refused) = flood.stop().await;
     let (alone, median, p99) = (percentile(&mut alone, 50), percentile(&mut beside, 50), percentile(&mut beside, 99));
     println!("greedy: {answered} answered ({rate:.0} a second), {refused} refused");
     println!("polite: median {alone:?} alone, {median:?} beside, p99 {p99:?}");
     assert!(rate < 1.3 * OPS_PER_SECOND as f64, "{rate:.0} a second");
-    assert!(p99 < Duration::from_millis(400), "{p99:?}");
+    assert!(median < Duration::from_millis(150) && p99 < Duration::from_millis(600), "{median:?}, {p99:?}");
     cluster.assert_agreement().await;
 }
 

@@ -71,6 +71,8 @@ const LIMITS: [(&str, Limit); 4] =
 struct Ledger {
     ops: Bucket,
     bytes: Bucket,
+    /// Requests that were refused and are kept back: they will all ask again.
+    kept_back: AtomicUsize,
     connections: AtomicUsize,
     watches: AtomicUsize,
 }
@@ -170,10 +172,27 @@ impl Spender {
                 self.ledger.ops.take(1, limits.ops_per_second, now);
                 return Ok(());
             }
-            (false, _) => (Limit::Ops, format!("{} operations a second", limits.ops_per_second), ops.max(bytes)),
+            (false, _) => {
+                (Limit::Ops, format!("{} operations a second", limits.ops_per_second), self.turn(ops.max(bytes)))
+            }
             (true, false) => (Limit::Bytes, format!("{} bytes a second", limits.bytes_per_second), bytes),
         };
         Err(self.accounts.refuse(limit, format!("one account may take {detail} of this node")).after(wait))
+    }
+
+    /// How long until there is room for one more than for those who are kept back already.
+    fn turn(&self, wait: Duration) -> Duration {
+        let before = self.ledger.kept_back.load(Ordering::Relaxed) as u64;
+        let millis = before.saturating_mul(1_000) / self.accounts.limits.ops_per_second.max(1);
+        wait + Duration::from_millis(millis.min(limits::RETRY_AFTER_MS_MAX))
+    }
+
+    /// Keeps a refusal back for a while: whoever does not heed it must not be able to ask a thousand times meanwhile.
+    pub async fn keep_back(&self, failure: &Failure, most: Duration) {
+        let bounds = [limits::REFUSAL_PAUSE_MS_MIN, limits::REFUSAL_PAUSE_MS_MAX].map(Duration::from_millis);
+        let pause = failure.retry_after().clamp(bounds[0], bounds[1]).min(most);
+        let _kept = KeptBack::begin(&self.ledger.kept_back);
+        tokio::time::sleep(pause).await;
     }
 
     /// An operation that was let in turned out to be so many.
@@ -229,10 +248,20 @@ impl Drop for Held {
     }
 }
 
-/// How long a refusal is kept back from a caller that has this long to wait: whoever does not heed it must not be able to ask a
-/// thousand times meanwhile.
-pub fn pause(failure: &Failure) -> Duration {
-    failure.retry_after().min(Duration::from_millis(limits::REFUSAL_PAUSE_MS_MAX))
+/// One refusal that is kept back.
+struct KeptBack<'l>(&'l AtomicUsize);
+
+impl<'l> KeptBack<'l> {
+    fn begin(count: &'l AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for KeptBack<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The numbers of the accounts, for the metrics.
@@ -283,7 +312,21 @@ mod tests {
         assert!(other.admit().is_ok());
         other.moved(1_000);
         assert!(other.admit().expect_err("too many bytes").retry_after() > Duration::from_secs(8));
-        assert!(pause(&other.admit().expect_err("still")) <= Duration::from_millis(limits::REFUSAL_PAUSE_MS_MAX));
+    }
+
+    #[tokio::test]
+    async fn those_who_are_kept_back_are_before_the_next_one() {
+        let accounts = limited();
+        let one = spender(&accounts, 1);
+        while one.admit().is_ok() {}
+        let refused = one.admit().expect_err("it has taken all");
+        let keeping: Vec<_> = (0..10).map(|_| one.keep_back(&refused, Duration::from_millis(100))).collect();
+        let mut keeping = Box::pin(futures::future::join_all(keeping));
+        assert!(futures::poll!(&mut keeping).is_pending());
+        let wait = one.admit().expect_err("they are ten").retry_after();
+        assert!(wait >= Duration::from_secs(2), "{wait:?}, at five a second");
+        keeping.await;
+        assert_eq!(one.ledger.kept_back.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl<'a, B: Backend> Ask<'a, B> {
             && let Err(failure) = account.admit()
         {
             if let Some(_waiting) = self.place.wait() {
-                tokio::time::sleep(accounts::pause(&failure).min(self.remaining())).await;
+                account.keep_back(&failure, self.remaining()).await;
             }
             return Err(failure);
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
+use super::accounts::Spender;
 use super::error::Failure;
 use super::extract::Faults;
 use super::json::JsonFault;
@@ -17,7 +18,7 @@ use super::lanes::Lane;
 use super::op_body::OpWish;
 use super::paths::Route;
 use super::told::Told;
-use super::{Api, Backend, accounts, headers, json, ops, render};
+use super::{Api, Backend, headers, json, ops, render};
 use crate::app::ClusterGlance;
 use crate::spent;
 
@@ -149,8 +150,8 @@ pub struct Task<B> {
     pub line: Line,
     /// Where it is counted.
     pub place: Place<B>,
-    /// Why it is not to be executed, if so: the account has taken all that it may.
-    pub refused: Option<Failure>,
+    /// Why it is not to be executed, if so, and whose account has taken all that it may.
+    pub refused: Option<(Failure, Spender)>,
     /// When it came.
     pub came: Instant,
     /// When it has to be answered.
@@ -216,20 +217,15 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
     answered
 }
 
-/// Answers a line that an account may not have executed now, after a pause: see [`accounts::pause`].
-async fn refuse<B: Backend>(n: u64, place: Place<B>, failure: Failure, came: Instant) -> (Answered, String) {
-    // It waits, and takes nothing of what others need.
-    drop(place);
-    tokio::time::sleep(accounts::pause(&failure)).await;
-    let request_id = headers::trace_id();
-    (Answered::failed(Some(n), failure, &request_id, came), request_id)
-}
-
 /// The answer, and the id under which the line was executed.
 async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
     let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline } = task;
-    if let Some(failure) = refused {
-        return refuse(n, place, failure, came).await;
+    if let Some((failure, account)) = refused {
+        // It waits, and takes nothing of what others need.
+        drop(place);
+        account.keep_back(&failure, deadline.saturating_duration_since(came)).await;
+        let request_id = headers::trace_id();
+        return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
     let mut request_id = match wish.request_id.take() {
         Some(given) => given,

@@ -253,10 +253,10 @@ where
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
                 let timeout = line.timeout.map_or(self.timeout, |wanted| self.api.timeout(wanted));
-                let refused = self.account.as_ref().and_then(|account| account.admit().err());
-                if let Some(account) = &self.account {
+                let refused = self.account.as_ref().and_then(|account| {
                     account.moved(text.len());
-                }
+                    account.admit().err().map(|failure| (failure, account.clone()))
+                });
                 let task = Task { line, place, refused, came, deadline: came + timeout };
                 self.under_way.push((self.run)(task));
             }
