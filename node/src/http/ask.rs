@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use http::request::Parts;
 
 use super::body::BodyPlace;
+use super::door::{Visitor, Who};
 use super::error::Failure;
 use super::origin::Origin;
+use super::paths::Route;
 use super::pulse::Busy;
 use super::{Api, Backend, headers};
 
@@ -19,6 +21,10 @@ pub struct Ask<'a, B> {
     pub api: &'a Arc<Api<B>>,
     /// Method, URI, headers.
     pub head: &'a Parts,
+    /// Where it goes.
+    pub route: Route,
+    /// Who asks.
+    pub who: Who,
     /// Where it comes from.
     pub origin: Arc<Origin>,
     /// Keeps its connection busy. Taken by an answer that goes on after the handler.
@@ -37,11 +43,20 @@ pub struct Ask<'a, B> {
 
 impl<'a, B: Backend> Ask<'a, B> {
     /// Starts with the default deadline and the id of a read.
-    pub fn new(api: &'a Arc<Api<B>>, head: &'a Parts, origin: Arc<Origin>, started: Instant, busy: Busy) -> Self {
+    pub fn new(
+        api: &'a Arc<Api<B>>,
+        head: &'a Parts,
+        route: Route,
+        origin: Arc<Origin>,
+        started: Instant,
+        busy: Busy,
+    ) -> Self {
         let timeout = api.settings.request_timeout;
         Self {
             api,
             head,
+            route,
+            who: if api.door.is_open() { Who::Anybody } else { Who::Nobody },
             origin,
             busy: Some(busy),
             timeout,
@@ -78,6 +93,11 @@ impl<'a, B: Backend> Ask<'a, B> {
         }
         self.request_id = given;
         Ok(())
+    }
+
+    /// Who asks, as the door sees it.
+    pub fn visitor(&self) -> Visitor<'_, B> {
+        Visitor { api: self.api, who: &self.who, origin: &self.origin, route: self.route }
     }
 
     /// What is left until the deadline.

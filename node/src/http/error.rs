@@ -88,6 +88,12 @@ impl Failure {
         self
     }
 
+    /// Says when to ask again.
+    pub fn retry_after(mut self, wait: std::time::Duration) -> Self {
+        self.problem.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1));
+        self
+    }
+
     /// Says where the request was evaluated.
     pub fn evaluated_at(mut self, revision: Revision, index: u64) -> Self {
         self.problem.revision = Some(revision);
@@ -250,6 +256,16 @@ impl Failure {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// What went wrong.
+    pub fn code(&self) -> ErrorCode {
+        self.problem.code
+    }
+
+    /// Whether the request was applied.
+    pub fn applied(&self) -> Applied {
+        self.problem.applied
+    }
+
     /// The problem document.
     pub fn document(&mut self, request_id: &str) -> Vec<u8> {
         request_id.clone_into(&mut self.problem.request_id);
@@ -282,7 +298,11 @@ impl Failure {
             fields.insert(header::ALLOW, HeaderValue::from_static(methods));
         }
         if problem.status == 503 || problem.status == 429 {
-            fields.insert(header::RETRY_AFTER, HeaderValue::from(limits::RETRY_AFTER_SECONDS));
+            let seconds = problem.retry_after_ms.map_or(limits::RETRY_AFTER_SECONDS, |ms| ms.div_ceil(1_000));
+            fields.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if problem.status == 401 {
+            fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(revision) = problem.revision {
             fields.insert(headers::REVISION, HeaderValue::from(revision));

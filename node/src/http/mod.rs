@@ -26,6 +26,7 @@ mod coordinate;
 mod criteria;
 mod cursor;
 mod done;
+mod door;
 mod elections;
 mod error;
 mod etags;
@@ -95,6 +96,7 @@ use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};
 pub use backend::{Backend, Coordination, DigestAt, Seen};
+pub use door::{AuditFile, AuditSamples, DoorSettings, RootToken};
 pub use openapi::document as openapi_document;
 pub use paths::Route;
 pub use payload::Body;
@@ -106,6 +108,7 @@ use crate::spent;
 use crate::traces::Traces;
 use ask::Ask;
 use body::BodyRoom;
+use door::Door;
 use error::Failure;
 use headers::GlanceCache;
 use origin::Origin;
@@ -141,11 +144,16 @@ pub struct ApiSettings {
     pub slow_request: Duration,
     /// Where spans of requests go.
     pub traces: Option<Arc<Traces>>,
+    /// Who has to say who they are.
+    pub door: DoorSettings,
+    /// Where it is told who did what.
+    pub audit: Option<Arc<AuditFile>>,
 }
 
 /// The API over one node.
 pub struct Api<B> {
     backend: B,
+    door: Door,
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
@@ -176,8 +184,10 @@ impl<B: Backend> Api<B> {
         let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
         let task_lines = TaskLines::default();
         let slow = SlowLog::new(settings.slow_request);
+        let door = Door::new(settings.door.clone(), settings.audit.clone());
         Arc::new(Self {
             backend,
+            door,
             settings,
             metrics,
             in_flight,
@@ -218,11 +228,13 @@ impl<B: Backend> Api<B> {
         let _slot = Slot::take(&self.in_flight);
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
-        let mut ask = Ask::new(&self, &head, origin, started, busy);
+        let mut ask = Ask::new(&self, &head, route, origin, started, busy);
         let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
-        let (request_id, busy, origin) = (ask.request_id, ask.busy, ask.origin);
+        let request_id = std::mem::take(&mut ask.request_id);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
+        door::note_answered(&ask, &response, &request_id);
+        let (busy, origin) = (ask.busy, ask.origin);
         let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
         let bytes = (body_bytes, response.body().size_hint().exact());
         Told { route, method, path, request_id: &request_id, status, bytes, took, spent }.tell(&self, &head.headers);
@@ -284,6 +296,9 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
         return Err(Failure::too_busy());
     }
     ask.read_deadline()?;
+    if !ask.api.door.is_open() {
+        Box::pin(door::enter(ask)).await?;
+    }
     if access.writes {
         ask.claim_request_id()?;
     }
