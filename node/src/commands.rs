@@ -15,7 +15,7 @@ use clap::Subcommand;
 use quorate_store::offline::OfflineError;
 
 use crate::app::wall_now;
-use crate::config::{Args, Config};
+use crate::config::{Args, Auth, Config};
 
 /// A verb of the program.
 #[derive(Debug, Subcommand)]
@@ -84,12 +84,31 @@ fn check_config(args: Args) -> Result<(), CommandError> {
     }
     println!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
     println!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
+    say_doors(&config);
     println!("  keep its data in {}", config.data_dir);
     match &config.backups {
         Some(schedule) => println!("  write a backup {schedule}"),
         None => println!("  write no backups by itself"),
     }
     Ok(())
+}
+
+fn say_doors(config: &Config) {
+    match &config.tls {
+        None => println!("  speak plain HTTP with clients"),
+        Some(files) => match &files.ca {
+            None => println!("  speak TLS with clients, and ask them for no certificate"),
+            Some(ca) => println!("  speak TLS with clients, and believe certificates of the CA in {}", ca.display()),
+        },
+    }
+    match config.auth {
+        Auth::Off => println!("  do what is asked for whoever asks"),
+        Auth::Required => println!("  do nothing for somebody who does not say who they are"),
+    }
+    match &config.peer_tls {
+        None => println!("  speak plainly with peers"),
+        Some(_) => println!("  speak TLS with peers, each side with a certificate"),
+    }
 }
 
 /// A time of a wall clock, for people.

@@ -1,13 +1,15 @@
 //! What a node is told at start: flags, environment and a TOML file become one validated [`Config`].
 //!
-//! Owns the names, units, defaults and ranges of all settings. Nothing is opened, bound or written before the whole
-//! configuration passed; every fault is reported at once, each with the field and what to do. Never read again later.
+//! Owns the names, units, defaults and ranges of all settings. Nothing is bound or written before the whole configuration
+//! passed, and nothing read but the files of TLS; every fault is reported at once, each with the field and what to do. Never
+//! read again later.
 
 mod args;
 mod check;
 mod data_dir;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,6 +22,18 @@ pub use data_dir::{DataDir, OpenDataDir};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::http::{ApiSettings, ServeSettings};
 use crate::limits;
+use crate::tls::TlsFiles;
+
+/// Whether those who ask have to say who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Auth {
+    /// Whoever reaches the client port may do everything.
+    #[default]
+    Off,
+    /// Nothing is done for somebody without a token or a certificate.
+    Required,
+}
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, clap::ValueEnum)]
@@ -37,7 +51,7 @@ pub enum LogFormat {
 /// Invariants: `node_id >= 1`; `join` contains `node_id` under `peer_advertise`, or not
 /// at all where the node joins later, as a standby always does; `3 * heartbeat <= election_min <
 /// election_max`; `request_timeout <= request_timeout_max`; no advertised address is a wildcard or has port 0; without
-/// `insecure` both listeners are on loopback.
+/// `insecure` the listener of clients is on loopback or has TLS and authentication, that of peers is on loopback or has TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// This node's number, from 1; never used again for another disk.
@@ -116,6 +130,12 @@ pub struct Config {
     pub min_free_bytes: u64,
     /// Where and how often this node backs its state up, if it does.
     pub backups: Option<BackupSchedule>,
+    /// Certificates of the client port; without them it is plain.
+    pub tls: Option<TlsFiles>,
+    /// Certificates between the nodes; without them their connections are plain.
+    pub peer_tls: Option<TlsFiles>,
+    /// Whether clients have to say who they are.
+    pub auth: Auth,
     /// Throw-away single node.
     pub dev: bool,
     /// Listening beyond loopback without TLS and authentication was asked for.

@@ -18,6 +18,7 @@ pub mod raft_config;
 pub mod server;
 pub mod slow;
 pub mod spent;
+pub mod tls;
 pub mod traces;
 
 /// Exit code of a node that cannot trust or write its storage.

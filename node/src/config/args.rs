@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use serde::Deserialize;
 
-use super::{ConfigError, LogFormat};
+use super::{Auth, ConfigError, LogFormat};
 
 /// All settings, as given in one place. In the file a setting is called as its flag, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Deserialize)]
@@ -186,11 +186,42 @@ pub struct Args {
     #[arg(long, env = "QUORATE_BACKUP_KEEP", value_name = "N")]
     pub backup_keep: Option<usize>,
 
+    /// PEM file with the certificate of the client port, and those between it and its CA: the port then speaks TLS only. Read again
+    /// when it changes [default: none]
+    #[arg(long, env = "QUORATE_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with its private key
+    #[arg(long, env = "QUORATE_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// PEM file with the CAs whose client certificates are believed: a client may show one, and is then who the certificate says
+    /// (its first DNS name, else its common name) [default: none]
+    #[arg(long, env = "QUORATE_TLS_CLIENT_CA", value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
+
+    /// PEM file with this node's certificate among the nodes, with the DNS name node-N.quorate for node N, for servers and clients:
+    /// nodes then talk to each other over TLS only. All three or none, and the same on all nodes [default: none]
+    #[arg(long, env = "QUORATE_PEER_TLS_CERT", value_name = "FILE")]
+    pub peer_tls_cert: Option<PathBuf>,
+
+    /// PEM file with its private key
+    #[arg(long, env = "QUORATE_PEER_TLS_KEY", value_name = "FILE")]
+    pub peer_tls_key: Option<PathBuf>,
+
+    /// PEM file with the CAs that make the certificates of nodes
+    #[arg(long, env = "QUORATE_PEER_TLS_CA", value_name = "FILE")]
+    pub peer_tls_ca: Option<PathBuf>,
+
+    /// Whether those who ask have to say who they are [default: off]
+    #[arg(long, env = "QUORATE_AUTH", value_name = "WHETHER")]
+    pub auth: Option<Auth>,
+
     /// A single node in a temporary directory that is removed at exit
     #[arg(long, env = "QUORATE_DEV", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub dev: Option<bool>,
 
-    /// Listen beyond loopback although there is neither TLS nor authentication: whoever reaches the port owns the data
+    /// Listen beyond loopback although TLS or authentication is missing: whoever reaches the port owns the data
     #[arg(long, env = "QUORATE_INSECURE", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub insecure: Option<bool>,
 }
@@ -218,6 +249,7 @@ impl Args {
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
-            min_free_bytes backup_dir backup_every_ms backup_keep dev insecure)
+            min_free_bytes backup_dir backup_every_ms backup_keep tls_cert tls_key tls_client_ca
+            peer_tls_cert peer_tls_key peer_tls_ca auth dev insecure)
     }
 }

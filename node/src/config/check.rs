@@ -1,6 +1,6 @@
 //! Defaults and judgement: arguments become a [`Config`], or a list of everything that is wrong with them.
 //!
-//! Owns every default and range. Reads no file and opens nothing.
+//! Owns every default and range. Opens nothing; the only files read are those of TLS.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::tls::Doors;
 use super::{Args, Config, ConfigError, ConfigFault, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::limits;
@@ -20,10 +21,10 @@ pub fn resolve(args: Args) -> Result<Config, ConfigError> {
     if faults.0.is_empty() { Ok(config) } else { Err(ConfigError::Faults(faults.0)) }
 }
 
-struct Faults(Vec<ConfigFault>);
+pub(super) struct Faults(Vec<ConfigFault>);
 
 impl Faults {
-    fn add(&mut self, field: &'static str, detail: impl Into<String>) {
+    pub(super) fn add(&mut self, field: &'static str, detail: impl Into<String>) {
         self.0.push(ConfigFault { field, detail: detail.into() });
     }
 
@@ -51,12 +52,16 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 /// Where a number has no upper bound of its own.
 const HUGE: u64 = 1 << 50;
 
-fn assemble(args: Args, faults: &mut Faults) -> Config {
+fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let dev = args.dev.unwrap_or(false);
     let insecure = args.insecure.unwrap_or(false);
     let node_id = node_id(args.node_id, dev, faults);
-    let client_listen = listen("client_listen", args.client_listen.as_deref(), "127.0.0.1:7100", insecure, faults);
-    let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), "127.0.0.1:7200", insecure, faults);
+    let client_listen = listen("client_listen", args.client_listen.as_deref(), "127.0.0.1:7100", faults);
+    let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), "127.0.0.1:7200", faults);
+    let doors = Doors::of(&mut args, node_id, faults);
+    if !insecure {
+        doors.judge_listeners(client_listen, peer_listen, faults);
+    }
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
     let standby = args.standby.unwrap_or(false);
     let (join, peer_advertise) = membership(&args.join, args.peer_advertise, node_id, peer_listen, dev, faults);
@@ -139,6 +144,9 @@ fn assemble(args: Args, faults: &mut Faults) -> Config {
             HUGE,
         ),
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
+        tls: doors.tls,
+        peer_tls: doors.peer_tls,
+        auth: doors.auth,
         dev,
         insecure,
     }
@@ -204,18 +212,13 @@ fn data_dir(given: Option<std::path::PathBuf>, dev: bool, faults: &mut Faults) -
     DataDir::Temporary
 }
 
-fn listen(field: &'static str, given: Option<&str>, default: &str, insecure: bool, faults: &mut Faults) -> SocketAddr {
+fn listen(field: &'static str, given: Option<&str>, default: &str, faults: &mut Faults) -> SocketAddr {
     let fallback = default.parse().expect("the default is an address");
     let Some(text) = given else { return fallback };
-    let Ok(address) = text.parse::<SocketAddr>() else {
+    text.parse().unwrap_or_else(|_| {
         faults.add(field, format!("`{text}` is not IP:PORT; write it like {default}"));
-        return fallback;
-    };
-    if !address.ip().is_loopback() && !insecure {
-        let why = "is not on loopback, and there is neither TLS nor authentication: whoever reaches it owns the data";
-        faults.add(field, format!("{address} {why}; listen on 127.0.0.1, or say --insecure if the network is trusted"));
-    }
-    address
+        fallback
+    })
 }
 
 fn advertise(field: &'static str, given: Option<String>, listen: SocketAddr, faults: &mut Faults) -> String {

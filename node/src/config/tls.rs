@@ -1,0 +1,92 @@
+//! The settings of TLS and of authentication, and what listening beyond this machine takes.
+//!
+//! Owns that rule. The files are read here to be checked, and read again when the node starts: nothing of them is kept.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::check::Faults;
+use super::{Args, Auth};
+use crate::tls::{Port, TlsFiles};
+
+/// What of the configuration keeps strangers out.
+pub(super) struct Doors {
+    pub tls: Option<TlsFiles>,
+    pub peer_tls: Option<TlsFiles>,
+    pub auth: Auth,
+}
+
+impl Doors {
+    /// Takes the settings out of the arguments.
+    pub fn of(args: &mut Args, node_id: u64, faults: &mut Faults) -> Self {
+        let (cert, key, ca) = (args.tls_cert.take(), args.tls_key.take(), args.tls_client_ca.take());
+        let tls = of_port(Port::Clients, cert, key, ca, faults);
+        let (cert, key, ca) = (args.peer_tls_cert.take(), args.peer_tls_key.take(), args.peer_tls_ca.take());
+        let peer_tls = of_port(Port::Peers(node_id), cert, key, ca, faults);
+        Self { tls, peer_tls, auth: args.auth.unwrap_or_default() }
+    }
+
+    /// Whoever reaches a port that is open to all owns the data.
+    pub fn judge_listeners(&self, client: SocketAddr, peer: SocketAddr, faults: &mut Faults) {
+        let mut missing = Vec::new();
+        if self.tls.is_none() {
+            missing.push("TLS (--tls-cert FILE --tls-key FILE)");
+        }
+        if self.auth == Auth::Off {
+            missing.push("authentication (--auth required)");
+        }
+        refuse_beyond_loopback("client_listen", client, &missing, faults);
+        let missing: &[_] = match self.peer_tls {
+            None => &["TLS between the nodes (--peer-tls-cert FILE --peer-tls-key FILE --peer-tls-ca FILE)"],
+            Some(_) => &[],
+        };
+        refuse_beyond_loopback("peer_listen", peer, missing, faults);
+    }
+}
+
+fn refuse_beyond_loopback(field: &'static str, address: SocketAddr, missing: &[&str], faults: &mut Faults) {
+    if address.ip().is_loopback() || missing.is_empty() {
+        return;
+    }
+    let missing = missing.join(" and ");
+    faults.add(
+        field,
+        format!(
+            "{address} is not on loopback, and whoever reaches it would own the data: add {missing}, listen on 127.0.0.1, or \
+             say --insecure if the network is trusted"
+        ),
+    );
+}
+
+fn of_port(
+    port: Port,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    faults: &mut Faults,
+) -> Option<TlsFiles> {
+    let fields = port.fields();
+    // Peers always show each other certificates.
+    let needs_ca = port != Port::Clients;
+    let is_given = [cert.is_some(), key.is_some(), ca.is_some()];
+    if !is_given.contains(&true) {
+        return None;
+    }
+    let is_needed = [true, true, needs_ca];
+    for at in 0..fields.len() {
+        if is_needed[at] && !is_given[at] {
+            let given = fields.iter().zip(is_given).find(|(_, given)| *given).expect("one is").0;
+            let flag = fields[at].replace('_', "-");
+            faults
+                .add(fields[at], format!("missing, though {given} is there; say --{flag} FILE too, or leave both out"));
+        }
+    }
+    let files = TlsFiles { port, cert: cert?, key: key?, ca };
+    if needs_ca && files.ca.is_none() {
+        return None;
+    }
+    if let Err(found) = files.check() {
+        found.into_iter().for_each(|fault| faults.add(fault.field, fault.detail));
+    }
+    Some(files)
+}

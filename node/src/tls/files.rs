@@ -1,0 +1,207 @@
+//! The files that TLS is configured by, and their content.
+//!
+//! Owns the reading and the checks: what is there fits together, holds at the moment, and is for this node. Never keeps
+//! anything: each reading is a new one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::RootCertStore;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+
+use super::certificate::not_after;
+use super::node_verifier::{is_of_node, name_of_node};
+use super::{provider, reason};
+
+/// Which port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    /// That of clients.
+    Clients,
+    /// That of peers, and the connections to those of other nodes. The id is this node's.
+    Peers(u64),
+}
+
+impl Port {
+    /// The settings, as they are called in a configuration file: certificate, key, CA.
+    pub fn fields(self) -> [&'static str; 3] {
+        match self {
+            Self::Clients => ["tls_cert", "tls_key", "tls_client_ca"],
+            Self::Peers(_) => ["peer_tls_cert", "peer_tls_key", "peer_tls_ca"],
+        }
+    }
+
+    /// What metrics call the certificate and the CA.
+    fn labels(self) -> [&'static str; 2] {
+        match self {
+            Self::Clients => ["client_port", "client_ca"],
+            Self::Peers(_) => ["peer", "peer_ca"],
+        }
+    }
+}
+
+/// What was configured for a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Which one.
+    pub port: Port,
+    /// The certificate, PEM, and behind it those between it and the CA.
+    pub cert: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+    /// Whose certificates are believed, PEM. `None`: nobody is asked for one. Always there for peers.
+    pub ca: Option<PathBuf>,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFault {
+    /// The setting that names the file, as it is called in a configuration file.
+    pub field: &'static str,
+    /// What is wrong and what to do.
+    pub detail: String,
+}
+
+/// The end of a certificate's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expiry {
+    /// What metrics call the certificate.
+    pub label: &'static str,
+    /// The setting that names its file.
+    pub field: &'static str,
+    /// Since 1970.
+    pub at: Duration,
+}
+
+/// The content of the files, checked.
+pub struct Loaded {
+    pub identity: CertifiedKey,
+    pub roots: Option<Arc<RootCertStore>>,
+    pub expiries: Vec<Expiry>,
+}
+
+/// The wall clock, since 1970.
+pub fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl TlsFiles {
+    /// All files, in the order of [`Port::fields`].
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.cert, &self.key].into_iter().chain(&self.ca).map(PathBuf::as_path)
+    }
+
+    /// Reads and checks all of them; every fault is told, not only the first.
+    pub fn check(&self) -> Result<(), Vec<TlsFault>> {
+        self.load().map(|_| ())
+    }
+
+    pub(super) fn load(&self) -> Result<Loaded, Vec<TlsFault>> {
+        let [cert_field, key_field, ca_field] = self.port.fields();
+        let fault = |field: &'static str, path: &Path, what: String| TlsFault {
+            field,
+            detail: format!("{}: {what}", path.display()),
+        };
+        let chain = certificates(&self.cert).map_err(|what| fault(cert_field, &self.cert, what));
+        let key = private_key(&self.key).map_err(|what| fault(key_field, &self.key, what));
+        let authorities = self.ca.as_deref().map(|path| certificates(path).map_err(|what| fault(ca_field, path, what)));
+        let (chain, key, authorities) = match (chain, key, authorities.transpose()) {
+            (Ok(chain), Ok(key), Ok(authorities)) => (chain, key, authorities),
+            (chain, key, authorities) => {
+                return Err([chain.err(), key.err(), authorities.err()].into_iter().flatten().collect());
+            }
+        };
+        let mut expiries = Vec::new();
+        let [own_label, ca_label] = self.port.labels();
+        let at = earliest(&chain[..1]).map_err(|what| vec![fault(cert_field, &self.cert, what)])?;
+        expiries.push(Expiry { label: own_label, field: cert_field, at });
+        let mut roots = None;
+        if let (Some(path), Some(authorities)) = (&self.ca, authorities) {
+            let bad = |what| vec![fault(ca_field, path, what)];
+            expiries.push(Expiry { label: ca_label, field: ca_field, at: earliest(&authorities).map_err(bad)? });
+            roots = Some(Arc::new(root_store(authorities).map_err(bad)?));
+        }
+        let identity = CertifiedKey::from_der(chain, key, provider()).map_err(|error| {
+            let what = match error {
+                rustls::Error::InconsistentKeys(_) => {
+                    format!(
+                        "is not the key of the certificate {}; name the two that were made together",
+                        self.cert.display()
+                    )
+                }
+                error => format!("cannot be used with the certificate {}: {}", self.cert.display(), reason(&error)),
+            };
+            vec![fault(key_field, &self.key, what)]
+        })?;
+        self.judge_own(&identity.cert, roots.as_ref()).map_err(|what| vec![fault(cert_field, &self.cert, what)])?;
+        Ok(Loaded { identity, roots, expiries })
+    }
+
+    /// Whether others would believe our certificate, as far as we can tell.
+    fn judge_own(&self, chain: &[CertificateDer<'static>], roots: Option<&Arc<RootCertStore>>) -> Result<(), String> {
+        let own = &chain[0];
+        if not_after(own)? <= since_1970() {
+            return Err("has expired; put a new certificate there".into());
+        }
+        let (Port::Peers(id), Some(roots)) = (self.port, roots) else { return Ok(()) };
+        let parsed = ParsedCertificate::try_from(own).map_err(|error| reason(&error))?;
+        if !is_of_node(own, id) {
+            let name = name_of_node(id);
+            return Err(format!(
+                "is not for node {id}: the certificate of a node has its DNS name, here {name}; \
+                 `quorate-node pki node DIR --id {id} --host HOST` makes one to try"
+            ));
+        }
+        let (now, algorithms) = (UnixTime::now(), provider().signature_verification_algorithms.all);
+        let as_server = verify_server_cert_signed_by_trust_anchor(&parsed, roots, &chain[1..], now, algorithms);
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider()));
+        let verifier = verifier.build().map_err(|error| error.to_string())?;
+        let as_client = verifier.verify_client_cert(own, &chain[1..], now);
+        as_server.and(as_client.map(|_| ())).map_err(|error| {
+            format!("would not be believed by the other nodes: {}; use a certificate of the CA in peer_tls_ca that is for servers and for clients", reason(&error))
+        })
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bad = |error: rustls::pki_types::pem::Error| unreadable(&error);
+    let found: Vec<_> = CertificateDer::pem_file_iter(path).map_err(bad)?.collect::<Result<_, _>>().map_err(bad)?;
+    match found.is_empty() {
+        true => Err("has no certificate in it; it should begin with -----BEGIN CERTIFICATE-----".into()),
+        false => Ok(found),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
+        rustls::pki_types::pem::Error::NoItemsFound => {
+            "has no private key in it that can be read; it should be PEM, and not encrypted".into()
+        }
+        error => unreadable(&error),
+    })
+}
+
+fn unreadable(error: &rustls::pki_types::pem::Error) -> String {
+    match error {
+        rustls::pki_types::pem::Error::Io(error) => format!("cannot be read: {error}"),
+        error => format!("is not PEM: {error}"),
+    }
+}
+
+fn root_store(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for authority in authorities {
+        roots.add(authority).map_err(|error| format!("has a certificate that cannot be a CA's: {}", reason(&error)))?;
+    }
+    Ok(roots)
+}
+
+fn earliest(certificates: &[CertificateDer<'static>]) -> Result<Duration, String> {
+    let ends = certificates.iter().map(not_after).collect::<Result<Vec<_>, _>>()?;
+    Ok(ends.into_iter().min().expect("there is a certificate at least"))
+}

@@ -1,0 +1,202 @@
+//! What a port uses for its handshakes at the moment.
+//!
+//! Owns the exchange of it: handshakes that begin after a reload see the new certificates, connections that are open go on
+//! with those they had.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::SingleCertAndKey;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, ServerConfig};
+
+use super::files::{Expiry, Loaded, Port, TlsFault, TlsFiles, since_1970};
+use super::node_verifier::NodeVerifier;
+use super::provider;
+
+/// Once a certificate holds for less, the node is worried.
+const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// What a handshake needs.
+struct Current {
+    accept: Arc<ServerConfig>,
+    /// For peers only.
+    dial: Option<Arc<ClientConfig>>,
+    expiries: Vec<Expiry>,
+}
+
+/// TLS of one port.
+pub struct PortTls {
+    files: TlsFiles,
+    current: ArcSwap<Current>,
+    /// Of the files that were loaded, or at least tried, last.
+    stamps: Mutex<Vec<Stamp>>,
+    failures: AtomicU64,
+    /// Why the files that are there now were not taken.
+    fault: Mutex<Option<String>>,
+}
+
+/// Tells versions of a file apart: when it was changed, its length, its inode (names may be exchanged).
+type Stamp = Option<(std::time::SystemTime, u64, u64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len(), std::os::unix::fs::MetadataExt::ino(&found)))
+}
+
+impl PortTls {
+    /// Reads the files; every fault is told.
+    pub fn open(files: TlsFiles) -> Result<Arc<Self>, Vec<TlsFault>> {
+        // Before the content, so that a change in between is seen at the next look.
+        let stamps = files.paths().map(stamp).collect();
+        let current = Current::of(files.load()?, files.port).map_err(|detail| {
+            let [field, ..] = files.port.fields();
+            vec![TlsFault { field, detail }]
+        })?;
+        Ok(Arc::new(Self {
+            files,
+            current: ArcSwap::from_pointee(current),
+            stamps: Mutex::new(stamps),
+            failures: AtomicU64::new(0),
+            fault: Mutex::default(),
+        }))
+    }
+
+    /// For a connection that was accepted.
+    pub fn acceptor(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.load().accept)
+    }
+
+    /// For a connection to a peer.
+    pub fn dialler(&self) -> Arc<ClientConfig> {
+        Arc::clone(self.current.load().dial.as_ref().expect("peers are dialled with the TLS of peers"))
+    }
+
+    /// Takes the files anew if they have changed; false if they have not. An error tells why the old ones stay.
+    pub fn reload(&self) -> Result<bool, String> {
+        let now: Vec<Stamp> = self.files.paths().map(stamp).collect();
+        {
+            let mut stamps = self.stamps.lock();
+            if *stamps == now {
+                return Ok(false);
+            }
+            *stamps = now;
+        }
+        let loaded = self.files.load().map_err(|faults| {
+            let details: Vec<_> =
+                faults.into_iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
+            details.join("; ")
+        });
+        match loaded.and_then(|loaded| Current::of(loaded, self.files.port)) {
+            Ok(current) => {
+                self.current.store(Arc::new(current));
+                *self.fault.lock() = None;
+                Ok(true)
+            }
+            Err(reason) => {
+                self.failures.fetch_add(1, Relaxed);
+                *self.fault.lock() = Some(reason.clone());
+                Err(reason)
+            }
+        }
+    }
+
+    /// How often changed files were not taken.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+
+    /// What metrics call each certificate, and the seconds until it expires; less than zero once it has.
+    pub fn seconds_left(&self) -> Vec<(&'static str, f64)> {
+        let now = since_1970().as_secs_f64();
+        self.current.load().expiries.iter().map(|expiry| (expiry.label, expiry.at.as_secs_f64() - now)).collect()
+    }
+
+    /// What an operator should know.
+    pub fn warnings(&self) -> Vec<String> {
+        let now = since_1970();
+        let soon = |expiry: &&Expiry| expiry.at < now + WARN_BEFORE;
+        let current = self.current.load();
+        let fault =
+            self.fault.lock().clone().map(|why| format!("new TLS files were not taken, the old ones stay: {why}"));
+        current.expiries.iter().filter(soon).map(|expiry| expiring(expiry, now)).chain(fault).collect()
+    }
+}
+
+fn expiring(expiry: &Expiry, now: Duration) -> String {
+    let field = expiry.field;
+    match expiry.at.checked_sub(now) {
+        None => format!("a certificate in {field} has expired; put a new one there"),
+        Some(left) => {
+            let hours = left.as_secs() / 3_600;
+            format!(
+                "a certificate in {field} expires in {} days and {} hours; put a new one there",
+                hours / 24,
+                hours % 24
+            )
+        }
+    }
+}
+
+impl Current {
+    fn of(loaded: Loaded, port: Port) -> Result<Self, String> {
+        let Loaded { identity, roots, expiries } = loaded;
+        let identity = Arc::new(SingleCertAndKey::from(identity));
+        let builder = ServerConfig::builder_with_provider(Arc::clone(provider()));
+        let builder = match port {
+            Port::Clients => builder.with_safe_default_protocol_versions(),
+            // Both ends are of this program.
+            Port::Peers(_) => builder.with_protocol_versions(&[&TLS13]),
+        };
+        let builder = builder.map_err(|error| error.to_string())?;
+        let builder = match &roots {
+            None => builder.with_no_client_auth(),
+            Some(roots) => {
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider()));
+                let verifier = match port {
+                    // Who has a token needs no certificate.
+                    Port::Clients => verifier.allow_unauthenticated(),
+                    Port::Peers(_) => verifier,
+                };
+                builder.with_client_cert_verifier(verifier.build().map_err(|error| error.to_string())?)
+            }
+        };
+        let mut accept = builder.with_cert_resolver(Arc::clone(&identity) as _);
+        if roots.is_some() {
+            // A session that is resumed is not judged again: a certificate that has expired or whose CA is gone could go on
+            // for a day.
+            accept.session_storage = Arc::new(NoServerSessionStorage {});
+            accept.send_tls13_tickets = 0;
+        }
+        let dial = match (port, roots) {
+            (Port::Clients, _) | (_, None) => {
+                accept.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+                None
+            }
+            (Port::Peers(_), Some(roots)) => {
+                accept.alpn_protocols = vec![PEER_PROTOCOL.to_vec()];
+                Some(Arc::new(dialler(identity, roots)?))
+            }
+        };
+        Ok(Self { accept: Arc::new(accept), dial, expiries })
+    }
+}
+
+/// The name of the peer protocol in a handshake (ALPN): a client that was led to the wrong port hears of it.
+const PEER_PROTOCOL: &[u8] = b"quorate-peer";
+
+fn dialler(identity: Arc<SingleCertAndKey>, roots: Arc<rustls::RootCertStore>) -> Result<ClientConfig, String> {
+    let builder = ClientConfig::builder_with_provider(Arc::clone(provider()));
+    let builder = builder.with_protocol_versions(&[&TLS13]).map_err(|error| error.to_string())?;
+    let verifier = Arc::new(NodeVerifier { roots });
+    let mut dial =
+        builder.dangerous().with_custom_certificate_verifier(verifier).with_client_cert_resolver(identity as _);
+    dial.resumption = rustls::client::Resumption::disabled();
+    dial.alpn_protocols = vec![PEER_PROTOCOL.to_vec()];
+    Ok(dial)
+}

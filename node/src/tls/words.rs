@@ -1,0 +1,60 @@
+//! Why a handshake failed, in words that say what to do.
+//!
+//! Owns the words. Never tells what a key is.
+
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, Error};
+
+/// First byte of a connection that begins with TLS: the record type of a handshake.
+pub const TLS_RECORD_HANDSHAKE: u8 = 0x16;
+
+/// Why a handshake failed, from what the stream says.
+pub fn failure(error: &io::Error) -> String {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+        Some(error) => reason(error),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => "the other end closed the connection".into(),
+        None => error.to_string(),
+    }
+}
+
+/// In words.
+pub fn reason(error: &Error) -> String {
+    match error {
+        Error::InvalidCertificate(error) => certificate(error),
+        Error::NoCertificatesPresented => "the other end showed no certificate".into(),
+        Error::InvalidMessage(_) => "the other end does not speak TLS".into(),
+        Error::AlertReceived(alert) => refused(*alert),
+        error => error.to_string(),
+    }
+}
+
+fn certificate(error: &CertificateError) -> String {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
+        UnknownIssuer,
+    };
+    match error {
+        Expired | ExpiredContext { .. } => "the certificate has expired".into(),
+        NotValidYet | NotValidYetContext { .. } => "the certificate does not hold yet; compare the clocks".into(),
+        UnknownIssuer => "the certificate is of a CA that is not known here".into(),
+        NotValidForName | NotValidForNameContext { .. } => format!("the certificate is of somebody else: {error}"),
+        error => format!("the certificate is refused: {error}"),
+    }
+}
+
+/// What the other end said of us.
+fn refused(alert: AlertDescription) -> String {
+    match alert {
+        AlertDescription::UnknownCA => "the other end does not know the CA of our certificate".into(),
+        AlertDescription::CertificateExpired => "the other end says that our certificate has expired".into(),
+        AlertDescription::CertificateRequired => "the other end wants a certificate of us".into(),
+        AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
+            format!("the other end refuses our certificate ({alert:?})")
+        }
+        AlertDescription::NoApplicationProtocol => {
+            "the other end speaks another protocol; is the port the right one?".into()
+        }
+        alert => format!("the other end refused: {alert:?}"),
+    }
+}
