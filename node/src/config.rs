@@ -20,7 +20,7 @@ pub use args::Args;
 pub use data_dir::{DataDir, OpenDataDir};
 
 use crate::app::backup_schedule::BackupSchedule;
-use crate::http::{ApiSettings, ServeSettings};
+use crate::http::{ApiSettings, DoorSettings, ServeSettings};
 use crate::limits;
 use crate::tls::TlsFiles;
 
@@ -136,6 +136,10 @@ pub struct Config {
     pub peer_tls: Option<TlsFiles>,
     /// Whether clients have to say who they are.
     pub auth: Auth,
+    /// Where the token of `root` stands.
+    pub root_token_file: Option<PathBuf>,
+    /// Where it is written who did what.
+    pub audit_log: Option<PathBuf>,
     /// Throw-away single node.
     pub dev: bool,
     /// Listening beyond loopback without TLS and authentication was asked for.
@@ -143,7 +147,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What the request handlers need of it.
+    /// What the request handlers need of it; what is opened for them comes with the node.
     pub fn api_settings(&self) -> ApiSettings {
         ApiSettings {
             node_id: self.node_id,
@@ -156,6 +160,8 @@ impl Config {
             requests_in_flight_max: limits::REQUESTS_IN_FLIGHT_MAX,
             slow_request: self.slow_request,
             traces: None,
+            door: DoorSettings::Open,
+            audit: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_client::api::Problem;
-use quorate_node::http::{Api, ApiSettings, ServeSettings, serve};
+use quorate_node::http::{Api, ApiSettings, DoorSettings, ServeSettings, serve};
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,6 +37,8 @@ pub fn api_settings() -> ApiSettings {
         requests_in_flight_max: 100,
         slow_request: Duration::from_millis(500),
         traces: None,
+        door: DoorSettings::Open,
+        audit: None,
     }
 }
 

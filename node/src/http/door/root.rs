@@ -35,6 +35,14 @@ impl RootToken {
         Ok(Arc::new(Self { path: path.to_path_buf(), hash }))
     }
 
+    /// Whether a file holds a good token.
+    ///
+    /// # Errors
+    /// A sentence that says what to do, and nothing of what is in the file.
+    pub fn read(path: &Path) -> Result<(), String> {
+        read(path).map(|_| ())
+    }
+
     /// Whether this is of the token.
     pub fn is(&self, hash: &SecretHash) -> bool {
         is_same(&self.hash.load(), hash)
@@ -68,7 +76,7 @@ fn mark(path: &Path) -> Option<(SystemTime, u64)> {
 }
 
 /// The hash of the token in a file.
-pub fn read(path: &Path) -> Result<SecretHash, String> {
+fn read(path: &Path) -> Result<SecretHash, String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let token = text.strip_suffix('\n').unwrap_or(&text);
