@@ -6,11 +6,11 @@
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::types::{Action, Batch, Command, WriteOp};
+use crate::types::{Action, Batch, Command, RequestId, WriteOp};
 
 /// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no
-/// coordination, 4 no sizes and no epochs.)
-pub const FORMAT_VERSION: u8 = 5;
+/// coordination, 4 no sizes and no epochs, 5 no users.)
+pub const FORMAT_VERSION: u8 = 6;
 
 /// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for
 /// that much memory and panic. Twice the largest batch: an audit group repeats every key of its batch.
@@ -61,10 +61,13 @@ pub fn encode_into<T: bincode::Encode>(record: &T, bytes: &mut Vec<u8>) {
 
 /// Decodes a record; refuses an unknown version and any trailing byte.
 pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
-    let (&version, body) = bytes.split_first().ok_or(CodecError::Empty)?;
-    if version != FORMAT_VERSION {
-        return Err(CodecError::UnknownVersion { found: version });
-    }
+    let mut reader = Reader { bytes, at: 0 };
+    reader.version()?;
+    decode_whole(&bytes[reader.at..])
+}
+
+/// Decodes what stands behind the version; refuses any trailing byte.
+fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, CodecError> {
     let config = CONFIG.with_limit::<DECODE_BYTES_MAX>();
     let (record, used) = bincode::decode_from_slice(body, config).map_err(|e| CodecError::Malformed(e.to_string()))?;
     if used != body.len() {
@@ -73,16 +76,30 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
     Ok(record)
 }
 
-/// Encodes one command, once, on the node that took it from the client; it stays in this form until apply.
+/// What stands before the part of a command that [`judged_part`] gives: version byte and stamp.
+const COMMAND_HEAD_BYTES: usize = 1 + 8;
+
+/// Encodes one command, once, on the node that took it from the client; it stays in this form until apply: version byte, stamp
+/// as eight bytes little endian ([`Command::NO_STAMP`] for none), the rest as a record.
 pub fn encode_command(command: &Command) -> Bytes {
-    let id = command.request_id.as_ref().map_or(0, |id| id.0.len());
-    let op = match &command.action {
+    let Command { request_id, principal, action, stamp } = command;
+    let id = request_id.as_ref().map_or(0, |id| id.0.len());
+    let op = match action {
         Action::Write(op) => bytes_of(op),
         Action::Bulk(ops) => ops.iter().map(|op| 16 + bytes_of(op)).sum(),
         _ => 0,
     };
     // The rest, numbers and lengths, takes at most 9 bytes each.
-    Bytes::from(encode_sized(command, 64 + id + command.principal.len() + op))
+    let mut bytes = Vec::with_capacity(72 + id + principal.len() + op);
+    bytes.push(FORMAT_VERSION);
+    bytes.extend_from_slice(&stamp.unwrap_or(Command::NO_STAMP).to_le_bytes());
+    bincode::encode_into_std_write((request_id, principal, action), &mut bytes, CONFIG).expect("encoding into memory");
+    Bytes::from(bytes)
+}
+
+/// The part of an encoded command that makes it what it is, whenever it was authorised: all but version and stamp.
+pub fn judged_part(encoded: &[u8]) -> &[u8] {
+    encoded.get(COMMAND_HEAD_BYTES..).unwrap_or_default()
 }
 
 /// What key and value of a write take.
@@ -92,7 +109,11 @@ fn bytes_of(op: &WriteOp) -> usize {
 
 /// Reverses [`encode_command`].
 pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
-    decode(bytes)
+    let mut reader = Reader { bytes, at: 0 };
+    reader.version()?;
+    let stamp = Some(reader.u64()?).filter(|stamp| *stamp != Command::NO_STAMP);
+    let (request_id, principal, action): (Option<RequestId>, String, Action) = decode_whole(judged_part(bytes))?;
+    Ok(Command { request_id, principal, action, stamp })
 }
 
 /// Frames a batch: version, clocks, count, then each command with its length. Commands are copied, not re-encoded.
@@ -113,10 +134,7 @@ pub fn encode_batch(batch: &Batch) -> Bytes {
 /// Reverses [`encode_batch`]; the commands share the given bytes.
 pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
-    match reader.take(1)?[0] {
-        FORMAT_VERSION => {}
-        found => return Err(CodecError::UnknownVersion { found }),
-    }
+    reader.version()?;
     let clock = reader.u64()?;
     let wall = reader.u64()?;
     let count = reader.u32()?;
@@ -146,6 +164,15 @@ impl<'a> Reader<'a> {
         let taken = &self.bytes[self.at..end];
         self.at = end;
         Ok(taken)
+    }
+
+    /// The version byte, which must be ours.
+    fn version(&mut self) -> Result<(), CodecError> {
+        match self.bytes.get(self.at) {
+            None => Err(CodecError::Empty),
+            Some(&FORMAT_VERSION) => self.take(1).map(drop),
+            Some(&found) => Err(CodecError::UnknownVersion { found }),
+        }
     }
 
     fn u32(&mut self) -> Result<u32, CodecError> {

@@ -6,7 +6,8 @@
 //! reached: the leader proposes it once every member said that it knows it.
 //!
 //! To add a level: write it into [`known`], raise [`KNOWN`], and ask `vars.level >= N` where the meaning differs. A new kind of
-//! command, which older builds cannot even read, may be proposed only once its level is reached.
+//! command, which older builds cannot even read, may be proposed only once its level is reached. (Commands about users need none:
+//! they came with a format version of their own, and all builds that read it know them.)
 
 use crate::machine::Vars;
 

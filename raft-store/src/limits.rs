@@ -276,3 +276,21 @@ pub const TASKS_DUE_LOOK: usize = 16;
 
 const _: () = assert!(QUEUE_NAME_BYTES_MAX + TASK_ID_BYTES_MAX < KEY_BYTES_MAX);
 const _: () = assert!(TASKS_SCHEDULED_MAX <= BATCH_COMMANDS_MAX);
+
+/// Longest name of a user or a role. Each line of audit and each kept outcome has the name of who asked.
+pub const ACCESS_NAME_BYTES_MAX: usize = 128;
+
+/// Most roles of one user: all of them are read to authorise it.
+pub const USER_ROLES_MAX: usize = 64;
+
+/// Most grants of one role: each operation is judged by all grants of a user, one after the other.
+pub const ROLE_GRANTS_MAX: usize = 64;
+
+/// Most tokens of one user, without those whose time is over: they go with it in one command.
+pub const USER_TOKENS_MAX: usize = 256;
+
+/// Longest note of a token.
+pub const TOKEN_NOTE_BYTES_MAX: usize = 256;
+
+const _: () = assert!(ROLE_GRANTS_MAX * KEY_BYTES_MAX < VALUE_BYTES_MAX);
+const _: () = assert!(2 * ACCESS_NAME_BYTES_MAX + 16 < KEY_BYTES_MAX);

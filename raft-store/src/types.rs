@@ -3,6 +3,7 @@
 //! Owns the types that are written to the log and the state, in their bincode form (see [`crate::codec`]).
 //! Never used as public JSON: the wire types live in `quorate-client` and age differently; the node converts.
 
+mod access;
 mod coordination;
 mod many;
 mod query;
@@ -21,6 +22,10 @@ use crate::level::Level;
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
 
+pub use access::{
+    AccessDone, AccessFault, AccessOp, NewToken, NoTokenId, ROOT, RoleName, RoleRow, SecretHash, TokenId, TokenRow,
+    UserName, UserRow,
+};
 pub use coordination::{
     Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockDone, LockMode, LockName, LockOp, LockSpace,
     Name, SessionDone, SessionId, SessionOp,
@@ -397,6 +402,8 @@ pub enum Action {
     Latch(LatchOp),
     /// Something about timed tasks.
     Task(TaskOp),
+    /// Users, roles and tokens.
+    Access(AccessOp),
 }
 
 /// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
@@ -423,8 +430,8 @@ impl RequestId {
     }
 }
 
-/// One command of a batch.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+/// One command of a batch. Its encoded form is [`crate::codec::encode_command`]'s.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// Under which the outcome is kept for retries.
     pub request_id: Option<RequestId>,
@@ -432,12 +439,19 @@ pub struct Command {
     pub principal: String,
     /// What to do. A retry under the same id must carry the same action, compared by [`Command::fingerprint`].
     pub action: Action,
+    /// [`crate::machine::Vars::access`] as it was when its principal was found to be allowed to do this: under any other it is
+    /// refused with [`Rejection::AccessChanged`]. `None` for what nobody asked for, and while authentication is off. Never
+    /// [`Command::NO_STAMP`].
+    pub stamp: Option<u64>,
 }
 
 impl Command {
+    /// Stands for no stamp in the encoded form: no store gets to this revision.
+    pub const NO_STAMP: u64 = u64::MAX;
+
     /// One that nobody tries again: of a node itself, or only to be evaluated.
     pub fn unnamed(action: Action) -> Self {
-        Self { request_id: None, principal: String::new(), action }
+        Self { request_id: None, principal: String::new(), action, stamp: None }
     }
 }
 
@@ -587,6 +601,11 @@ pub enum Rejection {
     RequestIdReused,
     /// The command could not be decoded or is of a kind that this build does not know. Holds the reason.
     Unsupported(String),
+    /// Users, roles or tokens have changed since the command was authorised. Not stored, and nothing was looked at: it may
+    /// be authorised again by the rules as of [`Reply::index`], and proposed again under the same request id.
+    AccessChanged,
+    /// Something about users, roles and tokens that cannot be.
+    Access(Box<AccessFault>),
 }
 
 /// What there may be only so many of.
@@ -600,6 +619,12 @@ pub enum Bounded {
     AttachedBytes,
     /// Places in the queue of one lock.
     Waiters,
+    /// Roles of one user.
+    UserRoles,
+    /// Grants of one role.
+    RoleGrants,
+    /// Tokens of one user.
+    UserTokens,
 }
 
 impl Rejection {
@@ -630,7 +655,9 @@ impl Rejection {
             | Self::BarrierOpen
             | Self::TooMany { .. }
             | Self::RequestIdReused
-            | Self::Unsupported(_) => None,
+            | Self::Unsupported(_)
+            | Self::AccessChanged
+            | Self::Access(_) => None,
         }
     }
 
@@ -661,7 +688,9 @@ impl Rejection {
             | Self::BarrierOpen
             | Self::TooMany { .. }
             | Self::RequestIdReused
-            | Self::Unsupported(_) => None,
+            | Self::Unsupported(_)
+            | Self::AccessChanged
+            | Self::Access(_) => None,
         }
     }
 
@@ -717,6 +746,8 @@ pub enum Outcome {
     Deferred,
     /// What came of something about timed tasks, at [`Reply::revision`].
     Task(Box<TaskDone>),
+    /// What came of something about users, roles and tokens.
+    Access(Box<AccessDone>),
 }
 
 impl Outcome {
@@ -736,7 +767,7 @@ impl Outcome {
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => {}
             // The payloads of tasks are no entries.
             Self::Task(_) => {}
-            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => {}
+            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred | Self::Access(_) => {}
         }
     }
 
@@ -767,7 +798,7 @@ impl Outcome {
             }
             Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_) => 0,
             Self::Task(done) => done.value_bytes(),
-            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred => 0,
+            Self::RulesSet(_) | Self::Numbers { .. } | Self::Maintained { .. } | Self::Deferred | Self::Access(_) => 0,
         }
     }
 }

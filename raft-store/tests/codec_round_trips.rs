@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use quorate_store::access::{Grant, Permission};
 use quorate_store::digest::RowMark;
 use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
@@ -156,8 +157,41 @@ fn commands() -> impl Strategy<Value = Command> {
     let compact = any::<(u64, u32)>()
         .prop_map(|(revision, groups_max)| Action::Maintain(Maintenance::Compact { revision, groups_max }));
     let raise = any::<u32>().prop_map(|level| Action::Maintain(Maintenance::RaiseLevel { level }));
-    (option::of(ids()), ".{0,10}", prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise])
-        .prop_map(|(request_id, principal, action)| Command { request_id, principal, action })
+    let access = access().prop_map(Action::Access);
+    let action =
+        prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise, 1 => access].boxed();
+    let stamp = option::of(0..Command::NO_STAMP);
+    (option::of(ids()), ".{0,10}", action, stamp).prop_map(|(request_id, principal, action, stamp)| Command {
+        request_id,
+        principal,
+        action,
+        stamp,
+    })
+}
+
+fn grants() -> impl Strategy<Value = Grant> {
+    let permission =
+        prop_oneof![Just(Permission::Read), Just(Permission::Write), Just(Permission::Lock), Just(Permission::Admin)];
+    (permission, vec(any::<u8>(), 0..5)).prop_map(|(permission, prefix)| Grant { permission, prefix })
+}
+
+fn access() -> impl Strategy<Value = AccessOp> {
+    let user = || "\\PC{5,20}".prop_map(|name| UserName::new(name).unwrap());
+    let role = || "\\PC{1,20}".prop_map(|name| RoleName::new(name).unwrap());
+    let id = || any::<u64>().prop_map(TokenId);
+    let token = (id(), user(), any::<[u8; 32]>(), any::<Option<u64>>(), ".{0,9}").prop_map(
+        |(id, user, hash, expires_at, note)| {
+            AccessOp::AddToken(NewToken { id, user, hash: SecretHash(hash), expires_at, note })
+        },
+    );
+    prop_oneof![
+        (user(), vec(role(), 0..3)).prop_map(|(name, roles)| AccessOp::SetUser { name, roles }),
+        user().prop_map(AccessOp::RemoveUser),
+        (role(), vec(grants(), 0..3)).prop_map(|(name, grants)| AccessOp::SetRole { name, grants }),
+        role().prop_map(AccessOp::RemoveRole),
+        token,
+        id().prop_map(AccessOp::RemoveToken),
+    ]
 }
 
 /// A schedule, and the row of its task in some state.
@@ -330,6 +364,7 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
             level: (revision % 5) as u32,
             epoch: clock % 13,
             epoch_revision: wall,
+            access: oldest_revision,
         }
     });
     let log_id =
@@ -388,9 +423,16 @@ proptest! {
         let mut bytes = codec::encode_command(&command).to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= by;
-        if let Ok(other) = codec::decode_command(&bytes) && other != command {
+        if let Ok(other) = codec::decode_command(&bytes) && (Command { stamp: command.stamp, ..other.clone() }) != command {
             prop_assert_ne!(other.fingerprint(), command.fingerprint());
         }
+    }
+
+    #[test]
+    fn the_stamp_is_no_part_of_the_fingerprint(command in commands(), stamp in option::of(0..Command::NO_STAMP)) {
+        let again = Command { stamp, ..command.clone() };
+        prop_assert_eq!(again.fingerprint(), command.fingerprint());
+        prop_assert_eq!(codec::encode_command(&again) == codec::encode_command(&command), stamp == command.stamp);
     }
 
     #[test]
@@ -415,16 +457,19 @@ proptest! {
     fn tasks_come_back(task in tasks()) {
         let (op, row) = task;
         let action = Action::Task(op);
-        let command = Command { request_id: None, principal: String::new(), action };
+        let command = Command { request_id: None, principal: String::new(), action, stamp: None };
         prop_assert_eq!(codec::decode_command(&codec::encode_command(&command)).unwrap(), command);
         prop_assert_eq!(codec::decode::<TaskRow>(&codec::encode(&row)).unwrap(), row);
     }
 
     #[test]
-    fn kept_replies_come_back_without_values(fingerprint in any::<u64>(), reply in replies()) {
-        let kept = codec::decode::<KeptReply>(&request::encode(fingerprint, &reply)).unwrap();
+    fn kept_replies_come_back_without_values(fingerprint in any::<u64>(), reply in replies(), principal in ".{0,9}") {
+        let row = request::encode(fingerprint, &reply, &principal);
+        let kept = codec::decode::<KeptReply>(&row).unwrap();
         prop_assert_eq!(kept.reply.outcome.value_bytes(), 0);
-        prop_assert_eq!(kept, KeptReply { fingerprint, reply: reply.to_bare() });
+        let expected = KeptReply { fingerprint, reply: reply.to_bare(), principal };
+        prop_assert_eq!(codec::encode(&expected), row);
+        prop_assert_eq!(kept, expected);
     }
 
     #[test]
@@ -505,7 +550,7 @@ proptest! {
     ) {
         let batch = Batch { clock: 1, wall: 1, commands: vec![codec::encode_command(&command)] };
         for mut bytes in [
-            codec::encode_command(&command).to_vec(), codec::encode(&group), request::encode(1, &reply),
+            codec::encode_command(&command).to_vec(), codec::encode(&group), request::encode(1, &reply, "ann"),
             codec::encode(&record), codec::encode_batch(&batch).to_vec(),
         ] {
             let at = at.index(bytes.len());
@@ -518,7 +563,7 @@ proptest! {
 
 #[test]
 fn a_length_beyond_all_bounds_is_refused_and_not_allocated() {
-    // Version, no id, a principal of 2^62 bytes.
-    let bytes = [&[codec::FORMAT_VERSION, 0, 253][..], &(1_u64 << 62).to_le_bytes()].concat();
+    // Version, stamp, no id, a principal of 2^62 bytes.
+    let bytes = [&[codec::FORMAT_VERSION][..], &[0; 8], &[0, 253], &(1_u64 << 62).to_le_bytes()].concat();
     assert!(matches!(codec::decode_command(&bytes), Err(codec::CodecError::Malformed(_))));
 }

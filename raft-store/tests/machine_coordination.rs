@@ -210,7 +210,7 @@ fn play(steps: &[Move]) -> Vec<Batch> {
         let action = model.command(&store, step);
         let commands: Vec<_> = action
             .iter()
-            .map(|action| Command { request_id: None, principal: String::new(), action: action.clone() })
+            .map(|action| Command { request_id: None, principal: String::new(), action: action.clone(), stamp: None })
             .collect();
         let wall = 3_600_000 * u64::try_from(hours.max(0)).unwrap();
         let next = Batch { wall, ..batch(model.clock, &commands) };
@@ -278,7 +278,7 @@ proptest! {
 }
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action }
+    Command { request_id: None, principal: String::new(), action, stamp: None }
 }
 
 fn create(ttl_ms: u64) -> Command {

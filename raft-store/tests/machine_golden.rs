@@ -43,7 +43,7 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use machine_support::{Store, coordination, show};
+use machine_support::{Store, access, coordination, show};
 use quorate_store::document::path::Field;
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
 use quorate_store::keyspace::family;
@@ -160,9 +160,16 @@ fn query(store: &Store, line: &str) -> String {
     }
 }
 
+/// Any command may say by which access revision it was authorised: `stamp=`.
 fn command(line: &str) -> Command {
-    let words: Vec<&str> = line.split(' ').collect();
-    let plain = |what| Command { request_id: None, principal: String::new(), action: Action::Maintain(what) };
+    let (stamps, words): (Vec<&str>, Vec<&str>) = line.split(' ').partition(|word| word.starts_with("stamp="));
+    let stamp = stamps.first().map(|word| word["stamp=".len()..].parse().unwrap());
+    Command { stamp, ..unstamped(&words) }
+}
+
+fn unstamped(words: &[&str]) -> Command {
+    let plain =
+        |what| Command { request_id: None, principal: String::new(), action: Action::Maintain(what), stamp: None };
     match words[0] {
         "expire" => plain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
         "compact" => {
@@ -172,14 +179,20 @@ fn command(line: &str) -> Command {
         "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
-        | "unlatch" => coordination::command(&words),
+        | "unlatch" => coordination::command(words),
+        "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => access::command(words),
         "task" => {
             let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
             let request_id = words.iter().find_map(id);
             let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("id=")).collect();
-            Command { request_id, principal: String::new(), action: Action::Task(machine_support::tasks::op(&words)) }
+            Command {
+                request_id,
+                principal: String::new(),
+                action: Action::Task(machine_support::tasks::op(&words)),
+                stamp: None,
+            }
         }
-        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(&words),
+        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(words),
         "bulk" | "txn" => {
             let parts = parts(&words[1..]);
             let action = match words[0] {
@@ -189,11 +202,11 @@ fn command(line: &str) -> Command {
             let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
             let by = |word: &&str| word.strip_prefix("by=").map(str::to_owned);
             let request_id = parts[0].iter().find_map(id);
-            Command { request_id, principal: parts[0].iter().find_map(by).unwrap_or_default(), action }
+            Command { request_id, principal: parts[0].iter().find_map(by).unwrap_or_default(), action, stamp: None }
         }
         _ => {
-            let (op, request_id, principal) = write_op(&words);
-            Command { request_id, principal, action: Action::Write(op) }
+            let (op, request_id, principal) = write_op(words);
+            Command { request_id, principal, action: Action::Write(op), stamp: None }
         }
     }
 }
@@ -240,7 +253,7 @@ fn query_command(words: &[&str]) -> Command {
         }
     };
     let request_id = option("id").map(|id| RequestId(id.into()));
-    Command { request_id, principal: String::new(), action }
+    Command { request_id, principal: String::new(), action, stamp: None }
 }
 
 fn criteria(list: &str) -> Criteria {

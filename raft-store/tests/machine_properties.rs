@@ -131,7 +131,7 @@ fn commands() -> impl Strategy<Value = Command> {
     ];
     (action, prop::option::weighted(0.4, 0..4u8), 0..8u8).prop_map(|(action, id, who)| {
         let request_id = id.filter(|_| !matches!(action, Action::Maintain(_))).map(|id| RequestId(format!("r{id}")));
-        Command { request_id, principal: if who == 0 { "ann".into() } else { String::new() }, action }
+        Command { request_id, principal: if who == 0 { "ann".into() } else { String::new() }, action, stamp: None }
     })
 }
 
@@ -394,7 +394,12 @@ fn a_bulk_stops_at_the_bound_and_says_which_items_are_undecided() {
         op
     };
     let mut store = Store::default();
-    let bulk = |ops: Vec<WriteOp>| Command { request_id: None, principal: String::new(), action: Action::Bulk(ops) };
+    let bulk = |ops: Vec<WriteOp>| Command {
+        request_id: None,
+        principal: String::new(),
+        action: Action::Bulk(ops),
+        stamp: None,
+    };
     // One command cannot carry so much, so the entries are there first, and then each is touched.
     for number in 0..20 {
         store.apply(&[batch(1, &[bulk(vec![op(number)])])]).unwrap();
@@ -422,7 +427,7 @@ fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
     }
     let before = store.clone();
     let action = Action::Txn(Txn { checks: Vec::new(), then: steps, otherwise: Vec::new() });
-    let command = Command { request_id: None, principal: String::new(), action };
+    let command = Command { request_id: None, principal: String::new(), action, stamp: None };
     let (replies, changed) = store.apply(&[batch(1, &[command])]).unwrap();
     assert!(matches!(replies[0][0].outcome, Outcome::TxnRejected(_)), "{:?}", replies[0][0].outcome);
     assert_eq!((changed, store.vars.revision), (Vec::new(), before.vars.revision));
@@ -440,7 +445,7 @@ fn a_transaction_that_only_looks_is_bounded_too() {
         Check { key: Key::new(b"a").unwrap(), expect: Expect::Any, condition }
     };
     let action = Action::Txn(Txn { checks: (0..1_000).map(check).collect(), ..Txn::default() });
-    let command = Command { request_id: None, principal: String::new(), action };
+    let command = Command { request_id: None, principal: String::new(), action, stamp: None };
     let (replies, _) = store.apply(&[batch(1, &[command])]).unwrap();
     let Outcome::TxnRejected(rejected) = &replies[0][0].outcome else { panic!("{replies:?}") };
     assert!(matches!(rejected.why, Rejection::TooLarge { .. }), "{rejected:?}");
@@ -474,11 +479,11 @@ fn write(key: &[u8], change: Change) -> Command {
     let key = Key::new(key).unwrap();
     let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    Command { request_id: None, principal: String::new(), action: Action::Write(op) }
+    Command { request_id: None, principal: String::new(), action: Action::Write(op), stamp: None }
 }
 
 fn maintain(what: Maintenance) -> Command {
-    Command { request_id: None, principal: String::new(), action: Action::Maintain(what) }
+    Command { request_id: None, principal: String::new(), action: Action::Maintain(what), stamp: None }
 }
 
 /// Not a test: says what a put costs. Run with `--run-ignored only --no-capture`.

@@ -215,7 +215,7 @@ impl Run {
 
     fn apply(&mut self, verb: TaskVerb, request_id: Option<String>) -> (Outcome, u64) {
         let action = Action::Task(TaskOp { queue: QueueName::new("q").unwrap(), verb });
-        let command = Command { request_id: request_id.map(RequestId), principal: String::new(), action };
+        let command = Command { request_id: request_id.map(RequestId), principal: String::new(), action, stamp: None };
         let batch = batch(self.clock, &[command]);
         let (replies, _) = self.store.apply(std::slice::from_ref(&batch)).unwrap();
         self.store.check();

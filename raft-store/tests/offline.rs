@@ -7,9 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use openraft::storage::RaftLogStorageExt;
+use quorate_store::access::{Grant, Permission};
 use quorate_store::backup::Taker;
+use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
-use quorate_store::keyspace::{deadline, family, sequence};
+use quorate_store::keyspace::{access, deadline, family, sequence};
 use quorate_store::log::LogStore;
 use quorate_store::machine::EPOCH_REVISIONS;
 use quorate_store::offline::{OfflineError, RecoverWish, RestoreWish, check, recover, restore, survivor};
@@ -18,13 +20,28 @@ use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
 use quorate_store::rules::SequenceName;
 use quorate_store::state::{StateOptions, StateReader, StateStore};
-use quorate_store::types::{Action, Change, Command, Expect, LatchOp, Name, SessionId, SessionOp, WriteOp};
+use quorate_store::types::{
+    AccessOp, Action, Change, Command, Expect, LatchOp, Name, NewToken, RoleName, SecretHash, SessionId, SessionOp,
+    TokenId, UserName, UserRow, WriteOp,
+};
 use state_support::*;
 
 const CLUSTER: u128 = 77;
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action }
+    Command { request_id: None, principal: String::new(), action, stamp: None }
+}
+
+fn administered(op: AccessOp) -> Command {
+    command(Action::Access(op))
+}
+
+fn user() -> UserName {
+    UserName::new("ann").unwrap()
+}
+
+fn role() -> RoleName {
+    RoleName::new("app").unwrap()
 }
 
 fn in_session(command: Command, id: u64) -> Command {
@@ -32,9 +49,28 @@ fn in_session(command: Command, id: u64) -> Command {
     Command { action: Action::Write(WriteOp { session: Some(SessionId(id)), ..op }), ..command }
 }
 
-/// A workload with a session that has entries, a lock on an entry, and a latch.
+/// A role, a user that has it, and its token.
+fn admitted() -> [Command; 3] {
+    [
+        administered(AccessOp::SetRole {
+            name: role(),
+            grants: vec![Grant { permission: Permission::Read, prefix: b"k".into() }],
+        }),
+        administered(AccessOp::SetUser { name: user(), roles: vec![role()] }),
+        administered(AccessOp::AddToken(NewToken {
+            id: TokenId(5),
+            user: user(),
+            hash: SecretHash([3; 32]),
+            expires_at: None,
+            note: String::new(),
+        })),
+    ]
+}
+
+/// A workload with users, and a session that has entries, a lock on an entry, and a latch.
 fn entries() -> Vec<LogEntry> {
     let mut entries: Vec<_> = (0..=300).map(workload_entry).collect();
+    entries[100] = batch(100, 100 * 700, &admitted());
     let clock = 301 * 700;
     let create = SessionOp::Create { ttl_ms: 60_000, owner: "o".into(), labels: Vec::new() };
     entries.push(batch(301, clock, &[command(Action::Session(create))]));
@@ -98,6 +134,10 @@ fn check_epoch(before: &StateReader, after: &StateReader, node_id: u64) {
     assert_eq!(new.at.oldest_revision, begun);
     assert!(new.at.revision > begun, "the end of the session took a revision");
     assert_eq!((new.log_id, new.at.clock), (old.log_id, old.at.clock));
+    assert!(before.access_revision() > 0 && before.rights_of(&user()).unwrap().is_some());
+    assert_eq!(after.access_revision(), begun, "what was authorised before is not any more");
+    assert_eq!(after.rights_of(&user()).unwrap(), before.rights_of(&user()).unwrap());
+    assert_eq!(after.token(TokenId(5)).unwrap().found, before.token(TokenId(5)).unwrap().found);
     assert_eq!(new.membership.membership.configs, vec![[node_id].into()]);
     for (_, entry) in page(after.list(&query("", None)).unwrap()).entries {
         assert_eq!(entry.meta.cas, begun, "no token of before fits");
@@ -287,7 +327,7 @@ fn first_row(db: &rocksdb::DB, family: u8) -> (Box<[u8]>, Box<[u8]>) {
 
 #[test]
 fn rows_that_contradict_one_another_are_named() {
-    let damages: [(&str, Damage); 5] = [
+    let damages: [(&str, Damage); 11] = [
         ("which is missing", |db| db.delete(first_row(db, family::DEADLINE).0).unwrap()),
         ("deadlines, of which entries have", |db| db.put(deadline::row_key(5, b"nobody"), b"").unwrap()),
         ("the record has format version 99", |db| {
@@ -298,6 +338,15 @@ fn rows_that_contradict_one_another_are_named() {
         ("the rows have digest", |db| {
             let name = SequenceName::new("extra").unwrap();
             db.put(sequence::row_key(&name), sequence::encode(7)).unwrap();
+        }),
+        ("asks for row \\x91app, which is missing", |db| db.delete(access::role_key(&role())).unwrap()),
+        ("users by role, of which users have", |db| db.delete(access::role_user_key(&role(), &user())).unwrap()),
+        ("asks for row \\x90ann, which is missing", |db| db.delete(access::user_key(&user())).unwrap()),
+        ("tokens by user, of which there are by id", |db| db.delete(access::token_key(TokenId(5))).unwrap()),
+        ("row \\x92", |db| db.put(access::token_key(TokenId(5)), b"x").unwrap()),
+        ("behind the access revision", |db| {
+            let row = UserRow { roles: Vec::new(), created: 0, revision: u64::MAX };
+            db.put(access::user_key(&user()), codec::encode(&row)).unwrap();
         }),
         ("a row of the unknown family 0xee", |db| db.put([0xee, 1], b"x").unwrap()),
     ];

@@ -12,7 +12,7 @@ use quorate_store::types::{
 use state_support::*;
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action }
+    Command { request_id: None, principal: String::new(), action, stamp: None }
 }
 
 fn name(text: &str) -> Name {

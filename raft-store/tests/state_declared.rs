@@ -22,7 +22,7 @@ fn name(text: &str) -> CollectionName {
 }
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action }
+    Command { request_id: None, principal: String::new(), action, stamp: None }
 }
 
 fn rules(of: &str, text: Option<&str>) -> Command {

@@ -127,7 +127,7 @@ fn op_of(command: Command) -> WriteOp {
 }
 
 fn act(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action }
+    Command { request_id: None, principal: String::new(), action, stamp: None }
 }
 
 /// Writes of all kinds, some refused, some of several keys, and the leader's own.

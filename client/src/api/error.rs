@@ -47,6 +47,8 @@ pub enum ErrorCode {
     DifferentSettings,
     /// 412: the token of a guard does not hold its lock, or not any more.
     GuardFailed,
+    /// 409: something else needs it; `detail` names that.
+    InUse,
     /// 500: a bug or a fault of the node; the node log has the rest.
     Internal,
     /// 400: the request is not well formed; `errors` points at each fault.
@@ -106,6 +108,7 @@ impl ErrorCode {
             | Self::AlreadyQueued
             | Self::ChangeRefused
             | Self::DifferentSettings
+            | Self::InUse
             | Self::NotLockHolder
             | Self::RequestIdReused
             | Self::SessionExpired
@@ -136,6 +139,7 @@ impl ErrorCode {
             | Self::Compacted
             | Self::DifferentSettings
             | Self::GuardFailed
+            | Self::InUse
             | Self::Locked
             | Self::NotFound
             | Self::NotLockHolder
@@ -172,6 +176,7 @@ impl ErrorCode {
             Self::ConditionNotMet => "A condition does not hold",
             Self::DifferentSettings => "It is in use with other settings",
             Self::GuardFailed => "The token does not hold the lock",
+            Self::InUse => "Something else needs it",
             Self::Internal => "Internal error",
             Self::InvalidArgument => "The request is not well formed",
             Self::InvalidDocument => "The document does not fit its collection",

@@ -14,8 +14,8 @@ pub use quorate_store::raft::state_machine::{SnapshotWish, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{
-    Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp, TaskVerb,
-    WhereChange, WriteOp,
+    AccessOp, Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp,
+    TaskVerb, WhereChange, WriteOp,
 };
 use quorate_store::{codec, raft::TypeConfig};
 
@@ -165,6 +165,9 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Latch(op) => matches!(op, LatchOp::Create { .. }),
         // Work that is under way can be finished, and tasks that nobody needs be cancelled.
         Action::Task(op) => matches!(op.verb, TaskVerb::Schedule(_)),
+        Action::Access(op) => {
+            matches!(op, AccessOp::SetUser { .. } | AccessOp::SetRole { .. } | AccessOp::AddToken(_))
+        }
         Action::Maintain(_) => false,
     }
 }

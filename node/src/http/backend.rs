@@ -3,6 +3,7 @@
 //! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
 //! of the HTTP layer runs without a cluster.
 
+mod access;
 mod coordination;
 
 use std::future::Future;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use quorate_client::api::StatusAnswer;
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::keyspace::collection::CollectionRow;
+use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
@@ -21,6 +23,7 @@ use quorate_store::state::{
 };
 use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
 
+pub use access::Access;
 pub use coordination::{Coordination, Seen};
 
 use crate::app::backup::BackupFor;
@@ -38,7 +41,7 @@ pub struct DigestAt {
 }
 
 /// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
-pub trait Backend: Coordination + Clone + Send + Sync + 'static {
+pub trait Backend: Access + Coordination + Clone + Send + Sync + 'static {
     /// Puts one command through the log.
     fn write(&self, command: Command, deadline: Instant) -> impl Future<Output = Result<Reply, AppError>> + Send;
     /// Returns once reads are as fresh as asked for.
@@ -105,8 +108,8 @@ pub trait Backend: Coordination + Clone + Send + Sync + 'static {
         wall: (WallMillis, Instant),
         until: Instant,
     ) -> impl Future<Output = Result<bool, StateFault>> + Send;
-    /// The kept answer of a request id.
-    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault>;
+    /// The kept answer of a request id, and who asked.
+    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault>;
     /// Evaluates a command without effect.
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault>;
     /// Evaluates commands one after the other without effect, each seeing what those before it would do. May take long: runs
@@ -237,7 +240,7 @@ impl Backend for App {
         self.state().wait_tasks(queue, revision, wall, until).await
     }
 
-    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
+    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
         self.state().request(id)
     }
 

@@ -10,7 +10,7 @@ use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{
-    Bounded, ClusterMillis, Entry, Guard, LockSpace, Rejection, Reply, Revision, Shown, StepRejected,
+    AccessFault, Bounded, ClusterMillis, Entry, Guard, LockSpace, Rejection, Reply, Revision, Shown, StepRejected,
 };
 
 use super::{Answer, Body, convert, failed, headers, is_http1, key};
@@ -388,6 +388,9 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
                 Bounded::Attached => "entries, locks and places that hang on one session",
                 Bounded::AttachedBytes => "bytes of entries that go with one session",
                 Bounded::Waiters => "places in the queue of one lock",
+                Bounded::UserRoles => "roles of one user",
+                Bounded::RoleGrants => "grants of one role",
+                Bounded::UserTokens => "tokens of one user; remove some",
             };
             format!("there may be at most {limit} {what}")
         }
@@ -395,6 +398,23 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             "the request id was used before for another request; give each request its own".to_owned()
         }
         Rejection::Unsupported(reason) => format!("the cluster could not execute the command: {reason}"),
+        Rejection::AccessChanged => {
+            "users, roles or tokens changed meanwhile; nothing was looked at, try again".to_owned()
+        }
+        Rejection::Access(fault) => explain_access(fault),
+    }
+}
+
+/// What cannot be of users, roles and tokens, for people.
+fn explain_access(fault: &AccessFault) -> String {
+    match fault {
+        AccessFault::NoUser(name) => format!("there is no user {}", quoted(name.as_str())),
+        AccessFault::NoRole(name) => format!("there is no role {}", quoted(name.as_str())),
+        AccessFault::NoToken(id) => format!("there is no token {id}"),
+        AccessFault::RoleInUse(user) => {
+            format!("the user {} has the role; take it from all who have it first", quoted(user.as_str()))
+        }
+        AccessFault::TokenExists => "there is a token with this id; ask for another".to_owned(),
     }
 }
 
@@ -448,6 +468,13 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
         Rejection::Unsupported(_) => ErrorCode::Internal,
+        // Of this node's place in the log: once it has applied as far, it knows what holds.
+        Rejection::AccessChanged => ErrorCode::NotReady,
+        Rejection::Access(fault) => match **fault {
+            AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => ErrorCode::NotFound,
+            AccessFault::RoleInUse(_) => ErrorCode::InUse,
+            AccessFault::TokenExists => ErrorCode::AlreadyExists,
+        },
     }
 }
 

@@ -61,6 +61,7 @@ mod render;
 mod requests;
 mod scan;
 mod schema;
+mod secret;
 mod sequences;
 mod sessions;
 mod sse;
@@ -95,11 +96,12 @@ use quorate_client::api::{Applied, ErrorCode};
 use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};
-pub use backend::{Backend, Coordination, DigestAt, Seen};
+pub use backend::{Access, Backend, Coordination, DigestAt, Seen};
 pub use door::{AuditFile, AuditSamples, DoorSettings, RootToken};
 pub use openapi::document as openapi_document;
 pub use paths::Route;
 pub use payload::Body;
+pub use secret::TokenText;
 
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};

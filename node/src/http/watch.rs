@@ -15,7 +15,7 @@ use super::watch_body::WatchBody;
 use super::watch_read::Initial;
 use super::watch_wish::{Start, WatchWish, future};
 use super::{Backend, Outcome, headers, read, sse};
-use crate::app::{Consistency, wall_now};
+use crate::app::wall_now;
 use crate::limits;
 
 /// Watches keys: a stream of server-sent events.

@@ -207,6 +207,7 @@ async fn sessions_are_created_renewed_shown_and_ended() {
         created: WALL - 60_000,
         attached: 9,
         bytes: 10,
+        principal: String::new(),
     };
     let locks = vec![
         (lock("a"), PartyAt::Holding(50)),

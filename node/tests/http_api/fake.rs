@@ -1,5 +1,6 @@
 //! A node without a cluster: remembers what it was asked, and fails on demand.
 
+mod access;
 mod coordination;
 
 pub use coordination::Coordinated;
@@ -20,6 +21,7 @@ use quorate_store::document::Criteria;
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
+use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
@@ -69,6 +71,7 @@ struct State {
     outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
     coordinated: coordination::Coordinated,
+    admitted: access::Admitted,
     /// Each change of a value.
     log: Vec<KeyChange>,
     /// How many of them were told.
@@ -671,8 +674,14 @@ impl Backend for Fake {
         }
     }
 
-    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
-        Ok(self.with(|state| (state.at(), state.replies.get(&id.0).cloned())))
+    fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
+        Ok(self.with(|state| {
+            let of_id = |command: &&Command| command.request_id.as_ref() == Some(id);
+            let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
+            let principal = asked.unwrap_or_default();
+            let kept = |reply: &Reply| KeptReply { fingerprint: 0, reply: reply.clone(), principal };
+            (state.at(), state.replies.get(&id.0).map(kept))
+        }))
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {

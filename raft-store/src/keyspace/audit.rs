@@ -112,6 +112,18 @@ pub enum AuditOp {
     Where,
     /// Something was done to a task. The key of the line is the queue, a slash and the id.
     Task(TaskAct),
+    /// See [`crate::types::AccessOp::SetUser`]. The key of these lines is [`crate::types::AccessOp::subject`].
+    UserSet,
+    /// See [`crate::types::AccessOp::RemoveUser`].
+    UserRemove,
+    /// See [`crate::types::AccessOp::SetRole`].
+    RoleSet,
+    /// See [`crate::types::AccessOp::RemoveRole`].
+    RoleRemove,
+    /// See [`crate::types::AccessOp::AddToken`].
+    TokenAdd,
+    /// See [`crate::types::AccessOp::RemoveToken`].
+    TokenRemove,
 }
 
 /// What was done to a task.
@@ -226,6 +238,10 @@ pub enum Refusal {
     BarrierOpen,
     /// See [`crate::types::Rejection::TooMany`].
     TooMany,
+    /// See [`crate::types::Rejection::AccessChanged`]; never in a line: nothing was decided.
+    AccessChanged,
+    /// See [`crate::types::Rejection::Access`].
+    Access,
 }
 
 /// Encodes a group, in one allocation.

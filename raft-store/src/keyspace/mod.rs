@@ -31,6 +31,11 @@
 //! | `0x82` | [`task`] | escaped queue, time of death BE, number BE | the id | exactly while the task is dead |
 //! | `0x83` | [`task`] | escaped queue | [`task::QueueRow`] | once a task was scheduled into it |
 //! | `0x84` | [`task`] | escaped queue, id | nothing | exactly while the task is to be planned |
+//! | `0x90` | [`access`] | user | [`crate::types::UserRow`] | until the user is removed |
+//! | `0x91` | [`access`] | role | [`crate::types::RoleRow`] | until the role is removed |
+//! | `0x92` | [`access`] | token id BE | [`crate::types::TokenRow`] | until the token or its user is removed; past its time until the user gets another |
+//! | `0x93` | [`access`] | escaped user, token id BE | nothing | exactly while the token is there |
+//! | `0x94` | [`access`] | escaped role, user | nothing | exactly while the user has the role |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -38,6 +43,7 @@
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+pub mod access;
 pub mod audit;
 pub mod bucket;
 pub mod changes;
@@ -115,6 +121,16 @@ pub mod family {
     pub const QUEUE: u8 = 0x83;
     /// Tasks that are to be planned.
     pub const TASK_UNPLANNED: u8 = 0x84;
+    /// Users.
+    pub const USER: u8 = 0x90;
+    /// Roles.
+    pub const ROLE: u8 = 0x91;
+    /// Tokens.
+    pub const TOKEN: u8 = 0x92;
+    /// Tokens by their user.
+    pub const USER_TOKEN: u8 = 0x93;
+    /// Users by their roles.
+    pub const ROLE_USER: u8 = 0x94;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

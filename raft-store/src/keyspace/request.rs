@@ -20,6 +20,8 @@ pub struct KeptReply {
     pub fingerprint: u64,
     /// Its answer, without the value of the entry that it shows.
     pub reply: Reply,
+    /// Who asked; empty where that was nobody in particular.
+    pub principal: String,
 }
 
 /// Of nearly all rows: numbers of at most 9 bytes, and no value.
@@ -42,6 +44,7 @@ pub fn decode_key(row_key: &[u8]) -> Result<(u64, &str), CodecError> {
 }
 
 /// Encodes the row of an answer as it was given; leaves the value out.
-pub fn encode(fingerprint: u64, reply: &Reply) -> Vec<u8> {
-    codec::encode_sized(&KeptReply { fingerprint, reply: reply.to_bare() }, ROW_BYTES)
+pub fn encode(fingerprint: u64, reply: &Reply, principal: &str) -> Vec<u8> {
+    // As the row is, without a copy of the name.
+    codec::encode_sized(&(fingerprint, reply.to_bare(), principal), ROW_BYTES)
 }

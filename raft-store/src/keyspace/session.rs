@@ -30,6 +30,8 @@ pub struct SessionRow {
     pub attached: u32,
     /// Bytes of the rows of the entries among them.
     pub bytes: u64,
+    /// Who began it: nobody else may renew, end or use it. Empty where that was nobody in particular.
+    pub principal: String,
 }
 
 /// What may hang on a session. The numbers are on disk and never change their meaning.

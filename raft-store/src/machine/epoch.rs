@@ -44,7 +44,9 @@ impl Epoch {
         let (lasting_digest, buckets, sizes) = (0, Vec::new(), Sizes::default());
         let (oldest_revision, epoch_revision) = (revision, revision);
         let counted = Vars { lasting_digest, buckets, sizes, ..vars };
-        let vars = Vars { revision, oldest_revision, epoch, epoch_revision, ..counted };
+        // Users, roles and tokens go on; what was authorised before does not.
+        let access = if counted.access == 0 { 0 } else { revision };
+        let vars = Vars { revision, oldest_revision, epoch, epoch_revision, access, ..counted };
         Ok(Self { vars, hasher: RowHasher::default(), collections: 0 })
     }
 

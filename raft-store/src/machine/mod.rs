@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod access;
 mod barriers;
 mod bulk;
 mod collections;
@@ -175,7 +176,10 @@ impl<'v, V: View> Applier<'v, V> {
             Err(reason) => return Ok(self.refuse(None, Asker::default(), Rejection::Unsupported(reason))),
         };
         let Some(id) = &command.request_id else {
-            return self.execute(command);
+            return match self.is_still_authorised(&command) {
+                true => self.execute(command),
+                false => Ok(self.access_changed()),
+            };
         };
         let id = id.clone();
         let fingerprint = requests::fingerprint_of(encoded);
@@ -189,10 +193,12 @@ impl<'v, V: View> Applier<'v, V> {
                 let asker = Asker { request_id: Some(id), principal: command.principal };
                 Ok(self.refuse(key, asker, Rejection::RequestIdReused))
             }
+            None if !self.is_still_authorised(&command) => Ok(self.access_changed()),
             None => {
+                let principal = command.principal.clone();
                 let reply = self.execute(command)?;
                 if !matches!(&reply.outcome, Outcome::Task(done) if !done.is_kept()) {
-                    self.keep_reply(&id.0, fingerprint, &reply)?;
+                    self.keep_reply(&id.0, fingerprint, &reply, &principal)?;
                 }
                 Ok(reply)
             }
@@ -217,9 +223,15 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Barrier(op) => self.barrier(&op, asker)?,
             Action::Latch(op) => self.latch(&op, asker)?,
             Action::Task(op) => self.task(op, asker)?,
+            Action::Access(op) => self.set_access(op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
         };
         Ok(self.reply(outcome))
+    }
+
+    /// Refuses a command that was authorised by other rules. No line of audit: it is not decided, and comes again.
+    fn access_changed(&self) -> Reply {
+        self.reply(Outcome::Rejected(Rejection::AccessChanged))
     }
 
     /// Refuses a command that is not even looked at against the state.
@@ -374,6 +386,8 @@ impl From<&Rejection> for Refusal {
             Rejection::TooMany { .. } => Self::TooMany,
             Rejection::RequestIdReused => Self::RequestIdReused,
             Rejection::Unsupported(_) => Self::Unsupported,
+            Rejection::AccessChanged => Self::AccessChanged,
+            Rejection::Access(_) => Self::Access,
         }
     }
 }

@@ -23,9 +23,10 @@ impl Command {
     }
 }
 
-/// [`Command::fingerprint`] of a command in its encoded form: decoding and encoding give the same bytes again.
+/// [`Command::fingerprint`] of a command in its encoded form: decoding and encoding give the same bytes again. Not of its
+/// stamp: a retry that was authorised anew is the same command.
 pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
-    xxh3_64(encoded)
+    xxh3_64(codec::judged_part(encoded))
 }
 
 impl<V: View> Applier<'_, V> {
@@ -91,10 +92,16 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Keeps the first outcome of an id.
-    pub(super) fn keep_reply(&mut self, id: &str, fingerprint: u64, reply: &Reply) -> Result<(), Fault> {
+    pub(super) fn keep_reply(
+        &mut self,
+        id: &str,
+        fingerprint: u64,
+        reply: &Reply,
+        principal: &str,
+    ) -> Result<(), Fault> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
         let row_key = request::row_key(bucket::at(self.vars.clock), id);
-        let row = request::encode(fingerprint, reply);
+        let row = request::encode(fingerprint, reply, principal);
         self.take_bytes(row.len());
         self.overlay.insert_new(row_key, row).map(|_| ())
     }

@@ -58,8 +58,8 @@ impl<V: View> Applier<'_, V> {
         let id = SessionId(self.vars.revision);
         let expires_at = self.vars.clock.saturating_add(ttl_ms);
         let created = self.vars.wall;
-        let row =
-            SessionRow { ttl_ms, expires_at, armed_at: expires_at, owner, labels, created, attached: 0, bytes: 0 };
+        let (principal, armed_at) = (asker.principal.clone(), expires_at);
+        let row = SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached: 0, bytes: 0, principal };
         self.overlay.insert_new(session::row_key(id), codec::encode(&row))?;
         self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
         self.vars.sessions += 1;

@@ -44,6 +44,8 @@ pub struct Vars {
     pub epoch: u64,
     /// The revision at which that began: what clients know from before it is of another history. 0 in the first.
     pub epoch_revision: Revision,
+    /// The access revision: the one at which users, roles or tokens last changed; 0 while there never were any.
+    pub access: Revision,
 }
 
 /// How much there is, exactly: bytes are those of the keys and values of rows, before compression and without what the
@@ -85,6 +87,7 @@ impl Default for Vars {
             level: 0,
             epoch: 0,
             epoch_revision: 0,
+            access: 0,
         }
     }
 }

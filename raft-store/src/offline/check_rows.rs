@@ -12,13 +12,13 @@ use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};
 use crate::keyspace::{
-    audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, refusals, request, sequence,
-    session, task, timer,
+    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, refusals, request,
+    sequence, session, task, timer,
 };
-use crate::types::{BarrierRow, ContentKind, Elected, LatchRow};
+use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, TokenRow, UserRow};
 
 /// Families in order, with what their rows are called.
-pub const NAMES: [(u8, &str); 26] = [
+pub const NAMES: [(u8, &str); 31] = [
     (family::META, "applied position"),
     (family::ENTRY, "entries"),
     (family::HISTORY, "old versions"),
@@ -45,6 +45,11 @@ pub const NAMES: [(u8, &str); 26] = [
     (family::TASK_DEAD, "dead tasks by time"),
     (family::QUEUE, "queues"),
     (family::TASK_UNPLANNED, "tasks to be planned"),
+    (family::USER, "users"),
+    (family::ROLE, "roles"),
+    (family::TOKEN, "tokens"),
+    (family::USER_TOKEN, "tokens by user"),
+    (family::ROLE_USER, "users by role"),
 ];
 
 /// Decodes a row, and throws away what it holds.
@@ -81,6 +86,11 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::TASK_DEAD => task::decode_dead(row_key).and_then(|_| task::decode_id(value).map(drop)),
         family::QUEUE => task::decode_queue(row_key).and_then(|_| whole::<QueueRow>(value)),
         family::TASK_UNPLANNED => task::decode_unplanned(row_key).and_then(|_| nothing(value)),
+        family::USER => access::decode_user(row_key).and_then(|_| whole::<UserRow>(value)),
+        family::ROLE => access::decode_role(row_key).and_then(|_| whole::<RoleRow>(value)),
+        family::TOKEN => access::decode_token(row_key).and_then(|_| whole::<TokenRow>(value)),
+        family::USER_TOKEN => access::decode_user_token(row_key).and_then(|_| nothing(value)),
+        family::ROLE_USER => access::decode_role_user(row_key).and_then(|_| nothing(value)),
         unknown => Err(CodecError::Malformed(format!("a row of the unknown family {unknown:#04x}"))),
     }
 }

@@ -17,11 +17,11 @@ use crate::keyspace::lock_queue::{self, LockHead};
 use crate::keyspace::meta::AppliedRecord;
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, QueueRow, TaskRow};
-use crate::keyspace::{deadline, entry, family, family_range, index, lock, timer};
+use crate::keyspace::{access, deadline, entry, family, family_range, index, lock, timer};
 use crate::machine::Sizes;
 use crate::rules::candidates;
 use crate::state::{Db, StateFault};
-use crate::types::{ClusterMillis, ContentKind, TaskState};
+use crate::types::{ClusterMillis, ContentKind, Revision, RoleRow, TaskState, TokenRow, UserRow};
 
 /// Faults told; of further ones only the number is.
 const FAULTS_MAX: usize = 20;
@@ -94,6 +94,8 @@ struct Looking<'d> {
     attached_entries: (u64, u64),
     first_timer: Option<ClusterMillis>,
     queues: BTreeMap<Vec<u8>, QueueCounts>,
+    /// Roles of all users together.
+    roles_of_users: u64,
 }
 
 impl<'d> Looking<'d> {
@@ -113,6 +115,7 @@ impl<'d> Looking<'d> {
             attached_entries: (0, 0),
             first_timer: None,
             queues: BTreeMap::new(),
+            roles_of_users: 0,
         };
         // Entries come before the collections that say which indexes they are in.
         looking.read_collections()?;
@@ -155,6 +158,9 @@ impl<'d> Looking<'d> {
             family::LOCK_HEAD => self.lock_head(row_key, value),
             family::TASK => self.task(row_key, value),
             family::QUEUE => self.queue(row_key, value),
+            family::USER => self.user(row_key, value),
+            family::ROLE => self.access_at(row_key, codec::decode::<RoleRow>(value)?.revision),
+            family::TOKEN => self.token(row_key, value),
             _ => Ok(()),
         }
     }
@@ -278,6 +284,33 @@ impl<'d> Looking<'d> {
         Ok(())
     }
 
+    fn user(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {
+        let (name, row) = (access::decode_user(row_key)?, codec::decode::<UserRow>(value)?);
+        for role in &row.roles {
+            self.roles_of_users += 1;
+            self.expect(row_key, &access::role_key(role))?;
+            self.expect(row_key, &access::role_user_key(role, &name))?;
+        }
+        self.access_at(row_key, row.revision)
+    }
+
+    fn token(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {
+        let (id, row) = (access::decode_token(row_key)?, codec::decode::<TokenRow>(value)?);
+        self.expect(row_key, &access::user_key(&row.user))?;
+        self.expect(row_key, &access::user_token_key(&row.user, id))?;
+        self.access_at(row_key, row.revision)
+    }
+
+    /// A user, a role or a token was set at this revision: nothing of them may be newer than the access revision.
+    fn access_at(&mut self, row_key: &[u8], revision: Revision) -> Result<(), StateFault> {
+        let last = self.record.vars.access;
+        if revision > last {
+            let what = row_key.escape_ascii();
+            self.found.fault(format!("row {what} was set at revision {revision}, behind the access revision {last}"));
+        }
+        Ok(())
+    }
+
     fn count(&self, start: &[u8], end: &[u8]) -> Result<u64, StateFault> {
         let mut options = ReadOptions::default();
         options.set_iterate_upper_bound(end);
@@ -303,6 +336,8 @@ impl<'d> Looking<'d> {
             ("sessions, counted as", of(family::SESSION), vars.sessions),
             ("collections, counted as", of(family::COLLECTION), vars.collections),
             ("tasks to be planned, counted as", of(family::TASK_UNPLANNED), vars.unplanned),
+            ("tokens by user, of which there are by id", of(family::USER_TOKEN), of(family::TOKEN)),
+            ("users by role, of which users have", of(family::ROLE_USER), self.roles_of_users),
         ];
         let states = self.collections.values().flat_map(|row| &row.indexes).map(|state| state.id);
         for id in states {

@@ -39,6 +39,9 @@ pub enum NameError {
     /// Too many segments; holds how many.
     #[error("a name has at most {COLLECTION_SEGMENTS_MAX} segments, this one has {0}")]
     TooManySegments(usize),
+    /// The user that there always is.
+    #[error("`root` is the user that there always is; choose another name")]
+    Reserved,
 }
 
 impl CollectionName {

@@ -122,7 +122,10 @@ pub struct CoordinationCounts {
 }
 
 impl StateReader {
-    fn observe<T>(&self, read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>) -> Result<Observed<T>, StateFault> {
+    pub(super) fn observe<T>(
+        &self,
+        read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>,
+    ) -> Result<Observed<T>, StateFault> {
         self.shared.with_moment(|moment| {
             let (at, wall) = (moment.at, moment.record.vars.wall);
             Ok(Observed { at, wall, found: read(moment)? })

@@ -14,6 +14,7 @@ mod home;
 mod recent;
 mod shared;
 
+mod access;
 mod changes;
 mod coordination;
 mod declared;

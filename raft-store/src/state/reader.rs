@@ -133,14 +133,13 @@ impl StateReader {
         self.shared.with_moment(declared::has_index_work)
     }
 
-    /// The kept answer of a request id.
-    pub fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<Reply>), StateFault> {
+    /// The kept answer of a request id, and who asked.
+    pub fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
         self.shared.with_moment(|moment| {
             let live = bucket::oldest_live(moment.at.clock)..=bucket::at(moment.at.clock);
             for bucket in live.rev() {
                 if let Some(row) = moment.snapshot.get_pinned(request::row_key(bucket, &id.0))? {
-                    let kept: KeptReply = codec::decode(&row)?;
-                    return Ok((moment.at, Some(kept.reply)));
+                    return Ok((moment.at, Some(codec::decode(&row)?)));
                 }
             }
             Ok((moment.at, None))

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// Even while the state stands still.
     sequence: AtomicU64,
     position: PublishedPosition,
+    /// [`crate::machine::Vars::access`] as published last.
+    access: AtomicU64,
     applied: Mutex<AppliedRecord>,
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
@@ -127,6 +129,7 @@ impl Shared {
             db: ArcSwap::from_pointee(db),
             sequence: AtomicU64::new(0),
             position,
+            access: AtomicU64::new(record.vars.access),
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
             feed: Feed::new(at.revision, feed_bytes_max),
@@ -165,6 +168,11 @@ impl Shared {
         self.applied.lock().vars.epoch_revision
     }
 
+    /// The access revision published last.
+    pub(crate) fn access_revision(&self) -> Revision {
+        self.access.load(Ordering::Acquire)
+    }
+
     /// The position published last.
     pub(crate) fn position(&self) -> ReadPosition {
         position_of(&self.applied.lock())
@@ -188,6 +196,8 @@ impl Shared {
         let changed = change()?;
         let at = position_of(record);
         self.position.store(at);
+        // Before anybody who waits for this position goes on.
+        self.access.store(record.vars.access, Ordering::Release);
         self.applied.lock().clone_from(record);
         self.sequence.store(before + 2, Ordering::Release);
         self.applied_mark.reach(at.index);

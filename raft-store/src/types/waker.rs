@@ -21,6 +21,8 @@ pub enum Waker {
     Tasks = 5,
     /// A session; its name is its id.
     Session = 6,
+    /// The rules of access; its name is empty. With a kind, a slash and a name it is what lines of audit say of one of them.
+    Access = 7,
 }
 
 impl Waker {

@@ -62,7 +62,8 @@ pub fn command(words: &[&str]) -> Command {
         "count" => Action::Latch(LatchOp::CountDown { name: name(words[1]), by: number(words[2]) }),
         _ => Action::Latch(LatchOp::Remove { name: name(words[1]) }),
     };
-    Command { request_id: option("id").map(|id| RequestId(id.into())), principal: String::new(), action }
+    let principal = option("by").unwrap_or_default().to_owned();
+    Command { request_id: option("id").map(|id| RequestId(id.into())), principal, action, stamp: None }
 }
 
 /// `lock/NAME:TOKEN`.
@@ -95,10 +96,11 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         }
         family::SESSION => {
             let row: SessionRow = codec::decode(value).unwrap();
-            let SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes } = row;
+            let SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes, principal } = row;
             let id = session::decode_key(row_key).unwrap();
+            let by = if principal.is_empty() { String::new() } else { format!(" by={principal}") };
             let times = format!("ttl={ttl_ms} until={expires_at} armed={armed_at} created={created}");
-            format!("session {id} = {times} owner={owner:?} labels={labels:?} attached={attached} bytes={bytes}")
+            format!("session {id} = {times} owner={owner:?} labels={labels:?} attached={attached} bytes={bytes}{by}")
         }
         family::ATTACHED => {
             let (id, kind, subject) = session::decode_attached(row_key).unwrap();

@@ -3,6 +3,7 @@
 //! Never decides what is right beyond the invariants that the key space documents.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod access;
 pub mod coordination;
 pub mod model;
 pub mod show;

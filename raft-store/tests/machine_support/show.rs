@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use quorate_store::codec;
 
-use super::coordination;
+use super::{access, coordination};
 use quorate_store::document::Excerpt;
 use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_store::keyspace::collection::CollectionRow;
@@ -68,6 +68,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Barrier(row) => format!("{row:?}"),
         Outcome::Latch(row) => format!("{row:?}"),
         Outcome::Task(done) => tasks::done(done),
+        Outcome::Access(done) => format!("{done:?}"),
         Outcome::Deferred => "deferred".into(),
         Outcome::Maintained { removed, more } => format!("maintained removed={removed} more={more}"),
     }
@@ -153,6 +154,8 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::TooMany { what, limit } => format!("too many {what:?}, {limit}"),
         Rejection::RequestIdReused => "request id reused".into(),
         Rejection::Unsupported(reason) => format!("unsupported: {reason}"),
+        Rejection::AccessChanged => "access changed".into(),
+        Rejection::Access(fault) => format!("{fault:?}"),
     }
 }
 
@@ -212,7 +215,8 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         family::REQUEST => {
             let (bucket, id) = request::decode_key(row_key).unwrap();
             let kept: KeptReply = codec::decode(value).unwrap();
-            format!("request b{bucket} {id} = {:016x} {}", kept.fingerprint, reply(&kept.reply))
+            let by = if kept.principal.is_empty() { String::new() } else { format!(" by={}", kept.principal) };
+            format!("request b{bucket} {id} = {:016x}{by} {}", kept.fingerprint, reply(&kept.reply))
         }
         family::DEADLINE => {
             let (at, key) = deadline::decode_key(row_key).unwrap();
@@ -234,6 +238,7 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         family::SEQUENCE => format!("sequence {} = {}", row_key[1..].escape_ascii(), sequence::decode(value).unwrap()),
         family::TASK..=family::TASK_UNPLANNED => tasks::row(row_key, value),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
+        family::USER..=family::ROLE_USER => access::row(row_key, value),
         _ => coordination::row(row_key, value),
     }
 }

@@ -38,7 +38,7 @@ pub struct Event {
     principal: String,
     from: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    certificate: Option<Arc<str>>,
+    certificate: Option<String>,
     route: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<String>,
@@ -75,7 +75,7 @@ impl Event {
             node: visitor.api.settings.node_id,
             principal: visitor.who.name().to_owned(),
             from: visitor.origin.address.to_string(),
-            certificate: visitor.origin.certificate.clone(),
+            certificate: visitor.origin.certificate.as_deref().map(str::to_owned),
             route: visitor.route.template(),
             method: None,
             path: None,

@@ -22,7 +22,6 @@ use crate::http::{Api, Backend, read, sessions};
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);
 
 /// Somebody who asks for something.
-#[derive(Debug)]
 pub struct Visitor<'a, B> {
     /// The API that was asked.
     pub api: &'a Arc<Api<B>>,
@@ -88,6 +87,18 @@ impl<B: Backend> Visitor<'_, B> {
         match self.who {
             Who::Anybody => Ok(()),
             Who::Nobody | Who::Somebody(_) => self.judge(wanted).map(|_| ()),
+        }
+    }
+
+    /// Says whether what somebody asked for may be told: to them, and to who may administer everything.
+    pub fn check_owner(&self, owner: &str) -> Result<(), Failure> {
+        match self.person()? {
+            Some(person) if *owner != *person.name && !may_do_all(&person) => {
+                let missing = "the request was somebody else's".to_owned();
+                let refusal = Refusal { missing: Some(missing), session: None };
+                refusal.failure(&person.name).map_or(Ok(()), Err)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -44,7 +44,7 @@ impl Fake {
 impl Coordination for Fake {
     async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
         let action = Action::Session(SessionOp::Renew(sessions));
-        let command = Command { request_id: None, principal: String::new(), action };
+        let command = Command { request_id: None, principal: String::new(), action, stamp: None };
         let reply = self.write(command, deadline).await?;
         match reply.outcome {
             Outcome::Session(SessionDone::Renewed(each)) => {

@@ -1,0 +1,82 @@
+//! What the fake node says of users, roles and tokens: what it was told to.
+
+use std::collections::BTreeMap;
+
+use quorate_node::http::{Access, Seen};
+use quorate_store::access::Rights;
+use quorate_store::state::{Observed, Page, StateFault};
+use quorate_store::types::{Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
+
+use super::{Fake, WALL};
+
+/// What there is.
+#[derive(Default)]
+pub struct Admitted {
+    pub revision: Revision,
+    pub users: BTreeMap<UserName, UserRow>,
+    pub roles: BTreeMap<RoleName, RoleRow>,
+    pub tokens: BTreeMap<TokenId, TokenRow>,
+}
+
+impl Fake {
+    /// Says what there is from now on: a change of it.
+    #[allow(dead_code, reason = "used by the tests of the routes, which come next")]
+    pub fn admit(&self, tell: impl FnOnce(&mut Admitted)) {
+        self.with(|state| {
+            tell(&mut state.admitted);
+            state.revision += 1;
+            state.admitted.revision = state.revision;
+        });
+        self.changed.notify_waiters();
+    }
+
+    fn admitted<T>(&self, read: impl FnOnce(&Admitted) -> T) -> Seen<T> {
+        Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.admitted) }))
+    }
+}
+
+impl Access for Fake {
+    fn access_revision(&self) -> Revision {
+        self.with(|state| state.admitted.revision)
+    }
+
+    fn rights_of(&self, user: &UserName) -> Result<Option<Rights>, StateFault> {
+        Ok(self.with(|state| {
+            let Admitted { users, roles, .. } = &state.admitted;
+            let row = users.get(user)?;
+            Some(Rights::new(row.roles.iter().flat_map(|role| roles[role].grants.clone())))
+        }))
+    }
+
+    fn user(&self, name: &UserName) -> Seen<Option<UserRow>> {
+        self.admitted(|told| told.users.get(name).cloned())
+    }
+
+    fn role(&self, name: &RoleName) -> Seen<Option<RoleRow>> {
+        self.admitted(|told| told.roles.get(name).cloned())
+    }
+
+    fn token(&self, id: TokenId) -> Seen<Option<TokenRow>> {
+        self.admitted(|told| told.tokens.get(&id).cloned())
+    }
+
+    fn users(&self, after: Option<&UserName>, limit: usize) -> Seen<Page<(UserName, UserRow)>> {
+        self.admitted(|told| page(&told.users, after, limit))
+    }
+
+    fn roles(&self, after: Option<&RoleName>, limit: usize) -> Seen<Page<(RoleName, RoleRow)>> {
+        self.admitted(|told| page(&told.roles, after, limit))
+    }
+
+    fn tokens(&self, after: Option<TokenId>, limit: usize) -> Seen<Page<(TokenId, TokenRow)>> {
+        self.admitted(|told| page(&told.tokens, after.as_ref(), limit))
+    }
+}
+
+fn page<N: Ord + Clone, R: Clone>(rows: &BTreeMap<N, R>, after: Option<&N>, limit: usize) -> Page<(N, R)> {
+    let behind = rows.iter().filter(|(name, _)| after.is_none_or(|after| *name > after));
+    let mut items: Vec<_> = behind.map(|(name, row)| (name.clone(), row.clone())).collect();
+    let more = items.len() > limit;
+    items.truncate(limit);
+    Page { items, more }
+}
