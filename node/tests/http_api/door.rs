@@ -163,7 +163,6 @@ fn requests(route: Route) -> Vec<(&'static str, &'static str, &'static str)> {
         Route::TaskQueue => vec![
             ("GET", "/v1/tasks/Qq", ""),
             ("POST", "/v1/tasks/Qq", r#"{"payload":1,"delay_ms":1}"#),
-            ("POST", "/v1/tasks/Qq", r#"{"payload":1,"delay_ms":1,"dry_run":true}"#),
         ],
         Route::TaskClaim => vec![("POST", "/v1/tasks/Qq/claim", "{}"), ("POST", "/v1/tasks/Qq/claim", r#"{"session":"S"}"#)],
         Route::TaskExtend => vec![("POST", "/v1/tasks/Qq/extend", r#"{"id":"t","token":1,"lease_ms":1000}"#)],
