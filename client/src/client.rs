@@ -3,6 +3,7 @@
 //! Owns the loop over attempts. What it decides with is elsewhere and pure: `endpoints` (which node), `retry` (whether
 //! again). A write carries one request id over all its attempts, so whatever happens it is applied at most once.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,11 +13,12 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::api::{Applied, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
-use crate::endpoints::{Endpoints, Glance, Preference, Reads};
+use crate::endpoints::{Endpoint, Endpoints, Glance, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::Renewals;
+use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, TlsFiles};
 use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
@@ -41,7 +43,8 @@ pub struct Client {
 struct Inner {
     transport: Transport,
     endpoints: Mutex<Endpoints>,
-    settings: Settings,
+    /// As it was built.
+    builder: ClientBuilder,
     renewals: Renewals,
 }
 
@@ -58,13 +61,28 @@ struct Settings {
 pub struct ClientBuilder {
     endpoints: String,
     protocol: Protocol,
+    tls: TlsFiles,
     settings: Settings,
 }
 
 impl ClientBuilder {
-    /// The nodes: `host:port`, separated by commas; one is enough, all of them are better. `http://` may stand before each.
+    /// The nodes: `host:port`, separated by commas; one is enough, all of them are better. `https://` may stand before each, or
+    /// `http://`; without either it is TLS where a CA is named, else plain.
     pub fn endpoints(mut self, endpoints: impl Into<String>) -> Self {
         self.endpoints = endpoints.into();
+        self
+    }
+
+    /// PEM file with the CAs whose certificates of nodes are believed; there are no others. A certificate has to be for the host
+    /// of the endpoint.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.tls.ca = Some(path.into());
+        self
+    }
+
+    /// PEM files with the certificate that nodes are shown, and its private key: the client is then who the certificate says.
+    pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.tls.identity = Some((cert.into(), key.into()));
         self
     }
 
@@ -98,27 +116,29 @@ impl ClientBuilder {
         self
     }
 
-    /// Checks the endpoints. Connects to nothing yet.
+    /// Checks the endpoints, and reads the files of TLS. Connects to nothing yet.
     pub fn build(self) -> Result<Client, Error> {
-        let addresses = parse_endpoints(&self.endpoints)?;
-        let transport = Transport::new(&addresses, self.protocol)?;
+        let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
+        let tls = self.tls.load()?;
+        let transport = Transport::new(&addresses, self.protocol, tls.as_ref())?;
         let endpoints = Mutex::new(Endpoints::new(addresses.len(), rand::random::<u16>().into()));
-        Ok(Client {
-            inner: Arc::new(Inner { transport, endpoints, settings: self.settings, renewals: Renewals::default() }),
-        })
+        let (renewals, builder) = (Renewals::default(), self);
+        Ok(Client { inner: Arc::new(Inner { transport, endpoints, builder, renewals }) })
     }
 }
 
-/// Splits the list.
-fn parse_endpoints(list: &str) -> Result<Vec<String>, Error> {
-    let mut addresses = Vec::new();
+/// Splits the list. `prefers_tls` is for those that do not say.
+fn parse_endpoints(list: &str, prefers_tls: bool) -> Result<Vec<Endpoint>, Error> {
+    let mut addresses: Vec<Endpoint> = Vec::new();
     for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
-        if item.starts_with("https://") {
-            return Err(Error::Invalid(format!("`{item}`: this client does not speak TLS; use http://")));
-        }
-        let address = item.strip_prefix("http://").unwrap_or(item).trim_end_matches('/').to_owned();
-        if !addresses.contains(&address) {
-            addresses.push(address);
+        let (is_tls, rest) = match (item.strip_prefix("https://"), item.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (None, Some(rest)) => (false, rest),
+            (None, None) => (prefers_tls, item),
+        };
+        let address = rest.trim_end_matches('/').to_owned();
+        if !addresses.iter().any(|known| known.address == address) {
+            addresses.push(Endpoint { address, is_tls });
         }
     }
     if addresses.is_empty() {
@@ -133,9 +153,27 @@ impl Client {
         Self::builder().endpoints(endpoints).build()
     }
 
-    /// A client of the nodes in `QUORATE_ENDPOINTS`, else of the local cluster.
+    /// A client of the nodes in `QUORATE_ENDPOINTS`, else of the local cluster; over TLS where `QUORATE_CA` names a CA, with the
+    /// certificate in `QUORATE_CERT` and its key in `QUORATE_KEY` where they are there.
     pub fn from_env() -> Result<Self, Error> {
-        Self::new(std::env::var(ENDPOINTS_ENV).unwrap_or_else(|_| DEFAULT_ENDPOINTS.to_owned()))
+        let endpoints = std::env::var(ENDPOINTS_ENV).unwrap_or_else(|_| DEFAULT_ENDPOINTS.to_owned());
+        let mut builder = Self::builder().endpoints(endpoints);
+        if let Some(ca) = std::env::var_os(CA_ENV) {
+            builder = builder.ca_file(ca);
+        }
+        match (std::env::var_os(CERT_ENV), std::env::var_os(KEY_ENV)) {
+            (None, None) => {}
+            (Some(cert), Some(key)) => builder = builder.identity_files(cert, key),
+            _ => return Err(Error::Invalid(format!("{CERT_ENV} and {KEY_ENV} belong together; give both or none"))),
+        }
+        builder.build()
+    }
+
+    /// A client with the settings of this one, of another node: by TLS if any of its own is.
+    pub(crate) fn of_node_at(&self, address: &str) -> Result<Self, Error> {
+        let is_tls = self.inner.transport.is_tls();
+        let scheme = if is_tls { "https" } else { "http" };
+        self.inner.builder.clone().endpoints(format!("{scheme}://{address}")).build()
     }
 
     /// Settings to change before building. Without endpoints: the local cluster.
@@ -146,7 +184,8 @@ impl Client {
             retry: RetryPolicy::default(),
             reads: Reads::default(),
         };
-        ClientBuilder { endpoints: DEFAULT_ENDPOINTS.into(), protocol: Protocol::default(), settings }
+        let (endpoints, protocol) = (DEFAULT_ENDPOINTS.into(), Protocol::default());
+        ClientBuilder { endpoints, protocol, tls: TlsFiles::default(), settings }
     }
 
     /// The nodes, `host:port`, in the order given.
@@ -156,7 +195,7 @@ impl Client {
 
     /// Where a linearizable read goes.
     pub(crate) fn read_preference(&self) -> Preference {
-        match self.inner.settings.reads {
+        match self.inner.builder.settings.reads {
             Reads::Leader => Preference::Leader,
             Reads::Spread => Preference::Any,
         }
@@ -177,12 +216,12 @@ impl Client {
     pub(crate) async fn send(&self, call: &Call) -> Result<Reply<'_>, Error> {
         let inner = &*self.inner;
         let started = Instant::now();
-        let timeout = call.timeout.unwrap_or(inner.settings.timeout) + call.hold;
+        let timeout = call.timeout.unwrap_or(inner.builder.settings.timeout) + call.hold;
         let mut attempts = Attempts::none();
         let mut failed = None;
         loop {
             let left = timeout.saturating_sub(started.elapsed());
-            let budget = left.min(call.attempt.unwrap_or(inner.settings.attempt_timeout) + call.hold);
+            let budget = left.min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.send(node, call, budget).await {
                 Ok(answer) => match self.judge(node, call, answer) {
@@ -206,7 +245,8 @@ impl Client {
             inner.endpoints.lock().on_failure(node, Instant::now());
             failed = Some(node);
             let roll = rand::random();
-            let next = attempts.on_failure(&failure, &call.intent, &inner.settings.retry, inner.transport.len(), roll);
+            let next =
+                attempts.on_failure(&failure, &call.intent, &inner.builder.settings.retry, inner.transport.len(), roll);
             let pause = match next {
                 Next::Again(pause) if started.elapsed() + pause < timeout => pause,
                 _ => return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure)),
@@ -219,7 +259,7 @@ impl Client {
 
     /// Deadline of a call that sets none.
     pub(crate) fn call_timeout(&self) -> Duration {
-        self.inner.settings.timeout
+        self.inner.builder.settings.timeout
     }
 
     /// A node that was well is not any more.
@@ -253,7 +293,7 @@ impl Client {
         let mut failed = None;
         loop {
             let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
-            let budget = left.min(inner.settings.attempt_timeout);
+            let budget = left.min(inner.builder.settings.attempt_timeout);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.open(node, call, kind, budget).await {
                 Ok(Opened::Body(body)) => {
@@ -271,11 +311,12 @@ impl Client {
             self.node_failed(node);
             failed = Some(node);
             let roll = rand::random();
-            let next = attempts.on_failure(&failure, &call.intent, &inner.settings.retry, inner.transport.len(), roll);
+            let next =
+                attempts.on_failure(&failure, &call.intent, &inner.builder.settings.retry, inner.transport.len(), roll);
             let pause = match next {
                 Next::Again(pause) => pause,
                 // Tries are bounded for calls. A watch goes on as long as its time does.
-                Next::GiveUp if until.is_none() => inner.settings.retry.backoff_max,
+                Next::GiveUp if until.is_none() => inner.builder.settings.retry.backoff_max,
                 Next::GiveUp => return Err(gave_up(call, attempts.failures(), started, false, failure)),
             };
             if until.is_some_and(|until| Instant::now() + pause >= until) {
@@ -437,14 +478,23 @@ mod tests {
 
     #[test]
     fn endpoints_are_split_trimmed_and_deduplicated() {
-        let parsed = parse_endpoints(" a:1, http://b:2/ ,,a:1").expect("valid");
-        assert_eq!(parsed, ["a:1", "b:2"]);
+        for prefers_tls in [false, true] {
+            let parsed = parse_endpoints(" a:1, http://b:2/ ,,a:1,https://c:3", prefers_tls).expect("valid");
+            let parsed: Vec<_> = parsed.iter().map(|endpoint| (endpoint.address.as_str(), endpoint.is_tls)).collect();
+            assert_eq!(parsed, [("a:1", prefers_tls), ("b:2", false), ("c:3", true)]);
+        }
     }
 
     #[test]
-    fn endpoints_without_port_or_with_tls_are_refused() {
+    fn endpoints_without_port_or_with_tls_but_no_ca_are_refused() {
         for bad in ["", " , ", "localhost", "https://a:1", "a:1,b", "user@a:1", "a b:1"] {
             assert!(Client::new(bad).is_err(), "{bad:?}");
         }
+        let error = Client::new("https://a:1").expect_err("no CA").to_string();
+        assert!(error.contains("--ca FILE"), "{error}");
+        let error = Client::builder().ca_file("/no/such/ca.pem").build().expect_err("no file").to_string();
+        assert!(error.contains("/no/such/ca.pem"), "{error}");
+        let error = Client::builder().identity_files("c", "k").build().expect_err("no CA").to_string();
+        assert!(error.contains("--ca"), "{error}");
     }
 }

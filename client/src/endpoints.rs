@@ -11,6 +11,15 @@ const AVOID_MAX: Duration = Duration::from_secs(3);
 /// Pause between two rounds of asking the nodes who they are.
 const INTRODUCTION_PAUSE: Duration = Duration::from_secs(1);
 
+/// One of the nodes that a client was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// `host:port`
+    pub address: String,
+    /// Whether it is reached by TLS.
+    pub is_tls: bool,
+}
+
 /// Where linearizable reads go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reads {

@@ -165,7 +165,7 @@ impl Failure {
     /// Whether a write could have been applied, or could still be, by this attempt.
     pub fn leaves_fate_open(&self) -> bool {
         match &self.kind {
-            FailureKind::Connect(_) | FailureKind::NotSent(_) => false,
+            FailureKind::Connect(_) | FailureKind::Tls(_) | FailureKind::NotSent(_) => false,
             FailureKind::Broken(_) | FailureKind::TimedOut(_) | FailureKind::Strange(_) => true,
             FailureKind::Problem(problem) => problem.applied != Applied::No,
         }
@@ -183,6 +183,7 @@ impl FailureKind {
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Connect(error) => format!("cannot connect: {error}"),
+            Self::Tls(reason) => format!("no secure connection: {reason}"),
             Self::NotSent(reason) => format!("could not send: {reason}"),
             Self::Broken(reason) => format!("the connection broke: {reason}"),
             Self::TimedOut(after) => format!("no answer in {} ms", after.as_millis()),
@@ -197,6 +198,8 @@ impl FailureKind {
 pub enum FailureKind {
     /// No connection came about.
     Connect(std::io::Error),
+    /// One side does not believe the other's certificate, or does not speak TLS.
+    Tls(String),
     /// The connection was lost before the request went out.
     NotSent(String),
     /// The connection was lost after that.

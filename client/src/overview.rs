@@ -76,7 +76,7 @@ impl Client {
     }
 
     async fn ask_member(&self, id: u64, address: String) -> MemberStatus {
-        let status = match Self::new(address.clone()) {
+        let status = match self.of_node_at(&address) {
             Ok(client) => {
                 client.status_of_all().await.map(|mut asked| asked.remove(0).status).and_then(|status| status)
             }

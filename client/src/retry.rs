@@ -113,6 +113,8 @@ impl Attempts {
             crate::error::FailureKind::Problem(problem) if problem.code == ErrorCode::TooManyRequests => {
                 Next::Again(policy.pause(self.failures * u32::try_from(nodes).unwrap_or(1), nodes, roll))
             }
+            // Certificates do not get better within a deadline, but another node may have good ones.
+            crate::error::FailureKind::Tls(_) if self.failures as usize >= nodes => Next::GiveUp,
             _ => Next::Again(policy.pause(self.failures, nodes, roll)),
         }
     }

@@ -14,6 +14,7 @@ mod stream;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -24,14 +25,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Ur
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 pub(crate) use body::{OpenBody, Opened};
 pub(crate) use events::EventStream;
 
-use crate::endpoints::Glance;
+use crate::endpoints::{Endpoint, Glance};
 use crate::error::{Error, Failure, FailureKind};
 use crate::request::Call;
+use crate::tls::{self, Wire};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REQUEST_TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
@@ -81,25 +86,31 @@ pub(crate) struct Transport {
 }
 
 /// The way to one node.
-#[derive(Debug)]
 struct Line {
     /// `host:port`
     address: String,
     host: HeaderValue,
+    /// How to shake hands, and whom the certificate has to name. `None`: plain.
+    secure: Option<(TlsConnector, ServerName<'static>)>,
     http1: http1::Pool,
     stream: stream::Shared,
 }
 
 impl Transport {
     /// Connects to nothing yet.
-    pub fn new(addresses: &[String], protocol: Protocol) -> Result<Self, Error> {
-        let lines = addresses.iter().map(|address| Line::new(address)).collect::<Result<_, _>>()?;
+    pub fn new(endpoints: &[Endpoint], protocol: Protocol, tls: Option<&Arc<ClientConfig>>) -> Result<Self, Error> {
+        let lines = endpoints.iter().map(|endpoint| Line::new(endpoint, tls)).collect::<Result<_, _>>()?;
         Ok(Self { lines, protocol })
     }
 
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.lines.len()
+    }
+
+    /// Whether any node is reached by TLS.
+    pub fn is_tls(&self) -> bool {
+        self.lines.iter().any(|line| line.secure.is_some())
     }
 
     /// The node's `host:port`.
@@ -134,25 +145,54 @@ impl Transport {
     }
 }
 
+impl std::fmt::Debug for Line {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scheme = if self.secure.is_some() { "https" } else { "http" };
+        write!(out, "Line({scheme}://{}, {:?}, {:?})", self.address, self.http1, self.stream)
+    }
+}
+
 impl Line {
-    fn new(address: &str) -> Result<Self, Error> {
+    fn new(endpoint: &Endpoint, tls: Option<&Arc<ClientConfig>>) -> Result<Self, Error> {
+        let address = endpoint.address.as_str();
         let bad = |why: &str| Error::Invalid(format!("`{address}` is not an endpoint: {why}"));
         let authority: Authority = address.parse().map_err(|_| bad("expected host:port"))?;
         if authority.port_u16().is_none() || authority.as_str().contains('@') {
             return Err(bad("expected host:port"));
         }
         let host = HeaderValue::from_str(address).map_err(|_| bad("the host is not ASCII"))?;
-        Ok(Self { address: address.into(), host, http1: Default::default(), stream: Default::default() })
+        let secure = match (endpoint.is_tls, tls) {
+            (false, _) => None,
+            (true, None) => {
+                return Err(Error::Invalid(format!(
+                    "https://{address}: no CA is named, and only certificates of CAs that are named are believed; say --ca FILE \
+                     (QUORATE_CA)"
+                )));
+            }
+            (true, Some(tls)) => {
+                let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+                let name = ServerName::try_from(host).map_err(|_| bad("no certificate can have this host's name"))?;
+                Some((TlsConnector::from(Arc::clone(tls)), name))
+            }
+        };
+        Ok(Self { address: address.into(), host, secure, http1: Default::default(), stream: Default::default() })
     }
 
-    async fn connect(&self) -> Result<TokioIo<TcpStream>, Broken> {
+    async fn connect(&self) -> Result<TokioIo<Wire>, Broken> {
         let failed = |error| Broken::Before(FailureKind::Connect(error));
         let stream = match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.address)).await {
             Ok(connected) => connected.map_err(failed)?,
             Err(_) => return Err(failed(std::io::ErrorKind::TimedOut.into())),
         };
         stream.set_nodelay(true).map_err(failed)?;
-        Ok(TokioIo::new(stream))
+        let Some((connector, name)) = &self.secure else { return Ok(TokioIo::new(Wire::Plain(stream))) };
+        // In a box: its state is large, and most calls find a connection that is kept.
+        let handshake = Box::pin(connector.connect(name.clone(), stream));
+        match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
+            Ok(Ok(stream)) => Ok(TokioIo::new(Wire::Tls(Box::new(stream)))),
+            Ok(Err(error)) => Err(Broken::Before(tls::failed(error))),
+            Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
+        }
     }
 
     /// The request as it goes out over HTTP/1.1.
@@ -232,7 +272,18 @@ fn glance(headers: &HeaderMap) -> Glance {
 }
 
 fn not_sent(error: &hyper::Error) -> Broken {
-    Broken::Before(FailureKind::NotSent(chain(error)))
+    Broken::Before(match tls::refusal(error) {
+        Some(reason) => FailureKind::Tls(reason),
+        None => FailureKind::NotSent(chain(error)),
+    })
+}
+
+/// The request went out, at least in part.
+fn broken(error: &hyper::Error) -> Broken {
+    match tls::refusal(error) {
+        Some(reason) => Broken::Before(FailureKind::Tls(reason)),
+        None => Broken::After(chain(error)),
+    }
 }
 
 /// The reasons of an error, outermost first.

@@ -7,6 +7,7 @@
 
 mod backup;
 mod check;
+mod pki;
 mod progress;
 mod recover;
 mod restore;
@@ -32,6 +33,9 @@ pub enum Command {
     Recover(recover::RecoverArgs),
     /// Reads all of a data directory and says whether it is sound; changes nothing
     Check(check::CheckArgs),
+    /// Makes certificates to try TLS with
+    #[command(subcommand)]
+    Pki(pki::PkiCommand),
 }
 
 /// About a configuration.
@@ -66,6 +70,7 @@ pub fn run(command: Command) -> Result<(), CommandError> {
         Command::Restore(args) => restore::run(*args),
         Command::Recover(args) => recover::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Pki(command) => pki::run(command),
     }
 }
 

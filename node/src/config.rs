@@ -165,7 +165,7 @@ impl Config {
         }
     }
 
-    /// What the accept loop needs of it.
+    /// What the accept loop needs of it; TLS comes with the node, since it is exchanged while it runs.
     pub fn serve_settings(&self) -> ServeSettings {
         ServeSettings {
             connections_max: self.connections_max,
@@ -173,6 +173,7 @@ impl Config {
             idle_timeout: self.idle_timeout,
             write_stall_timeout: self.idle_timeout.min(Duration::from_secs(30)),
             drain_timeout: self.drain_timeout,
+            tls: None,
         }
     }
 }

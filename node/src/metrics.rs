@@ -52,9 +52,11 @@ pub enum ConnectionEnd {
     SlowHead,
     /// The answer was not read.
     Stalled,
+    /// No handshake of TLS came about, or TLS was spoken where none is.
+    Handshake,
 }
 
-const ENDS: [&str; 5] = ["closed", "refused", "idle", "slow_head", "stalled"];
+const ENDS: [&str; 6] = ["closed", "refused", "idle", "slow_head", "stalled", "tls_handshake"];
 
 /// Where the events of watches come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,13 +33,15 @@ use crate::app::{
     backup_schedule, levels, maintenance, members, room,
 };
 use crate::config::{Auth, Config, millis};
-use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, DoorSettings, RootToken};
+use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, DoorSettings, RootToken, ServeSettings};
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::peer::halt::{Halt, Haltable};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
+use crate::tls::reload::{self, TlsSamples};
+use crate::tls::{PortTls, TlsFiles};
 use crate::traces::{TraceCounts, Traces};
 
 /// How often the node looks whether openraft still runs.
@@ -184,6 +186,31 @@ fn levels_of(state: &StateReader) -> Levels {
     Levels { known: level::KNOWN, reached: Arc::new(move || state.applied().level) }
 }
 
+/// TLS of both ports, where they have it.
+struct NodeTls {
+    clients: Option<Arc<PortTls>>,
+    peers: Option<Arc<PortTls>>,
+}
+
+impl NodeTls {
+    fn open(config: &Config) -> Result<Self, ServerError> {
+        let open = |files: &Option<TlsFiles>| match files.clone().map(PortTls::open) {
+            None => Ok(None),
+            Some(Ok(port)) => Ok(Some(port)),
+            Some(Err(faults)) => {
+                let all: Vec<_> =
+                    faults.into_iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
+                Err(ServerError(all.join("; ")))
+            }
+        };
+        Ok(Self { clients: open(&config.tls)?, peers: open(&config.peer_tls)? })
+    }
+
+    fn ports(&self) -> Vec<Arc<PortTls>> {
+        self.clients.iter().chain(&self.peers).cloned().collect()
+    }
+}
+
 struct Node {
     app: App,
     raft: Raft,
@@ -210,6 +237,7 @@ impl Node {
         client_listener: TcpListener,
     ) -> Result<Self, ServerError> {
         let Opened { identity, space, log, machine, state } = opened;
+        let tls = NodeTls::open(config)?;
         let (clients_end, all_end) = (CancellationToken::new(), CancellationToken::new());
         let metrics = Metrics::new();
         let member = MemberRecord {
@@ -231,7 +259,7 @@ impl Node {
             format_version: codec::FORMAT_VERSION,
             levels: levels_of(&state),
         };
-        let net = PeerNet::new(local, timings);
+        let net = PeerNet::new(local, timings, tls.peers.clone());
 
         let wish = machine.snapshot_wish();
         let integrity = Arc::new(Integrity::open(data_dir.to_path_buf()).map_err(ServerError::of)?);
@@ -291,6 +319,7 @@ impl Node {
             halt: halt.clone(),
             snapshot_wish: wish,
             backups,
+            tls: tls.ports(),
             recovered: AtomicBool::new(false),
             doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -338,6 +367,11 @@ impl Node {
             traces.map(Arc::new).map_err(|reason| ServerError(format!("otlp_endpoint: {reason}")))
         });
         let traces = traces.transpose()?;
+        let ports = tls.ports();
+        if !ports.is_empty() {
+            metrics.add_source(TlsSamples(ports.clone()));
+            tasks.spawn(reload::run(ports));
+        }
         let door = door_of(config)?;
         if let DoorSettings::Guarded { root: Some(root) } = &door {
             tasks.spawn(root.clone().follow());
@@ -348,7 +382,8 @@ impl Node {
         }
         let settings = ApiSettings { traces: traces.clone(), door, audit: audit.clone(), ..config.api_settings() };
         let api = Api::new(app.clone(), settings, metrics);
-        let clients = tokio::spawn(http::serve(client_listener, api, config.serve_settings(), clients_end.clone()));
+        let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
+        let clients = tokio::spawn(http::serve(client_listener, api, serve_settings, clients_end.clone()));
         Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces, audit })
     }
 

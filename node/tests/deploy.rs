@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use quorate_node::http::Route;
+use quorate_node::tls::{Authority, Lifetime, Subject};
 use serde_json::Value;
 
 fn file(name: &str) -> PathBuf {
@@ -50,9 +51,27 @@ fn documents(name: &str) -> Vec<Value> {
     documents.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// Where the examples have their certificates.
+const CERTIFICATES: &str = "/etc/quorate/tls";
+
+/// A directory with what the examples expect there, for this node.
+fn certificates(id: u64) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::create(dir.path(), Lifetime::days(1)).unwrap();
+    let node = Subject::Node { id, hosts: vec!["localhost".into()] };
+    let issued = authority.issue(&node, Lifetime::days(1)).unwrap();
+    for name in ["node", "tls"] {
+        std::fs::copy(&issued.cert, dir.path().join(name).with_extension("crt")).unwrap();
+        std::fs::copy(&issued.key, dir.path().join(name).with_extension("key")).unwrap();
+    }
+    dir
+}
+
 #[test]
 fn the_example_configuration_is_accepted() {
-    let path = file("node.toml");
+    let dir = certificates(1);
+    let path = dir.path().join("node.toml");
+    std::fs::write(&path, text("node.toml").replace(CERTIFICATES, dir.path().to_str().unwrap())).unwrap();
     let checked = node(&["config", "check", "--config", path.to_str().unwrap()]);
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
@@ -136,10 +155,12 @@ fn the_command_of_the_pods_gives_a_configuration_that_is_accepted() {
     let command = container["command"][2].as_str().unwrap();
     let program = env!("CARGO_BIN_EXE_quorate-node");
     let command = command.replace("exec quorate-node", &format!("exec {program} config check"));
+    let dir = certificates(3);
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &command]).env_clear().env("POD_NAME", "quorate-2");
     for variable in container["env"].as_array().unwrap() {
         if let Some(value) = variable["value"].as_str() {
+            let value = value.replace(CERTIFICATES, dir.path().to_str().unwrap());
             shell.env(variable["name"].as_str().unwrap(), value);
         }
     }

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 
 use super::http1::Connection;
-use super::{Answer, Broken, Line, REVISION, Transport, alongside, chain, glance, not_sent, receive};
+use super::{Answer, Broken, Line, REVISION, Transport, alongside, broken, chain, glance, not_sent, receive};
 use crate::endpoints::Glance;
 use crate::error::{Failure, FailureKind};
 use crate::request::Call;
@@ -59,7 +59,7 @@ async fn open(line: &Line, call: &Call, kind: &str, budget: Duration) -> Result<
     let exchange = async {
         sender.ready().await.map_err(|error| not_sent(&error))?;
         let sent = sender.send_request(line.request(call, budget)).await;
-        let response = sent.map_err(|error| Broken::After(chain(&error)))?;
+        let response = sent.map_err(|error| broken(&error))?;
         if is_of_kind(response.status(), response.headers(), kind) {
             Ok(Ok(response))
         } else {

@@ -13,15 +13,15 @@ use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use tokio::net::TcpStream;
 
-use super::{Answer, Broken, Line, alongside, chain, is_stale, not_sent, receive};
+use super::{Answer, Broken, Line, alongside, broken, is_stale, not_sent, receive};
 use crate::request::Call;
+use crate::tls::Wire;
 
 /// Connections kept to one node; further ones are closed after use.
 const IDLE_MAX: usize = 1_024;
 
-pub(super) type Connection = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
+pub(super) type Connection = http1::Connection<TokioIo<Wire>, Full<Bytes>>;
 
 /// A connection without a request on it.
 struct Idle {
@@ -108,7 +108,7 @@ async fn exchange(
             Ok(response) => receive(response).await,
             // The request comes back only if not a byte of it was written.
             Err(error) if error.message().is_some() => Err(not_sent(error.error())),
-            Err(error) => Err(Broken::After(chain(error.error()))),
+            Err(error) => Err(broken(error.error())),
         }
     };
     match alongside(connection, exchange).await {

@@ -57,4 +57,5 @@ mod space;
 mod insight;
 mod levels;
 mod logging;
+mod tls;
 mod traces;

@@ -25,6 +25,7 @@ use crate::peer::halt::Halt;
 use crate::peer::message::{Fate, Lack};
 use crate::slow::SlowLog;
 use crate::spent::{self, Part};
+use crate::tls::PortTls;
 use integrity::Integrity;
 use quota::Quota;
 use renewals::{Renewals, Renewed};
@@ -225,6 +226,8 @@ pub struct Inner {
     pub snapshot_wish: SnapshotWish,
     /// Numbers of its backups.
     pub backups: Arc<backup::BackupLedger>,
+    /// TLS of its ports; empty where both are plain.
+    pub tls: Vec<Arc<PortTls>>,
     /// Set once the log that was here at start has been applied again.
     pub recovered: AtomicBool,
     /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].

@@ -73,7 +73,8 @@ impl App {
     fn warnings(&self, unready: Option<String>) -> Vec<String> {
         let backups = self.inner.backups.warning(super::wall_now());
         let quota = self.inner.quota.warning(self.inner.state.sizes());
-        unready.into_iter().chain(self.space_warning()).chain(quota).chain(backups).collect()
+        let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
+        unready.into_iter().chain(self.space_warning()).chain(quota).chain(backups).chain(certificates).collect()
     }
 
     fn space_warning(&self) -> Option<String> {

@@ -1,7 +1,8 @@
 //! From a listening socket to served connections, with every deadline that `axum::serve` lacks.
 //!
-//! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, and the end of connections: silent, slow, idle, stalled,
-//! too many, drained. Body deadlines are in `body`, request deadlines in `ask`.
+//! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, TLS, and the end of connections: silent, slow, idle,
+//! stalled, too many, drained. Body deadlines are in `body`, request deadlines in `ask`, words for who speaks plainly to TLS or TLS
+//! to a plain port in `mismatch`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,20 +12,25 @@ use std::time::Duration;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::mismatch;
 use super::origin::Origin;
 use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
 use super::{Api, Backend};
 use crate::limits;
 use crate::metrics::ConnectionEnd;
+use crate::tls::{self, PortTls};
 
 /// How the accept loop treats connections.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ServeSettings {
     /// Most connections at a time; one more is told 429 and closed.
     pub connections_max: usize,
@@ -36,6 +42,8 @@ pub struct ServeSettings {
     pub write_stall_timeout: Duration,
     /// How long requests may take to end after `stop`.
     pub drain_timeout: Duration,
+    /// Without it the port is plain; with it, it is not.
+    pub tls: Option<Arc<PortTls>>,
 }
 
 /// Serves `api` on `listener` until `stop` is cancelled and the open requests have ended, or the drain timeout has passed.
@@ -120,26 +128,49 @@ async fn connection<B: Backend>(
         tracing::debug!(%peer, %error, "a connection was gone before it began");
         return;
     }
-    let protocol = tokio::select! {
+    let deadline = Instant::now() + settings.header_timeout;
+    let first = tokio::select! {
         () = stop.cancelled() => return,
-        protocol = detect(&stream, settings.header_timeout) => protocol,
+        first = detect(&stream, deadline, settings.tls.is_some()) => first,
     };
     let metrics = Arc::clone(&api.metrics);
     let origin = Origin { address: peer, certificate: None };
-    let end = match protocol {
-        Protocol::Silent => ConnectionEnd::SlowHead,
-        Protocol::Gone => ConnectionEnd::Closed,
-        // In boxes of their own size: side by side they would make every connection as large as both.
-        Protocol::Http1 => Box::pin(serve_http1(stream, origin, api, settings, &stop)).await,
-        Protocol::Http2 => Box::pin(serve_http2(stream, origin, api, settings, &stop)).await,
+    let pulse = Pulse::new(stop.clone(), settings.idle_timeout);
+    // In boxes of their own size: side by side they would make every connection as large as the largest.
+    let end = match (first, &settings.tls) {
+        (First::Silent, _) => ConnectionEnd::SlowHead,
+        (First::Gone, _) => ConnectionEnd::Closed,
+        (First::Http1, None) => {
+            let stream = Watched::new(stream, Arc::clone(&pulse));
+            Box::pin(serve_http1(stream, pulse, origin, api, settings, &stop)).await
+        }
+        (First::Http2, None) => {
+            let stream = Watched::new(stream, Arc::clone(&pulse));
+            Box::pin(serve_http2(stream, pulse, origin, api, settings, &stop)).await
+        }
+        (First::Tls, Some(tls)) => {
+            let stream = Watched::new(stream, Arc::clone(&pulse));
+            let handshake = Handshake { tls: Arc::clone(tls), deadline, origin };
+            Box::pin(serve_tls(stream, pulse, handshake, api, settings, &stop)).await
+        }
+        (First::Tls, None) => {
+            tracing::debug!(%peer, "a client speaks TLS to this plain port; it should say http://, or this node --tls-cert");
+            ConnectionEnd::Handshake
+        }
+        (First::Http1 | First::Http2, Some(_)) => {
+            mismatch::say_https(stream, deadline).await;
+            ConnectionEnd::Handshake
+        }
     };
     tracing::debug!(%peer, ?end, "a client connection ended");
     metrics.on_connection_end(end);
 }
 
-enum Protocol {
+/// What the first bytes of a connection say.
+enum First {
     Http1,
     Http2,
+    Tls,
     /// Nothing, or not enough to tell, came in time.
     Silent,
     Gone,
@@ -147,23 +178,83 @@ enum Protocol {
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Looks at the first bytes without taking them. Everything that is not HTTP/2's preface is HTTP/1's to judge.
-async fn detect(stream: &TcpStream, patience: Duration) -> Protocol {
-    let deadline = Instant::now() + patience;
+/// Looks at the first bytes without taking them. Everything that is neither TLS nor HTTP/2's preface is HTTP/1's to judge. Where
+/// TLS is expected, one byte is enough.
+async fn detect(stream: &TcpStream, deadline: Instant, expects_tls: bool) -> First {
     let mut first = [0u8; PREFACE.len()];
     loop {
         match timeout_at(deadline, stream.peek(&mut first)).await {
-            Err(_) => return Protocol::Silent,
-            Ok(Err(_) | Ok(0)) => return Protocol::Gone,
-            Ok(Ok(count)) if first[..count] != PREFACE[..count] => return Protocol::Http1,
-            Ok(Ok(count)) if count == PREFACE.len() => return Protocol::Http2,
+            Err(_) => return First::Silent,
+            Ok(Err(_) | Ok(0)) => return First::Gone,
+            Ok(Ok(_)) if tls::may_be_tls(&first[..1]) => return First::Tls,
+            Ok(Ok(count)) if expects_tls || first[..count] != PREFACE[..count] => return First::Http1,
+            Ok(Ok(count)) if count == PREFACE.len() => return First::Http2,
             Ok(Ok(_)) => {}
         }
         if Instant::now() >= deadline {
-            return Protocol::Silent;
+            return First::Silent;
         }
         // A preface cut in pieces is so rare that looking again now and then will do.
         sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// What a handshake needs to know.
+struct Handshake {
+    tls: Arc<PortTls>,
+    /// By when it has to be over: as a head, since until then nobody has asked for anything.
+    deadline: Instant,
+    origin: Origin,
+}
+
+impl Handshake {
+    async fn shake(&mut self, stream: Watched) -> Result<TlsStream<Watched>, ConnectionEnd> {
+        let peer = self.origin.address;
+        let accepting = TlsAcceptor::from(self.tls.acceptor()).accept(stream);
+        let stream = match timeout_at(self.deadline, accepting).await {
+            Err(_) => return Err(ConnectionEnd::SlowHead),
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                mismatch::say_handshake_failed(peer, &tls::failure(&error));
+                return Err(ConnectionEnd::Handshake);
+            }
+        };
+        if let Some([certificate, ..]) = stream.get_ref().1.peer_certificates() {
+            match tls::name_of(certificate) {
+                Ok(name) => self.origin.certificate = name.map(Into::into),
+                Err(reason) => {
+                    mismatch::say_handshake_failed(peer, &reason);
+                    return Err(ConnectionEnd::Handshake);
+                }
+            }
+        }
+        Ok(stream)
+    }
+}
+
+/// The pulse is that of the socket below TLS: it sees what the peer really sends and takes.
+async fn serve_tls<B: Backend>(
+    stream: Watched,
+    pulse: Arc<Pulse>,
+    mut handshake: Handshake,
+    api: Arc<Api<B>>,
+    settings: &ServeSettings,
+    stop: &CancellationToken,
+) -> ConnectionEnd {
+    let shaken = tokio::select! {
+        () = stop.cancelled() => return ConnectionEnd::Closed,
+        shaken = handshake.shake(stream) => shaken,
+    };
+    let stream = match shaken {
+        Ok(stream) => stream,
+        Err(end) => return end,
+    };
+    let origin = handshake.origin;
+    // Who says nothing of protocols speaks HTTP/1.1.
+    if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+        Box::pin(serve_http2(stream, pulse, origin, api, settings, stop)).await
+    } else {
+        Box::pin(serve_http1(stream, pulse, origin, api, settings, stop)).await
     }
 }
 
@@ -215,36 +306,36 @@ fn watch_interval(patience: &Patience) -> Duration {
     (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }
 
-async fn serve_http1<B: Backend>(
-    stream: TcpStream,
+async fn serve_http1<B: Backend, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    pulse: Arc<Pulse>,
     origin: Origin,
     api: Arc<Api<B>>,
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
-    let pulse = Pulse::new(stop.clone(), settings.idle_timeout);
     let patience = Patience {
         head: Some(settings.header_timeout),
         idle: settings.idle_timeout,
         stall: settings.write_stall_timeout,
     };
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+    let io = TokioIo::new(stream);
     let mut builder = http1::Builder::new();
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).timer(TokioTimer::new());
     drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
 }
 
-async fn serve_http2<B: Backend>(
-    stream: TcpStream,
+async fn serve_http2<B: Backend, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    pulse: Arc<Pulse>,
     origin: Origin,
     api: Arc<Api<B>>,
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
-    let pulse = Pulse::new(stop.clone(), settings.idle_timeout);
     let patience = Patience { head: None, idle: settings.idle_timeout, stall: settings.write_stall_timeout };
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+    let io = TokioIo::new(stream);
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
@@ -259,4 +350,64 @@ async fn serve_http2<B: Backend>(
         .keep_alive_interval(ping)
         .keep_alive_timeout(ping);
     drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::tls::{Authority, Lifetime, Port, Subject, TlsFiles};
+
+    /// The name that a handshake gives to a client with the certificate of this subject.
+    async fn name_given_to(subject: Option<Subject>) -> Option<Arc<str>> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
+        let issue = |subject: &Subject| authority.issue(subject, Lifetime::days(1)).expect("a certificate");
+        let node = issue(&Subject::Node { id: 7, hosts: vec!["localhost".into()] });
+        let ca = Some(authority.cert());
+        let tls = PortTls::open(TlsFiles { port: Port::Clients, cert: node.cert, key: node.key, ca });
+        let tls = tls.expect("good files");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("it listens");
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(authority.cert()).expect("PEM")).expect("a CA");
+        let builder = ClientConfig::builder_with_provider(Arc::clone(tls::provider()));
+        let builder = builder.with_safe_default_protocol_versions().expect("versions").with_root_certificates(roots);
+        let config = match subject.map(|subject| issue(&subject)) {
+            None => builder.with_no_client_auth(),
+            Some(own) => {
+                let chain = vec![CertificateDer::from_pem_file(own.cert).expect("PEM")];
+                builder
+                    .with_client_auth_cert(chain, PrivateKeyDer::from_pem_file(own.key).expect("PEM"))
+                    .expect("a pair")
+            }
+        };
+        let client = tokio::spawn(async move {
+            let name = ServerName::try_from("localhost").expect("a name");
+            TlsConnector::from(Arc::new(config)).connect(name, stream).await
+        });
+        let (accepted, address) = listener.accept().await.expect("a connection");
+        let pulse = Pulse::new(CancellationToken::new(), Duration::from_secs(1));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut handshake = Handshake { tls, deadline, origin: Origin { address, certificate: None } };
+        let shaken = handshake.shake(Watched::new(accepted, pulse)).await;
+        assert!(shaken.is_ok() && client.await.expect("no panic").is_ok());
+        handshake.origin.certificate
+    }
+
+    #[tokio::test]
+    async fn a_client_is_who_its_certificate_says() {
+        assert_eq!(name_given_to(None).await, None);
+        assert_eq!(name_given_to(Some(Subject::Client("app".into()))).await.as_deref(), Some("app"));
+        let node = Subject::Node { id: 3, hosts: vec!["10.0.0.3".into(), "n3.example".into()] };
+        assert_eq!(
+            name_given_to(Some(node)).await.as_deref(),
+            Some("node-3.quorate"),
+            "the first DNS name comes first"
+        );
+    }
 }

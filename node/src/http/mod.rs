@@ -46,6 +46,7 @@ mod list;
 mod locks;
 mod matching;
 mod members;
+mod mismatch;
 mod observe;
 mod op_body;
 mod openapi;

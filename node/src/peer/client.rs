@@ -20,6 +20,7 @@ use super::lane::{DialError, Lane, LaneKey};
 use super::limits::{CALL_BYTES_MAX, LANES_MAX};
 use super::message::{PeerRequest, PeerResponse};
 use super::service::PeerService;
+use crate::tls::PortTls;
 
 /// The times that the transport derives its own from, all in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +88,7 @@ pub enum CallError {
 impl From<DialError> for CallError {
     fn from(error: DialError) -> Self {
         match error {
-            DialError::Unreachable(reason) => Self::NotSent(reason),
+            DialError::Unreachable(reason) | DialError::Insecure(reason) => Self::NotSent(reason),
             DialError::Refused(reason) => Self::Refused(reason),
         }
     }
@@ -107,11 +108,15 @@ pub(super) struct NetInner {
     /// Weak, because the service in turn holds a [`PeerNet`].
     service: OnceLock<Weak<dyn PeerService>>,
     snapshot_bytes_per_second: AtomicU64,
+    /// With it, no connection is plain.
+    pub tls: Option<Arc<PortTls>>,
+    warned: AtomicU64,
+    started: Instant,
 }
 
 impl PeerNet {
-    /// Connects to nobody yet.
-    pub fn new(local: LocalPeer, timings: PeerTimings) -> Self {
+    /// Connects to nobody yet. With `tls`, no connection of either side is plain.
+    pub fn new(local: LocalPeer, timings: PeerTimings, tls: Option<Arc<PortTls>>) -> Self {
         let inner = NetInner {
             local,
             timings,
@@ -119,6 +124,9 @@ impl PeerNet {
             lanes: Mutex::default(),
             service: OnceLock::new(),
             snapshot_bytes_per_second: AtomicU64::new(0),
+            tls,
+            warned: AtomicU64::new(0),
+            started: Instant::now(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -183,6 +191,14 @@ impl NetInner {
 
     pub fn known_incarnation(&self, node: u64) -> Option<u128> {
         self.service.get()?.upgrade()?.known_incarnation(node)
+    }
+
+    /// At most one line in five seconds: all lanes to a node try for ever.
+    pub fn warn_insecure(&self, reason: &str) {
+        let now = 1 + self.started.elapsed().as_secs() / 5;
+        if self.warned.swap(now, Relaxed) != now {
+            tracing::warn!(reason, "no secure connection to a peer");
+        }
     }
 
     pub fn snapshot_rate(&self) -> u64 {

@@ -11,15 +11,16 @@ use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, timeout};
 
 use super::client::NetInner;
 use super::connection::Connection;
 use super::counters::{LaneCounters, LaneKind};
-use super::frame::FrameReader;
+use super::frame::{FrameError, FrameReader};
 use super::handshake::{hello_frame, read_welcome};
-use super::limits::{HANDSHAKE_BYTES_MAX, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
+use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
+use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
+use crate::tls;
 
 /// Whom to reach, and who they have to be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,6 +36,9 @@ pub(super) struct LaneKey {
 pub(super) enum DialError {
     /// The peer did not answer.
     Unreachable(String),
+    /// The two have no TLS in common, or one does not believe the other's certificate. New certificates may help, so this
+    /// is no refusal for good.
+    Insecure(String),
     /// The peer answered, and one of the two refuses to talk to the other.
     Refused(String),
 }
@@ -42,13 +46,14 @@ pub(super) enum DialError {
 impl DialError {
     pub fn into_reason(self) -> String {
         match self {
-            Self::Unreachable(reason) | Self::Refused(reason) => reason,
+            Self::Unreachable(reason) | Self::Insecure(reason) | Self::Refused(reason) => reason,
         }
     }
 
     fn floor(&self) -> Duration {
         match self {
             Self::Unreachable(_) => REDIAL_FLOOR,
+            Self::Insecure(_) => INSECURE_FLOOR,
             Self::Refused(_) => REFUSED_FLOOR,
         }
     }
@@ -161,6 +166,9 @@ impl Lane {
             }
             Err(error) => {
                 LaneCounters::add(&counters.connect_failures, 1);
+                if let DialError::Insecure(reason) = error {
+                    net.warn_insecure(reason);
+                }
                 *state = State::Failed { until: Instant::now() + error.floor(), error: error.clone() };
             }
         }
@@ -175,10 +183,7 @@ impl Lane {
 }
 
 /// A socket after a handshake in which both sides agreed to talk.
-pub(super) async fn dial(
-    key: &LaneKey,
-    net: &NetInner,
-) -> Result<(FrameReader<OwnedReadHalf>, OwnedWriteHalf), DialError> {
+pub(super) async fn dial(key: &LaneKey, net: &NetInner) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
     let own = net.local.identity.load().node_id;
     if key.node == Some(own) {
         return Err(DialError::Refused(format!("node {own} does not connect to itself")));
@@ -198,16 +203,24 @@ async fn shake_hands(
     stream: TcpStream,
     key: &LaneKey,
     net: &NetInner,
-) -> Result<(FrameReader<OwnedReadHalf>, OwnedWriteHalf), DialError> {
+) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
     let broken = |reason: String| DialError::Unreachable(format!("{}: {reason}", key.addr));
-    let (read, mut write) = stream.into_split();
+    let insecure = |reason: String| DialError::Insecure(format!("{}: {reason}", key.addr));
+    let PeerStream { read, mut write, shown } =
+        dialled(stream, key.node, net.tls.as_deref()).await.map_err(insecure)?;
     let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
     let hello = hello_frame(&net.local.hello(key.kind, key.node)).into_bytes();
     write.write_all(&hello).await.map_err(|error| broken(error.to_string()))?;
-    let frame = reader.next().await.map_err(|error| broken(error.to_string()))?;
+    write.flush().await.map_err(|error| broken(error.to_string()))?;
+    let frame = reader.next().await.map_err(|error| match &error {
+        // The other side judges our certificate when the handshake is over for us.
+        FrameError::Io(alert) if tls::is_alert(alert) => insecure(tls::failure(alert)),
+        _ => broken(error.to_string()),
+    })?;
     let frame = frame.ok_or_else(|| broken("closed during the handshake".into()))?;
     let refused = |reason: String| DialError::Refused(format!("{}: {reason}", key.addr));
     let welcome = read_welcome(&frame).map_err(refused)?;
+    shown.judge(welcome.node_id).map_err(insecure)?;
     let known = key.incarnation.or_else(|| net.known_incarnation(welcome.node_id));
     net.local.judge_welcome(&welcome, key.node, known).map_err(refused)?;
     reader.set_body_max(answer_bytes_max(key.kind));

@@ -78,6 +78,9 @@ pub const REDIAL_FLOOR: Duration = Duration::from_millis(50);
 /// The same after the peer refused us: it takes an operator or an adoption to change that.
 pub const REFUSED_FLOOR: Duration = Duration::from_millis(200);
 
+/// The same after a handshake of TLS failed: it takes new certificates to change that, and each try costs both sides signatures.
+pub const INSECURE_FLOOR: Duration = Duration::from_secs(1);
+
 /// Largest body of a frame that asks something on this lane.
 pub fn request_bytes_max(lane: LaneKind) -> usize {
     match lane {

@@ -7,7 +7,7 @@
 //! Each peer has four *lanes*, a TCP connection each, so that none waits behind another: `control` (votes, heartbeats,
 //! leader transfer), `append` (log replication), `app` (questions), `snapshot` (opened for one transfer).
 //!
-//! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how; `lane`, `connection`,
+//! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how, `stream` over what; `lane`, `connection`,
 //! `client`, `raft_client`, `append_stream` are the asking side; `server`, `serve_app`, `serve_raft`,
 //! `serve_snapshot` the answering side; `snapshot_stream` is the protocol of the snapshot lane.
 
@@ -33,6 +33,7 @@ mod lane;
 mod serve_app;
 mod serve_raft;
 mod serve_snapshot;
+mod stream;
 mod writer;
 
 pub use client::{CallError, PeerNet, PeerTimings};

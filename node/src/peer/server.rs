@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
@@ -24,6 +23,7 @@ use super::lane::tune;
 use super::limits::{CONNECTIONS_MAX, HANDSHAKE_BYTES_MAX, request_bytes_max};
 use super::raft_rpc::RaftCell;
 use super::service::{PeerInfo, PeerService};
+use super::stream::{PeerRead, PeerStream, PeerWrite, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
 
@@ -55,7 +55,7 @@ pub(super) struct Inbound {
 
 /// Reads frames and counts them.
 pub(super) struct CountedReader {
-    reader: FrameReader<OwnedReadHalf>,
+    reader: FrameReader<PeerRead>,
     counters: Arc<Counters>,
     lane: LaneKind,
 }
@@ -143,14 +143,20 @@ impl Server {
         &self,
         stream: TcpStream,
         remote: SocketAddr,
-    ) -> Result<(PeerInfo, LaneKind, CountedReader, OwnedWriteHalf), String> {
+    ) -> Result<(PeerInfo, LaneKind, CountedReader, PeerWrite), String> {
         tune(&stream).map_err(|error| error.to_string())?;
-        let (read, mut write) = stream.into_split();
+        let tls = self.net.inner.tls.as_deref();
+        let stream = accepted(stream, tls).await.inspect_err(|_| {
+            // Who says nothing that can be read is counted among those on the first lane.
+            LaneCounters::add(&self.net.inner.counters.lane(LaneKind::Control).refused, 1);
+        })?;
+        let PeerStream { read, mut write, shown } = stream;
         let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
         let frame = reader.next().await.map_err(|error| error.to_string())?;
         let frame = frame.ok_or("it closed during the handshake")?;
         let hello = read_hello(&frame);
         let judged = hello.as_ref().map_err(String::clone).and_then(|hello| {
+            shown.judge(hello.node_id)?;
             let known = self.service.known_incarnation(hello.node_id);
             self.net.inner.local.judge_hello(hello, known)
         });
@@ -161,6 +167,7 @@ impl Server {
         let refusal = judged.as_ref().err().cloned();
         let welcome = welcome_frame(&self.net.inner.local.welcome(refusal)).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
+        write.flush().await.map_err(|error| error.to_string())?;
         let (hello, lane) = (hello?, judged?);
         reader.set_body_max(request_bytes_max(lane));
         let peer = PeerInfo {
@@ -179,7 +186,7 @@ impl Server {
         peer: PeerInfo,
         lane: LaneKind,
         reader: CountedReader,
-        write: OwnedWriteHalf,
+        write: PeerWrite,
         token: CancellationToken,
         tasks: TaskTracker,
     ) {
@@ -204,7 +211,7 @@ impl Server {
     fn start_writer(
         self: &Arc<Self>,
         lane: LaneKind,
-        write: OwnedWriteHalf,
+        write: PeerWrite,
         token: &CancellationToken,
         tasks: &TaskTracker,
     ) -> FrameSender {

@@ -14,15 +14,15 @@ use quorate_store::raft::Vote;
 use quorate_store::raft::wire::VoteRecord;
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::client::PeerNet;
 use super::counters::{LaneCounters, LaneKind};
 use super::frame::{Frame, FrameBuilder, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
-use super::lane::{DialError, LaneKey, dial};
+use super::lane::{LaneKey, dial};
 use super::limits::SNAPSHOT_CHUNK_BYTES;
 use super::raft_codec::SnapshotBegin;
+use super::stream::{PeerRead, PeerWrite};
 use quorate_store::raft::{Member, NodeId};
 
 /// Where the bytes of a snapshot come from.
@@ -86,9 +86,7 @@ pub(super) async fn send(
     let counters = net.inner.counters.lane(LaneKind::Snapshot);
     let (reader, write) = dial(&key, &net.inner).await.map_err(|error| {
         LaneCounters::add(&counters.connect_failures, 1);
-        match error {
-            DialError::Unreachable(reason) | DialError::Refused(reason) => SendError::Unreachable(reason),
-        }
+        SendError::Unreachable(error.into_reason())
     })?;
     LaneCounters::add(&counters.connects, 1);
     Transfer { net, counters, reader, write, source, idle: net.inner.timings.snapshot_idle() }.run(vote).await
@@ -97,8 +95,8 @@ pub(super) async fn send(
 struct Transfer<'n> {
     net: &'n PeerNet,
     counters: &'n LaneCounters,
-    reader: FrameReader<OwnedReadHalf>,
-    write: OwnedWriteHalf,
+    reader: FrameReader<PeerRead>,
+    write: PeerWrite,
     source: Arc<dyn SnapshotSource>,
     idle: Duration,
 }
@@ -152,7 +150,7 @@ impl Transfer<'_> {
             for part in parts {
                 self.write.write_all(&part).await?;
             }
-            Ok::<_, io::Error>(())
+            self.write.flush().await
         };
         tokio::select! {
             biased;
@@ -174,7 +172,11 @@ impl Transfer<'_> {
     async fn write(&mut self, frame: Outgoing) -> Result<(), SendError> {
         self.count_sent(frame.byte_count());
         let frame = frame.into_bytes();
-        let written = timeout(self.idle, self.write.write_all(&frame)).await.map_err(|_| SendError::Idle)?;
+        let writing = async {
+            self.write.write_all(&frame).await?;
+            self.write.flush().await
+        };
+        let written = timeout(self.idle, writing).await.map_err(|_| SendError::Idle)?;
         written.map_err(|error| SendError::Lost(error.to_string()))
     }
 

@@ -104,7 +104,8 @@ async fn write_all<W: AsyncWrite + Unpin>(io: &mut W, parts: &mut VecDeque<Bytes
         }
         advance(parts, written);
     }
-    Ok(())
+    // Nothing to a socket; TLS may have kept some of it back.
+    timeout(WRITE_STALL, io.flush()).await.map_err(|_| stalled())?
 }
 
 fn stalled() -> io::Error {

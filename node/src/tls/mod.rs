@@ -4,8 +4,10 @@
 //! certificates itself: that is rustls's.
 //!
 //! Reading order: `files` says what was configured and reads it, `port` has what a port uses at the moment, `reload` exchanges
-//! it, `node_verifier` is the judgement over a peer, `certificate` tells names and expiry, `words` says why a handshake failed.
+//! it, `node_verifier` is the judgement over a peer, `certificate` tells names and expiry, `words` says why a handshake failed,
+//! `authority` makes certificates to try all that with.
 
+mod authority;
 mod certificate;
 mod files;
 mod node_verifier;
@@ -17,11 +19,12 @@ use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::CryptoProvider;
 
+pub use authority::{Authority, Issued, Lifetime, Subject};
 pub use certificate::name_of;
 pub use files::{Port, TlsFault, TlsFiles};
 pub use node_verifier::{any_node, is_of_node, name_of_node};
 pub use port::PortTls;
-pub use words::{TLS_RECORD_HANDSHAKE, failure, reason};
+pub use words::{failure, is_alert, may_be_tls, reason};
 
 /// The one provider of cryptography.
 pub(crate) fn provider() -> &'static Arc<CryptoProvider> {

@@ -7,7 +7,18 @@ use std::io;
 use rustls::{AlertDescription, CertificateError, Error};
 
 /// First byte of a connection that begins with TLS: the record type of a handshake.
-pub const TLS_RECORD_HANDSHAKE: u8 = 0x16;
+const HANDSHAKE_RECORD: u8 = 0x16;
+
+/// Whether a connection that begins so may be TLS. A frame of peers may begin so, too; its third byte tells, where that has come.
+pub fn may_be_tls(first: &[u8]) -> bool {
+    first.first() == Some(&HANDSHAKE_RECORD) && first.get(2).is_none_or(|minor| (1..=4).contains(minor))
+}
+
+/// Whether the other end ended the connection with a word on why.
+pub fn is_alert(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(inner, Some(Error::AlertReceived(_)))
+}
 
 /// Why a handshake failed, from what the stream says.
 pub fn failure(error: &io::Error) -> String {

@@ -21,6 +21,7 @@ mod preferences;
 mod slow;
 mod stream;
 mod tasks;
+mod tls;
 mod txn;
 mod waits;
 mod watch;

@@ -49,6 +49,7 @@ pub fn serve_settings() -> ServeSettings {
         idle_timeout: Duration::from_secs(30),
         write_stall_timeout: Duration::from_secs(30),
         drain_timeout: Duration::from_secs(5),
+        tls: None,
     }
 }
 

@@ -16,12 +16,12 @@ fn forward(count: usize, bytes: usize) -> PeerRequest {
     PeerRequest::Forward { commands: vec![vec![1; bytes]; count] }
 }
 
-fn fates(request: PeerRequest) -> PeerResponse {
+pub fn fates(request: PeerRequest) -> PeerResponse {
     let PeerRequest::Forward { commands } = request else { panic!("{request:?} was not asked") };
     PeerResponse::Forwarded { fates: vec![Fate::NotProposed; commands.len()] }
 }
 
-async fn count_of(from: &Node, to: &Node, count: usize, bytes: usize) -> usize {
+pub async fn count_of(from: &Node, to: &Node, count: usize, bytes: usize) -> usize {
     match from.net.call(&to.addr, Some(to.id), forward(count, bytes), soon()).await {
         Ok(PeerResponse::Forwarded { fates }) => fates.len(),
         other => panic!("{other:?}"),

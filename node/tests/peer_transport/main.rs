@@ -6,3 +6,4 @@ mod frames;
 mod handshakes;
 mod snapshots;
 mod support;
+mod tls;

@@ -19,6 +19,7 @@ use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::raft_codec::RaftAnswer;
 use quorate_node::peer::raft_rpc::SnapshotIntake;
 use quorate_node::peer::{Levels, LocalPeer, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve};
+use quorate_node::tls::PortTls;
 use quorate_store::codec::FORMAT_VERSION;
 use quorate_store::identity::Identity;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
@@ -200,12 +201,21 @@ pub struct Setup {
     pub format_version: u8,
     /// Feature levels known and reached.
     pub levels: (u32, u32),
+    pub tls: Option<Arc<PortTls>>,
 }
 
 impl Setup {
     pub fn new(id: u64) -> Self {
         let timings = PeerTimings::new(500, 4_000);
-        Self { id, cluster: CLUSTER, timings, with_raft: true, format_version: FORMAT_VERSION, levels: (1, 1) }
+        Self {
+            id,
+            cluster: CLUSTER,
+            timings,
+            with_raft: true,
+            format_version: FORMAT_VERSION,
+            levels: (1, 1),
+            tls: None,
+        }
     }
 
     pub async fn start(self) -> Node {
@@ -219,7 +229,7 @@ impl Setup {
         let levels = Levels { known, reached: Arc::new(move || reached) };
         let format_version = self.format_version;
         let local = LocalPeer { identity: Arc::clone(&identity), member, format_version, levels };
-        let net = PeerNet::new(local, self.timings);
+        let net = PeerNet::new(local, self.timings, self.tls);
         let raft = Arc::new(FakeRaft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             seen: Arc::new(watch::Sender::new(Vec::new())),

@@ -159,9 +159,7 @@ fn client(context: &Context, args: &Args) -> Result<Client, Failed> {
         Way::Stream => Protocol::Stream,
         Way::Http1 => Protocol::Http1,
     };
-    let shared = &context.shared;
-    let builder = Client::builder().endpoints(&shared.endpoints).timeout(shared.timeout);
-    Ok(builder.reads(reads).protocol(protocol).build()?)
+    Ok(context.shared.client().reads(reads).protocol(protocol).build()?)
 }
 
 fn plan(args: &Args, seed: u64) -> Plan {

@@ -37,11 +37,14 @@ mod top;
 mod txn;
 mod watch;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use quorate_client::{Client, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, Pending, Protocol, RequestId};
+use quorate_client::{
+    CA_ENV, CERT_ENV, Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, KEY_ENV, Pending, Protocol, RequestId,
+};
 
 use fail::Failed;
 use output::Form;
@@ -79,7 +82,7 @@ Examples:
 /// What all commands understand.
 #[derive(Debug, clap::Args)]
 struct Shared {
-    /// Nodes, host:port, separated by commas.
+    /// Nodes, host:port, separated by commas; https:// may stand before each.
     #[arg(long, global = true, env = ENDPOINTS_ENV, default_value = DEFAULT_ENDPOINTS, value_name = "LIST")]
     endpoints: String,
     /// Deadline of each request, retries included; like 500ms, 10s, 2m.
@@ -88,9 +91,32 @@ struct Shared {
     /// `text` for people, `json` for programs.
     #[arg(long, global = true, value_enum, default_value_t = Form::Text, value_name = "FORM")]
     output: Form,
+    /// PEM file with the CAs whose certificates of nodes are believed: the nodes are then reached by TLS.
+    #[arg(long = "ca", global = true, env = CA_ENV, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// PEM file with the certificate that nodes are shown: who this is.
+    #[arg(long = "cert", global = true, env = CERT_ENV, requires = "tls_key", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// PEM file with its private key.
+    #[arg(long = "key", global = true, env = KEY_ENV, requires = "tls_cert", value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// Id of the write instead of a random one: to repeat a write whose fate stayed unknown.
     #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
     request_id: Option<RequestId>,
+}
+
+impl Shared {
+    /// A client as it was asked for, to be refined.
+    fn client(&self) -> ClientBuilder {
+        let mut builder = Client::builder().endpoints(&self.endpoints).timeout(self.timeout);
+        if let Some(ca) = &self.tls_ca {
+            builder = builder.ca_file(ca);
+        }
+        if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            builder = builder.identity_files(cert, key);
+        }
+        builder
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -203,8 +229,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Failed> {
     let Cli { shared, command } = cli;
     // One operation, one connection: a stream would take a round trip more to set up.
-    let builder = Client::builder().endpoints(&shared.endpoints).timeout(shared.timeout);
-    let client = builder.protocol(Protocol::Http1).build()?;
+    let client = shared.client().protocol(Protocol::Http1).build()?;
     let context = Context { client, shared };
     let runtime = match &command {
         Command::Bench(args) => {

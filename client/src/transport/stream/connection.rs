@@ -17,18 +17,18 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
 use super::calls::{Calls, Turn};
 use super::lines::Lines;
 use crate::api::{Problem, STREAM_CONTENT_TYPE};
 use crate::error::FailureKind;
+use crate::tls::Wire;
 use crate::transport::{Answer, Broken, Line, alongside, chain, not_sent};
 
 /// Longest refusal that is read.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-type Connection = http1::Connection<TokioIo<TcpStream>, Outgoing>;
+type Connection = http1::Connection<TokioIo<Wire>, Outgoing>;
 
 /// What came of asking for a stream.
 pub(super) enum Dialled {
@@ -39,7 +39,7 @@ pub(super) enum Dialled {
 }
 
 /// Asks for a stream on a new connection. No operation is sent before the node has agreed.
-pub(super) async fn open(line: &Line, stream: TokioIo<TcpStream>) -> Result<Dialled, Broken> {
+pub(super) async fn open(line: &Line, stream: TokioIo<Wire>) -> Result<Dialled, Broken> {
     let calls = Arc::new(Calls::new());
     let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
     let mut connection = Box::pin(connection);

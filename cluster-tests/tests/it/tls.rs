@@ -1,0 +1,334 @@
+//! Clusters that speak TLS on both ports: certificates of a CA that `quorate-node pki` made, and of wrong ones.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use quorate_client::{Client, ClientBuilder, Value};
+use tempfile::TempDir;
+
+use crate::guide::built;
+
+/// A directory with a CA.
+struct Pki {
+    home: TempDir,
+}
+
+impl Pki {
+    fn new() -> Self {
+        let pki = Self { home: tempfile::tempdir().expect("a temporary directory") };
+        pki.run(&["init"], &[]);
+        pki
+    }
+
+    fn run(&self, verb: &[&str], arguments: &[&str]) {
+        let mut command = Command::new(built("quorate-node"));
+        let done = command.arg("pki").args(verb).arg(self.home.path()).args(arguments).output().expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.home.path().join(file)
+    }
+
+    /// A node's certificate; at the same place as one before, if there was one.
+    fn issue(&self, id: u64) {
+        for file in [format!("node-{id}.crt"), format!("node-{id}.key")] {
+            drop(std::fs::remove_file(self.path(&file)));
+        }
+        self.run(&["node"], &["--id", &id.to_string(), "--host", "localhost,127.0.0.1"]);
+    }
+}
+
+/// Where a node's certificates are: its own directory, so that they can be exchanged.
+fn place(dir: &Path, id: u64, file: &str) -> PathBuf {
+    dir.join(format!("{id}-{file}"))
+}
+
+/// Puts the certificate of a node where the node reads it. Each file changes in one step, all of them in three.
+fn install(dir: &Path, id: u64, from: &Pki, authorities: &[&Pki]) {
+    let put = |file: &str, content: Vec<u8>| {
+        let (new, at) = (place(dir, id, "new"), place(dir, id, file));
+        std::fs::write(&new, content).expect("it can be written");
+        std::fs::rename(&new, at).expect("it can be renamed");
+    };
+    let read = |path: PathBuf| std::fs::read(path).expect("it can be read");
+    put("ca", authorities.iter().flat_map(|pki| read(pki.path("ca.crt"))).collect());
+    put("cert", read(from.path(&format!("node-{id}.crt"))));
+    put("key", read(from.path(&format!("node-{id}.key"))));
+}
+
+/// Three nodes with certificates below `dir`.
+fn cluster(dir: &Path) -> Cluster {
+    let mut cluster = Cluster::new(Settings::default());
+    for id in cluster.ids() {
+        for (flag, file) in [
+            ("--tls-cert", "cert"),
+            ("--tls-key", "key"),
+            ("--tls-client-ca", "ca"),
+            ("--peer-tls-cert", "cert"),
+            ("--peer-tls-key", "key"),
+            ("--peer-tls-ca", "ca"),
+        ] {
+            cluster.set_flag(id, flag, place(dir, id, file).display());
+        }
+    }
+    cluster
+}
+
+/// Three nodes that speak TLS with each other and plainly with clients, and are ready. The directory is where their certificates
+/// are.
+pub async fn with_tls_between_nodes() -> (Cluster, TempDir) {
+    let (pki, dir) = (Pki::new(), tempfile::tempdir().expect("a directory"));
+    let mut cluster = Cluster::new(Settings::default());
+    for id in cluster.ids() {
+        pki.issue(id);
+        install(dir.path(), id, &pki, &[&pki]);
+        for (flag, file) in [("--peer-tls-cert", "cert"), ("--peer-tls-key", "key"), ("--peer-tls-ca", "ca")] {
+            cluster.set_flag(id, flag, place(dir.path(), id, file).display());
+        }
+    }
+    cluster.start_all();
+    cluster.wait_all_ready().await;
+    (cluster, dir)
+}
+
+fn endpoints(cluster: &Cluster, ids: &[u64]) -> String {
+    let urls: Vec<_> = ids.iter().map(|id| format!("https://{}", cluster.client_address(*id))).collect();
+    urls.join(",")
+}
+
+fn builder(cluster: &Cluster, ca: &Path) -> ClientBuilder {
+    Client::builder().endpoints(endpoints(cluster, &cluster.ids())).ca_file(ca)
+}
+
+async fn all_ready(client: &Client) -> Result<(), String> {
+    for node in client.status_of_all().await.map_err(|error| error.to_string())? {
+        let status = node.status.map_err(|error| error.to_string())?;
+        if !status.ready {
+            return Err(format!("node {}: {:?}", status.node_id, status.warnings));
+        }
+    }
+    Ok(())
+}
+
+async fn wait_ready(client: &Client) {
+    eventually("all nodes are ready", PATIENCE, async || all_ready(client).await).await;
+}
+
+/// Runs the command line with these arguments and no environment of its own.
+async fn quorate(arguments: &[&str]) -> Output {
+    let mut command = Command::new(built("quorate"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+        command.env_remove(name);
+    }
+    command.args(arguments);
+    tokio::task::spawn_blocking(move || command.output()).await.expect("no panic").expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_serves_the_command_line_and_clients_over_tls_and_nobody_else() {
+    let (pki, foreign, dir) = (Pki::new(), Pki::new(), tempfile::tempdir().expect("a directory"));
+    let mut cluster = cluster(dir.path());
+    for id in cluster.ids() {
+        pki.issue(id);
+        install(dir.path(), id, &pki, &[&pki]);
+    }
+    pki.run(&["client"], &["--name", "app"]);
+    foreign.run(&["client"], &["--name", "app"]);
+    cluster.start_all();
+    let client = builder(&cluster, &pki.path("ca.crt")).build().expect("good files");
+    wait_ready(&client).await;
+    // By stream, by an answer that goes on, and with a certificate.
+    client.put("tls/a", Value::json("one").expect("JSON")).await.expect("a write");
+    let read = client.get("tls/a").await.expect("a read").expect("it is there");
+    assert_eq!(read.json::<String>().expect("a text"), "one");
+    let known =
+        builder(&cluster, &pki.path("ca.crt")).identity_files(pki.path("client-app.crt"), pki.path("client-app.key"));
+    let known = known.build().expect("good files");
+    known.put("tls/b", Value::json("two").expect("JSON")).await.expect("a write with a certificate");
+    let strange = builder(&cluster, &pki.path("ca.crt"))
+        .identity_files(foreign.path("client-app.crt"), foreign.path("client-app.key"));
+    let refused = strange.build().expect("good files").put("tls/c", Value::json("three").expect("JSON")).await;
+    let error = refused.expect_err("a certificate of another CA");
+    assert_eq!(error.applied(), quorate_client::api::Applied::No, "nothing was read: {error}");
+    assert!(error.to_string().contains("does not know the CA of this client's certificate"), "{error}");
+
+    let (one, ca) = (endpoints(&cluster, &[2]), pki.path("ca.crt").display().to_string());
+    let shown = quorate(&["--endpoints", &one, "--ca", &ca, "status"]).await;
+    let rows = text(&shown.stdout);
+    assert!(shown.status.success() && rows.contains("3 of 3 voters answer"), "{rows}{}", text(&shown.stderr));
+    let (cert, key) = (pki.path("client-app.crt"), pki.path("client-app.key"));
+    let identity = ["--cert", &cert.display().to_string(), "--key", &key.display().to_string()].map(str::to_owned);
+    let got = [&["--endpoints", &one, "--ca", &ca][..], &identity.each_ref().map(String::as_str), &["get", "tls/b"]];
+    let got = quorate(&got.concat()).await;
+    assert!(got.status.success() && text(&got.stdout).contains("two"), "{}", text(&got.stderr));
+
+    let address = cluster.client_address(2);
+    let wrong_ca = foreign.path("ca.crt").display().to_string();
+    let by_name = format!("https://localhost:{}", address.port());
+    for (arguments, sentence) in [
+        (vec!["--endpoints", &one, "--ca", &wrong_ca, "get", "k"], "not of the CA that is believed here"),
+        (vec!["--endpoints", &one, "get", "k"], "no CA is named"),
+        (vec!["--endpoints", &format!("http://{address}"), "get", "k"], "say https://"),
+        (
+            vec!["--endpoints", &format!("https://127.0.0.2:{}", address.port()), "--ca", &ca, "get", "k"],
+            "cannot connect",
+        ),
+    ] {
+        let done = quorate(&arguments).await;
+        let said = text(&done.stderr);
+        assert!(!done.status.success() && said.contains(sentence), "{arguments:?} should say `{sentence}`: {said}");
+    }
+    assert!(
+        quorate(&["--endpoints", &by_name, "--ca", &ca, "get", "tls/a"]).await.status.success(),
+        "another of its names"
+    );
+    let plain = Request::get("/v1/kv/k").send(address).await.expect("an answer");
+    assert!(plain.status == 400 && plain.text().contains("say https://"), "{}", plain.text());
+
+    // The numbers that an operator watches.
+    for node in client.metrics_of_all().await.expect("metrics") {
+        let scrape = node.scrape.expect("metrics");
+        let left = scrape.value("quorate_tls_certificate_left_seconds").expect("it is told");
+        assert!(left > 0.0, "{left}");
+        assert_eq!(scrape.value("quorate_tls_reload_failures_total"), Some(0.0));
+    }
+}
+
+/// Writes until told to stop; one write that fails ends the test.
+async fn write(client: Client, number: usize, stop: Arc<AtomicBool>, written: Arc<AtomicU64>) {
+    while !stop.load(Ordering::Relaxed) {
+        let count = written.fetch_add(1, Ordering::Relaxed);
+        let value = Value::json(&count).expect("a number is JSON");
+        let key = format!("rotation/{number}/{}", count % 50);
+        client.put(&key, value).await.unwrap_or_else(|error| panic!("a write failed during the rotation: {error}"));
+    }
+}
+
+/// The whole way of an operator: the new CA beside the old, new certificates, the old CA away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_ca_and_new_certificates_are_taken_under_load_without_a_failed_write() {
+    let (old, new, dir) = (Pki::new(), Pki::new(), tempfile::tempdir().expect("a directory"));
+    let mut cluster = cluster(dir.path());
+    for id in cluster.ids() {
+        old.issue(id);
+        new.issue(id);
+        install(dir.path(), id, &old, &[&old]);
+    }
+    let both = dir.path().join("both.crt");
+    let bundle = [old.path("ca.crt"), new.path("ca.crt")].map(|path| std::fs::read(path).expect("it is there"));
+    std::fs::write(&both, bundle.concat()).expect("it can be written");
+    cluster.start_all();
+    let client = builder(&cluster, &both).build().expect("good files");
+    wait_ready(&client).await;
+    let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let start = |number| {
+        tokio::spawn(write(
+            builder(&cluster, &both).build().expect("good files"),
+            number,
+            stop.clone(),
+            written.clone(),
+        ))
+    };
+    let writers: Vec<_> = (0..4).map(start).collect();
+    let steps: [(&Pki, &[&Pki]); 3] = [(&old, &[&old, &new]), (&new, &[&old, &new]), (&new, &[&new])];
+    for (from, authorities) in steps {
+        let taken = |id| cluster.log_text(id).matches("new TLS certificates are in use").count();
+        let before: Vec<_> = cluster.ids().into_iter().map(taken).collect();
+        for id in cluster.ids() {
+            install(dir.path(), id, from, authorities);
+        }
+        eventually("all nodes have taken the certificates on both ports", PATIENCE, async || {
+            for (id, before) in cluster.ids().into_iter().zip(&before) {
+                if taken(id) < before + 2 {
+                    return Err(format!("node {id}: {}", cluster.log_text(id).lines().last().unwrap_or("")));
+                }
+            }
+            Ok(())
+        })
+        .await;
+        let reached = written.load(Ordering::Relaxed) + 100;
+        eventually("writes go on", PATIENCE, async || match written.load(Ordering::Relaxed) {
+            now if now >= reached => Ok(()),
+            now => Err(format!("{now} of {reached}")),
+        })
+        .await;
+    }
+    // New connections are made with what is there now: of peers as of clients.
+    let follower = eventually("a leader", PATIENCE, async || {
+        let leader = client.status().await.map_err(|error| error.to_string())?.leader_id.ok_or("no leader")?;
+        Ok(cluster.ids().into_iter().find(|id| *id != leader).expect("there are three"))
+    })
+    .await;
+    cluster.stop(follower).await;
+    cluster.start_node(follower);
+    wait_ready(&builder(&cluster, &new.path("ca.crt")).build().expect("good files")).await;
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.expect("no write failed");
+    }
+    let forgotten = builder(&cluster, &old.path("ca.crt")).build().expect("good files");
+    let error = forgotten.get("rotation/0/0").await.expect_err("the nodes have certificates of the new CA");
+    assert!(error.to_string().contains("not of the CA that is believed here"), "{error}");
+    println!("{} writes while the CA was exchanged, none failed", written.load(Ordering::Relaxed));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_certificates_of_another_ca_stays_out_until_it_has_good_ones() {
+    let (ours, theirs, dir) = (Pki::new(), Pki::new(), tempfile::tempdir().expect("a directory"));
+    let mut cluster = cluster(dir.path());
+    for id in cluster.ids() {
+        ours.issue(id);
+        install(dir.path(), id, &ours, &[&ours]);
+    }
+    cluster.start_all();
+    let client = builder(&cluster, &ours.path("ca.crt")).build().expect("good files");
+    wait_ready(&client).await;
+    cluster.stop(3).await;
+    theirs.issue(3);
+    install(dir.path(), 3, &theirs, &[&theirs]);
+    cluster.start_node(3);
+    eventually("both sides say why", PATIENCE, async || {
+        let (stranger, others) = (cluster.log_text(3), cluster.log_text(1) + &cluster.log_text(2));
+        if !stranger.contains("no secure connection to a peer") || !stranger.contains("CA that is not known here") {
+            return Err(format!("node 3 does not: {stranger}"));
+        }
+        if others.contains("TLS handshake failed") { Ok(()) } else { Err(format!("the others do not: {others}")) }
+    })
+    .await;
+    client.put("tls/k", Value::json("v").expect("JSON")).await.expect("the other two go on");
+    // Half of the files is worse than none: they are not taken.
+    std::fs::copy(ours.path("node-3.key"), place(dir.path(), 3, "key")).expect("a file");
+    eventually("the node keeps what it has", PATIENCE, async || match cluster.log_text(3) {
+        log if log.contains("new TLS files were not taken") => Ok(()),
+        log => Err(log),
+    })
+    .await;
+    install(dir.path(), 3, &ours, &[&ours]);
+    wait_ready(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_does_not_start_with_the_certificate_of_another() {
+    let (pki, dir) = (Pki::new(), tempfile::tempdir().expect("a directory"));
+    let mut cluster = cluster(dir.path());
+    for id in cluster.ids() {
+        pki.issue(id);
+        install(dir.path(), id, &pki, &[&pki]);
+    }
+    cluster.set_flag(1, "--peer-tls-cert", pki.path("node-2.crt").display());
+    cluster.set_flag(1, "--peer-tls-key", pki.path("node-2.key").display());
+    cluster.set_flag(1, "--tls-key", pki.path("node-2.key").display());
+    cluster.start_node(1);
+    let (end, log) = cluster.wait_end(1, PATIENCE).await;
+    assert_eq!(end.code(), Some(2), "{log}");
+    assert!(log.contains("peer_tls_cert: ") && log.contains("is not for node 1"), "{log}");
+    assert!(log.contains("tls_key: ") && log.contains("is not the key of the certificate"), "{log}");
+}

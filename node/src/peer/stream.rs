@@ -1,0 +1,160 @@
+//! The bytes of a connection between nodes: plain, or TLS with a certificate on each side.
+//!
+//! Owns the handshake of TLS and what it says of the other node. Never falls back to plain: a node that has certificates talks to
+//! nobody without.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use crate::tls::{self, PortTls};
+
+/// What is read from a peer.
+pub(super) enum PeerRead {
+    Plain(OwnedReadHalf),
+    Tls(ReadHalf<TlsStream<TcpStream>>),
+}
+
+/// What is written to a peer. TLS keeps bytes back until it is flushed.
+pub(super) enum PeerWrite {
+    Plain(OwnedWriteHalf),
+    Tls(WriteHalf<TlsStream<TcpStream>>),
+}
+
+/// Both ways to a peer, and what its certificate says.
+pub(super) struct PeerStream {
+    pub read: PeerRead,
+    pub write: PeerWrite,
+    pub shown: Shown,
+}
+
+/// What a peer showed of itself before it said anything.
+pub(super) enum Shown {
+    /// Nothing: the connection is plain.
+    Nothing,
+    /// A certificate of our CA.
+    Certificate(CertificateDer<'static>),
+}
+
+impl Shown {
+    /// Whether a peer that says that it is this node may be.
+    pub fn judge(&self, node: u64) -> Result<(), String> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Certificate(certificate) if tls::is_of_node(certificate, node) => Ok(()),
+            Self::Certificate(certificate) => {
+                let shown = tls::name_of(certificate).ok().flatten().unwrap_or_else(|| "nobody".into());
+                let name = tls::name_of_node(node);
+                Err(format!(
+                    "it says that it is node {node} and shows the certificate of {shown}: that of node {node} has the DNS name {name}"
+                ))
+            }
+        }
+    }
+}
+
+/// Takes a connection to a node that is known or not.
+pub(super) async fn dialled(stream: TcpStream, to: Option<u64>, tls: Option<&PortTls>) -> Result<PeerStream, String> {
+    let Some(tls) = tls else { return Ok(plain(stream)) };
+    let name = match to {
+        Some(id) => ServerName::try_from(tls::name_of_node(id)).expect("the name of a node is a DNS name"),
+        None => tls::any_node(),
+    };
+    let connecting = TlsConnector::from(tls.dialler()).connect(name, stream).await;
+    secured(connecting.map(TlsStream::from).map_err(|error| {
+        let hint = "both nodes need --peer-tls-cert, --peer-tls-key and --peer-tls-ca";
+        format!("the TLS handshake failed: {}; {hint}", tls::failure(&error))
+    })?)
+}
+
+/// Takes a connection that was accepted.
+pub(super) async fn accepted(stream: TcpStream, tls: Option<&PortTls>) -> Result<PeerStream, String> {
+    let mut first = [0u8; 3];
+    let count = stream.peek(&mut first).await.map_err(|error| error.to_string())?;
+    let is_tls = tls::may_be_tls(&first[..count]);
+    match tls {
+        None if is_tls => {
+            Err("it speaks TLS, and this node does not: give this node --peer-tls-cert, --peer-tls-key and \
+                               --peer-tls-ca too"
+                .into())
+        }
+        None => Ok(plain(stream)),
+        Some(_) if !is_tls => {
+            Err("it does not speak TLS, and this node speaks nothing else with peers: give that node \
+                                   --peer-tls-cert, --peer-tls-key and --peer-tls-ca too"
+                .into())
+        }
+        Some(tls) => {
+            let accepting = TlsAcceptor::from(tls.acceptor()).accept(stream).await;
+            secured(accepting.map_err(|error| format!("the TLS handshake failed: {}", tls::failure(&error)))?.into())
+        }
+    }
+}
+
+fn plain(stream: TcpStream) -> PeerStream {
+    let (read, write) = stream.into_split();
+    PeerStream { read: PeerRead::Plain(read), write: PeerWrite::Plain(write), shown: Shown::Nothing }
+}
+
+fn secured(stream: TlsStream<TcpStream>) -> Result<PeerStream, String> {
+    let certificates = stream.get_ref().1.peer_certificates();
+    let certificate = certificates.and_then(<[_]>::first).ok_or("it showed no certificate")?.clone();
+    let (read, write) = tokio::io::split(stream);
+    Ok(PeerStream { read: PeerRead::Tls(read), write: PeerWrite::Tls(write), shown: Shown::Certificate(certificate) })
+}
+
+impl AsyncRead for PeerRead {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(half) => Pin::new(half).poll_read(cx, buf),
+            Self::Tls(half) => Pin::new(half).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for PeerWrite {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(half) => Pin::new(half).poll_write(cx, buf),
+            Self::Tls(half) => Pin::new(half).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(half) => Pin::new(half).poll_write_vectored(cx, bufs),
+            Self::Tls(half) => Pin::new(half).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(half) => half.is_write_vectored(),
+            Self::Tls(half) => half.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(half) => Pin::new(half).poll_flush(cx),
+            Self::Tls(half) => Pin::new(half).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(half) => Pin::new(half).poll_shutdown(cx),
+            Self::Tls(half) => Pin::new(half).poll_shutdown(cx),
+        }
+    }
+}

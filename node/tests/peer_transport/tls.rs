@@ -1,0 +1,180 @@
+//! Nodes with certificates: who believes whom, and what is said where one does not.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::FutureExt;
+use quorate_node::peer::message::{PeerRequest, PeerResponse};
+use quorate_node::peer::{CallError, PeerTimings};
+use quorate_node::tls::{Authority, Lifetime, Port, PortTls, Subject, TlsFiles};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::calls::{count_of, fates};
+use crate::support::{Node, Setup, node, soon};
+
+fn files(authority: &Authority, id: u64, lifetime: Lifetime) -> TlsFiles {
+    let hosts = vec!["127.0.0.1".to_owned()];
+    let issued = authority.issue(&Subject::Node { id, hosts }, lifetime).unwrap();
+    TlsFiles { port: Port::Peers(id), cert: issued.cert, key: issued.key, ca: Some(authority.cert()) }
+}
+
+fn authority(dir: &Path) -> Authority {
+    Authority::create(dir, Lifetime::days(1)).unwrap()
+}
+
+/// A node that has the certificate of node `as_node`.
+async fn secured(authority: &Authority, id: u64, as_node: u64) -> Node {
+    start(id, PortTls::open(files(authority, as_node, Lifetime::days(1))).unwrap()).await
+}
+
+async fn start(id: u64, tls: Arc<PortTls>) -> Node {
+    let node = Setup { tls: Some(tls), ..Setup::new(id) }.start().await;
+    let answer = |request| match request {
+        PeerRequest::Forward { .. } => fates(request),
+        _ => PeerResponse::Done,
+    };
+    node.service.on_request(move |_, request| async move { answer(request) }.boxed());
+    node
+}
+
+/// Why a question does not come through. It must not have been acted on, and is worth another try.
+async fn failure(from: &Node, to: &Node, expect: Option<u64>) -> String {
+    match from.net.call(&to.addr, expect, PeerRequest::Hello, soon()).await {
+        Err(CallError::NotSent(reason)) => reason,
+        other => panic!("not an insecure peer: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn nodes_of_one_ca_talk_and_large_questions_come_through_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
+    assert_eq!(count_of(&one, &two, 3, 1_500_000).await, 3);
+    assert_eq!(count_of(&two, &one, 800, 300).await, 800);
+    let unknown = one.net.call(&two.addr, None, PeerRequest::Hello, soon()).await;
+    assert!(unknown.is_ok(), "a node whose number is not known is reached: {unknown:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_ca_is_refused_by_both_sides() {
+    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (one, two) = (secured(&authority(ours.path()), 1, 1).await, secured(&authority(theirs.path()), 2, 2).await);
+    for (from, to, id) in [(&one, &two, 2), (&two, &one, 1)] {
+        let reason = failure(from, to, Some(id)).await;
+        assert!(reason.contains("CA that is not known here") && reason.contains("--peer-tls-ca"), "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_only_who_its_certificate_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let (one, liar) = (secured(&authority, 1, 1).await, secured(&authority, 2, 9).await);
+    let reason = failure(&one, &liar, Some(2)).await;
+    assert!(reason.contains("of somebody else") && reason.contains("node-9.quorate"), "{reason}");
+    let reason = failure(&one, &liar, None).await;
+    assert!(reason.contains("says that it is node 2") && reason.contains("node-9.quorate"), "{reason}");
+    // The side that is asked finds out by itself.
+    let refused = liar.net.call(&one.addr, Some(1), PeerRequest::Hello, soon()).await;
+    let Err(CallError::Refused(reason)) = refused else { panic!("not refused: {refused:?}") };
+    assert!(reason.contains("says that it is node 2"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_client_certificate_of_the_same_ca_makes_no_node() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let client = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).unwrap();
+    let ca = Some(authority.cert());
+    let faults = PortTls::open(TlsFiles { port: Port::Peers(2), cert: client.cert, key: client.key, ca });
+    let Err(faults) = faults else { panic!("a node cannot use it") };
+    assert!(faults[0].detail.contains("is not for node 2"), "{faults:?}");
+    for name in ["node-2.quorate", "NODE-2.QUORATE", "", "a/b", ".."] {
+        assert!(authority.issue(&Subject::Client(name.into()), Lifetime::days(1)).is_err(), "{name:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let until = Duration::from_secs(now.as_secs() + 3);
+    let lifetime = Lifetime { from: now - Duration::from_secs(60), until };
+    let (one, old) = (
+        secured(&authority, 1, 1).await,
+        start(2, PortTls::open(files(&authority, 2, lifetime)).expect("it holds for some seconds")).await,
+    );
+    tokio::time::sleep((until + Duration::from_secs(1)).saturating_sub(now)).await;
+    let reason = failure(&one, &old, Some(2)).await;
+    assert!(reason.contains("has expired"), "{reason}");
+    let reason = failure(&old, &one, Some(1)).await;
+    assert!(reason.contains("says that our certificate has expired"), "{reason}");
+    let Err(faults) = PortTls::open(files(&authority, 3, Lifetime { from: until, until })) else {
+        panic!("it is over")
+    };
+    assert!(faults[0].detail.contains("has expired"), "{faults:?}");
+}
+
+#[tokio::test]
+async fn nodes_with_and_without_tls_do_not_talk() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let timings = PeerTimings { handshake_ms: 500, ..Setup::new(1).timings };
+    let (plain, secured) = (Setup { timings, ..Setup::new(1) }.start().await, secured(&authority, 2, 2).await);
+    let reason = failure(&secured, &plain, Some(1)).await;
+    assert!(reason.contains("TLS handshake failed") && reason.contains("both nodes need --peer-tls-cert"), "{reason}");
+    let reason = failure(&plain, &secured, Some(2)).await;
+    assert!(!reason.is_empty());
+    let refused = |node: &Node| node.net.counters().lanes.iter().map(|(_, lane)| lane.refused).sum::<u64>();
+    assert_eq!((refused(&plain), refused(&secured)), (1, 1), "each has noticed");
+    // Plain nodes still talk.
+    let other = node(3).await;
+    assert!(plain.net.call(&other.addr, Some(3), PeerRequest::Hello, soon()).await.is_ok());
+}
+
+#[tokio::test]
+async fn noise_instead_of_a_handshake_costs_nobody_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
+    for noise in [&b"\x16\x03\x01\xff\xff"[..], &[0x16; 600], &[0; 64], b"GET / HTTP/1.1\r\n\r\n"] {
+        let mut stream = TcpStream::connect(&two.addr).await.unwrap();
+        stream.write_all(noise).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        // A reset is an end as well.
+        drop(stream.read_to_end(&mut rest).await);
+    }
+    assert_eq!(count_of(&one, &two, 5, 100).await, 5);
+}
+
+#[tokio::test]
+async fn new_certificates_are_taken_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let (first, second) = (files(&authority, 2, Lifetime::days(1)), files(&authority, 4, Lifetime::days(1)));
+    let tls = PortTls::open(first.clone()).unwrap();
+    assert_eq!(tls.reload(), Ok(false), "nothing has changed");
+    let kept = std::fs::read(&first.key).unwrap();
+    std::fs::copy(&second.key, &first.key).unwrap();
+    let reason = tls.reload().expect_err("the key of another certificate");
+    assert!(reason.contains("peer_tls_key") && reason.contains("is not the key of"), "{reason}");
+    assert_eq!(tls.reload(), Ok(false), "each version of the files is tried once");
+    assert_eq!(tls.failures(), 1);
+    assert!(tls.warnings().iter().any(|warning| warning.contains("were not taken")), "{:?}", tls.warnings());
+    let (one, two) = (secured(&authority, 1, 1).await, start(2, Arc::clone(&tls)).await);
+    assert_eq!(count_of(&one, &two, 1, 1).await, 1, "the old certificate is in use");
+    std::fs::write(&first.key, kept).unwrap();
+    assert_eq!(tls.reload(), Ok(true));
+    assert!(tls.warnings().iter().all(|warning| !warning.contains("were not taken")));
+    // One day is left, which is little.
+    assert!(tls.warnings().iter().any(|warning| warning.contains("peer_tls_cert expires in")), "{:?}", tls.warnings());
+    let left = tls.seconds_left();
+    let labels: Vec<_> = left.iter().map(|(label, _)| *label).collect();
+    assert_eq!(labels, ["peer", "peer_ca"]);
+    assert!(left.iter().all(|(_, seconds)| (1.0..=86_400.0).contains(seconds)), "{left:?}");
+}
