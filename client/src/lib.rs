@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster`, `backup` (what can be called), `session`,
+//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `cluster`, `access`, `backup` (what can be called), `session`,
 //! `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are `place` and `leaving`),
 //! `operation` (what is done to one key), `request` and `op` (a call before it is sent), `messages` (a stream of events), then
 //! the leaves: `endpoints` (which node), `retry` (whether again), `transport`
@@ -35,6 +35,7 @@
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod access;
 pub mod api;
 mod backup;
 mod barrier;
@@ -78,6 +79,7 @@ mod txn;
 mod update;
 mod watch;
 
+pub use access::{Access, CreateToken};
 pub use backup::{Backup, SavedBackup};
 pub use barrier::Barrier;
 pub use bulk::Bulk;

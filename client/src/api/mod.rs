@@ -2,6 +2,7 @@
 //!
 //! Owns the wire types and the error catalogue. Never used on disk.
 
+mod access;
 mod barriers;
 mod bulk;
 mod claim;
@@ -21,6 +22,7 @@ mod tasks;
 mod txn;
 mod watch;
 
+pub use access::*;
 pub use barriers::*;
 pub use bulk::*;
 pub use claim::*;

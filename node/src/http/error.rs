@@ -251,6 +251,11 @@ impl Failure {
         self
     }
 
+    /// What kind of failure it is.
+    pub fn code(&self) -> ErrorCode {
+        self.problem.code
+    }
+
     /// The HTTP status that goes with it.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

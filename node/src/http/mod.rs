@@ -8,6 +8,7 @@
 //! header or a line in the OpenAPI document does not compile or fails a test, and a request pays for one `match`.
 
 mod accept;
+mod access;
 mod ask;
 mod backend;
 mod backup;
@@ -60,6 +61,7 @@ mod queue;
 mod read;
 mod render;
 mod requests;
+mod roles;
 mod scan;
 mod schema;
 mod secret;
@@ -72,10 +74,12 @@ mod task_body;
 mod task_claim;
 mod task_line;
 mod tasks;
+mod tokens;
 mod told;
 mod txn;
 mod txn_answer;
 mod txn_body;
+mod users;
 mod wait;
 mod watch;
 mod watch_body;
@@ -384,6 +388,18 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::MemberReplace, _) => Box::pin(members::replace(ask, rest, body)).await,
         (Route::MemberRepair, _) => Box::pin(members::repair(ask, rest, body)).await,
         (Route::Backup, _) => Box::pin(backup::get(ask)).await,
+        (Route::AccessUsers, _) => Box::pin(users::list(ask)).await,
+        (Route::AccessUser, &Method::PUT) => Box::pin(users::put(ask, rest, body)).await,
+        (Route::AccessUser, &Method::DELETE) => Box::pin(users::delete(ask, rest)).await,
+        (Route::AccessUser, _) => Box::pin(users::get(ask, rest)).await,
+        (Route::AccessRoles, _) => Box::pin(roles::list(ask)).await,
+        (Route::AccessRole, &Method::PUT) => Box::pin(roles::put(ask, rest, body)).await,
+        (Route::AccessRole, &Method::DELETE) => Box::pin(roles::delete(ask, rest)).await,
+        (Route::AccessRole, _) => Box::pin(roles::get(ask, rest)).await,
+        (Route::AccessTokens, &Method::POST) => Box::pin(tokens::create(ask, body)).await,
+        (Route::AccessTokens, _) => Box::pin(tokens::list(ask)).await,
+        (Route::AccessToken, _) => Box::pin(tokens::delete(ask, rest)).await,
+        (Route::AccessSelf, _) => Box::pin(access::get_self(ask)).await,
         (Route::Livez, _) => Box::pin(health::livez(ask)).await,
         (Route::Readyz, _) => Box::pin(health::readyz(ask)).await,
         (Route::Metrics, _) => Box::pin(health::metrics(ask)).await,

@@ -13,9 +13,9 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, backup, barriers, bulk, claim, cluster, collections, elections, find, headers, health, kv,
-    latches, list, locks, matching, members, observe, ok, ops, requests, schema, sequences, sessions, task_claim,
-    tasks, txn, watch,
+    Backend, Outcome, access, backup, barriers, bulk, claim, cluster, collections, elections, find, headers, health,
+    kv, latches, list, locks, matching, members, observe, ok, ops, requests, roles, schema, sequences, sessions,
+    task_claim, tasks, tokens, txn, users, watch,
 };
 
 #[derive(OpenApi)]
@@ -41,6 +41,8 @@ use super::{
         tasks::requeue, tasks::stats, tasks::get,
         cluster::status, cluster::digest, cluster::lead,
         members::list, members::add, members::promote, members::demote, members::remove, members::replace, members::repair, backup::get,
+        users::list, users::get, users::put, users::delete, roles::list, roles::get, roles::put, roles::delete,
+        tokens::list, tokens::create, tokens::delete, access::get_self,
         health::livez, health::readyz, health::metrics, health::version, get
     ),
     components(schemas(Problem, WatchProgress, WatchEnd)),
@@ -49,6 +51,7 @@ use super::{
         (name = "collections", description = "Rules, indexes and sequences."),
         (name = "coordination", description = "Sessions, locks, elections, barriers and latches."),
         (name = "tasks", description = "Queues of tasks that are given out when they are due."),
+        (name = "access", description = "Users, roles and tokens."),
         (name = "cluster", description = "The cluster and its members."),
         (name = "node", description = "The answering node.")
     )

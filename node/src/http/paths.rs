@@ -122,6 +122,20 @@ pub enum Route {
     MemberRepair,
     /// `/v1/cluster/backup`
     Backup,
+    /// `/v1/access/users`
+    AccessUsers,
+    /// `/v1/access/users/{name}`
+    AccessUser,
+    /// `/v1/access/roles`
+    AccessRoles,
+    /// `/v1/access/roles/{name}`
+    AccessRole,
+    /// `/v1/access/tokens`
+    AccessTokens,
+    /// `/v1/access/tokens/{id}`
+    AccessToken,
+    /// `/v1/access/self`
+    AccessSelf,
     /// `/livez`
     Livez,
     /// `/readyz`
@@ -164,7 +178,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 68] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -220,6 +234,13 @@ impl Route {
         Self::MemberReplace,
         Self::MemberRepair,
         Self::Backup,
+        Self::AccessUsers,
+        Self::AccessUser,
+        Self::AccessRoles,
+        Self::AccessRole,
+        Self::AccessTokens,
+        Self::AccessToken,
+        Self::AccessSelf,
         Self::Livez,
         Self::Readyz,
         Self::Metrics,
@@ -286,6 +307,13 @@ impl Route {
             Self::MemberReplace => "/v1/cluster/members/{id}/replace",
             Self::MemberRepair => "/v1/cluster/members/{id}/repair",
             Self::Backup => "/v1/cluster/backup",
+            Self::AccessUsers => "/v1/access/users",
+            Self::AccessUser => "/v1/access/users/{name}",
+            Self::AccessRoles => "/v1/access/roles",
+            Self::AccessRole => "/v1/access/roles/{name}",
+            Self::AccessTokens => "/v1/access/tokens",
+            Self::AccessToken => "/v1/access/tokens/{id}",
+            Self::AccessSelf => "/v1/access/self",
             Self::Livez => "/livez",
             Self::Readyz => "/readyz",
             Self::Metrics => "/metrics",
@@ -303,7 +331,9 @@ impl Route {
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
             Self::Sequence | Self::Sessions | Self::TaskQueue | Self::Members => "GET, HEAD, POST",
-            Self::Member => "DELETE",
+            Self::Member | Self::AccessToken => "DELETE",
+            Self::AccessUser | Self::AccessRole => "GET, HEAD, PUT, DELETE",
+            Self::AccessTokens => "GET, HEAD, POST",
             Self::Session => "GET, HEAD, DELETE",
             Self::Latch => "GET, HEAD, PUT, DELETE",
             _ if self.is_posted() => "POST",
@@ -330,7 +360,11 @@ impl Route {
             (Self::Members | Self::MemberPromote | Self::MemberDemote, &Method::POST) => Some(ASK),
             (Self::MemberReplace | Self::MemberRepair, &Method::POST) => Some(ASK),
             (Self::Member, &Method::DELETE) => Some(READ),
-            (Self::Member, _) => None,
+            (Self::AccessUser | Self::AccessRole, &Method::PUT) | (Self::AccessTokens, &Method::POST) => Some(WRITE),
+            (Self::AccessUser | Self::AccessRole | Self::AccessToken, &Method::DELETE) => {
+                Some(Access { writes: true, takes_body: false })
+            }
+            (Self::Member | Self::AccessToken, _) => None,
             (Self::Sessions, &Method::POST) | (Self::Latch, &Method::PUT) => Some(WRITE),
             (Self::Session | Self::Latch, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (_, &Method::POST) if self.is_posted() => Some(WRITE),
@@ -412,6 +446,8 @@ impl Route {
             Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => false,
             Self::MemberReplace | Self::MemberRepair => false,
             Self::Backup => false,
+            Self::AccessUsers | Self::AccessUser | Self::AccessRoles | Self::AccessRole => false,
+            Self::AccessTokens | Self::AccessToken | Self::AccessSelf => false,
             Self::Livez | Self::Readyz | Self::Metrics | Self::Version | Self::OpenApi | Self::Unknown => false,
         }
     }

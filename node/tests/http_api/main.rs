@@ -3,6 +3,7 @@
 mod fake;
 mod raw;
 
+mod access;
 mod backups;
 mod bad_input;
 mod bulk;

@@ -29,12 +29,15 @@ mod members;
 mod output;
 mod parse;
 mod rates;
+mod roles;
 mod session;
 mod status;
 mod task_work;
 mod tasks;
+mod tokens;
 mod top;
 mod txn;
+mod users;
 mod watch;
 
 use std::path::PathBuf;
@@ -174,6 +177,17 @@ enum Command {
     /// Schedule tasks, work them off, look at queues
     #[command(subcommand)]
     Task(tasks::Command),
+    /// Make, show and remove users
+    #[command(subcommand)]
+    User(users::Command),
+    /// Make, show and remove roles: what users may do
+    #[command(subcommand)]
+    Role(roles::Command),
+    /// Give users tokens, list and remove them
+    #[command(subcommand)]
+    Token(tokens::Command),
+    /// Show whom the cluster takes you for, and what you may do
+    Whoami,
     #[command(flatten)]
     Cluster(cluster::Command),
     /// Show the cluster at a glance: asks every member
@@ -263,6 +277,10 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Latch(command) => latch::run(&context, command).await,
             Command::Task(command) => tasks::run(&context, command).await,
             Command::Backup(args) => backup::run(&context, args).await,
+            Command::User(command) => users::run(&context, command).await,
+            Command::Role(command) => roles::run(&context, command).await,
+            Command::Token(command) => tokens::run(&context, command).await,
+            Command::Whoami => users::run_whoami(&context).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Status => status::run(&context).await,
             Command::Top(args) => top::run(&context, args).await,

@@ -27,6 +27,9 @@ pub fn find(path: &str) -> (Route, &str) {
     if let Some(rest) = path.strip_prefix("/v1/cluster/members/") {
         return find_member(rest);
     }
+    if let Some(rest) = path.strip_prefix("/v1/access/") {
+        return find_access(rest);
+    }
     let route = match path {
         "/v1/sessions" => Route::Sessions,
         "/v1/sessions/renew" => Route::SessionsRenew,
@@ -97,6 +100,23 @@ fn find_member(rest: &str) -> (Route, &str) {
         _ => return (Route::Unknown, ""),
     };
     (route, id)
+}
+
+/// What of access is asked for, and its name: all of the rest.
+fn find_access(rest: &str) -> (Route, &str) {
+    match rest.split_once('/') {
+        Some(("users", name)) => (Route::AccessUser, name),
+        Some(("roles", name)) => (Route::AccessRole, name),
+        Some(("tokens", id)) => (Route::AccessToken, id),
+        Some(_) => (Route::Unknown, ""),
+        None => match rest {
+            "users" => (Route::AccessUsers, ""),
+            "roles" => (Route::AccessRoles, ""),
+            "tokens" => (Route::AccessTokens, ""),
+            "self" => (Route::AccessSelf, ""),
+            _ => (Route::Unknown, ""),
+        },
+    }
 }
 
 /// What is asked of a queue, and the queue; of a task all of it. A queue is one segment.

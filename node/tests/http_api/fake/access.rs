@@ -20,7 +20,6 @@ pub struct Admitted {
 
 impl Fake {
     /// Says what there is from now on: a change of it.
-    #[allow(dead_code, reason = "used by the tests of the routes, which come next")]
     pub fn admit(&self, tell: impl FnOnce(&mut Admitted)) {
         self.with(|state| {
             tell(&mut state.admitted);

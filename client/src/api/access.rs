@@ -1,0 +1,294 @@
+//! Users, roles and tokens: who may do what.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What somebody may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// Reads, searches and watches.
+    Read,
+    /// Changes entries, schedules and works on tasks, takes numbers. Reads too.
+    Write,
+    /// Locks documents, takes locks, stands for election, meets at barriers and latches. Reads too.
+    Lock,
+    /// All of these, and the rules of collections. On the empty prefix also members, backups, users and roles.
+    Admin,
+}
+
+/// One permission on all names with a prefix: keys, and the names of locks, queues, sequences and so on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    /// What is allowed.
+    pub permission: Permission,
+    /// On what; empty for everything.
+    #[schema(max_length = 4096)]
+    pub prefix: String,
+}
+
+/// The body of `PUT /v1/access/users/{name}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserRequest {
+    /// The roles that it has from now on, at most 64. All of them must exist.
+    #[schema(max_items = 64)]
+    pub roles: Vec<String>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// A user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UserAnswer {
+    /// Its name.
+    #[schema(max_length = 128)]
+    pub user: String,
+    /// Its roles, in order of names.
+    pub roles: Vec<String>,
+    /// When it was made, by the wall clock of the leader of that moment.
+    #[schema(format = DateTime)]
+    pub created: String,
+    /// Revision at which its roles were last set.
+    pub set_revision: u64,
+    /// Revision at which this was decided or read. Absent where the user is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Log index at which this was decided or read. Absent where the user is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The answer of `GET /v1/access/users`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UserList {
+    /// Users, by name.
+    pub users: Vec<UserAnswer>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which the list was evaluated.
+    pub revision: u64,
+    /// Log index at which the list was evaluated.
+    pub index: u64,
+}
+
+/// The answer of `DELETE /v1/access/users/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UserRemoved {
+    /// Its name.
+    #[schema(max_length = 128)]
+    pub user: String,
+    /// How many tokens went with it.
+    pub tokens: u64,
+    /// Revision at which it was removed.
+    pub revision: u64,
+    /// Log index at which it was removed.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The body of `PUT /v1/access/roles/{name}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RoleRequest {
+    /// What those who have it may do from now on, at most 64 grants.
+    #[schema(max_items = 64)]
+    pub grants: Vec<Grant>,
+    /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// A role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RoleAnswer {
+    /// Its name.
+    #[schema(max_length = 128)]
+    pub role: String,
+    /// What those who have it may do.
+    pub grants: Vec<Grant>,
+    /// When it was made, by the wall clock of the leader of that moment.
+    #[schema(format = DateTime)]
+    pub created: String,
+    /// Revision at which its grants were last set.
+    pub set_revision: u64,
+    /// Revision at which this was decided or read. Absent where the role is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Log index at which this was decided or read. Absent where the role is part of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u64>,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The answer of `GET /v1/access/roles`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RoleList {
+    /// Roles, by name.
+    pub roles: Vec<RoleAnswer>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which the list was evaluated.
+    pub revision: u64,
+    /// Log index at which the list was evaluated.
+    pub index: u64,
+}
+
+/// The answer of `DELETE /v1/access/roles/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RoleRemoved {
+    /// Its name.
+    #[schema(max_length = 128)]
+    pub role: String,
+    /// Revision at which it was removed.
+    pub revision: u64,
+    /// Log index at which it was removed.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// The text of a token: who has it is its user.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String)]
+pub struct Secret(pub String);
+
+/// Silent, so that no log line has it by accident.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// The body of `POST /v1/access/tokens`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// Whose it is to be.
+    #[schema(min_length = 1, max_length = 128)]
+    pub user: String,
+    /// After how many milliseconds it is good for nothing any more; without it, it never ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 3153600000000_u64, nullable = false)]
+    pub expires_in_ms: Option<u64>,
+    /// What it is for, for people; at most 256 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256, nullable = false)]
+    pub note: Option<String>,
+    /// Of the request. A retry under it never shows the secret again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// The answer of `POST /v1/access/tokens`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenCreated {
+    /// What its bearer sends as `Authorization: Bearer …`. Shown this once: the cluster keeps only a hash.
+    #[schema(value_type = String)]
+    pub token: Secret,
+    /// Its public id.
+    #[schema(max_length = 16)]
+    pub id: String,
+    /// Whose it is.
+    #[schema(max_length = 128)]
+    pub user: String,
+    /// From when on it is good for nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub expires: Option<String>,
+    /// Revision at which it was made.
+    pub revision: u64,
+    /// Log index at which it was made.
+    pub index: u64,
+}
+
+/// A token as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenView {
+    /// Its public id.
+    #[schema(max_length = 16)]
+    pub id: String,
+    /// Whose it is.
+    #[schema(max_length = 128)]
+    pub user: String,
+    /// What it is for; empty where nobody said.
+    pub note: String,
+    /// When it was made, by the wall clock of the leader of that moment.
+    #[schema(format = DateTime)]
+    pub created: String,
+    /// From when on it is good for nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub expires: Option<String>,
+    /// Whether that moment is over by the wall clock of the state.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
+}
+
+/// The answer of `GET /v1/access/tokens`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenList {
+    /// Tokens, by id.
+    pub tokens: Vec<TokenView>,
+    /// Give this back as `cursor` to go on. Absent once all were shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Revision at which the list was evaluated.
+    pub revision: u64,
+    /// Log index at which the list was evaluated.
+    pub index: u64,
+}
+
+/// The answer of `DELETE /v1/access/tokens/{id}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenRemoved {
+    /// Its public id.
+    #[schema(max_length = 16)]
+    pub id: String,
+    /// Revision at which it was removed.
+    pub revision: u64,
+    /// Log index at which it was removed.
+    pub index: u64,
+    /// Whether this is the kept answer of an earlier try with the same request id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+}
+
+/// Who asks, and what that one may do: the answer of `GET /v1/access/self`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SelfAnswer {
+    /// The user that the request is of. Absent where the node asks nobody who they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Everything that is allowed.
+    pub grants: Vec<Grant>,
+    /// Revision at which users, roles or tokens last changed; 0 while there never were any.
+    pub access_revision: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_told_in_json_and_nowhere_else() {
+        let secret = Secret("qt_0000000000000001_x".into());
+        assert_eq!(serde_json::to_string(&secret).ok().as_deref(), Some("\"qt_0000000000000001_x\""));
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+    }
+}

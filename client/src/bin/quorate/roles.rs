@@ -1,0 +1,126 @@
+//! `quorate role`, and how grants are written on a command line.
+
+use clap::Subcommand;
+use quorate_client::api::{Grant, Permission, RoleAnswer};
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a role, or give one other grants in place of those that it had
+    #[command(after_help = "\
+A grant is a permission, a colon, and the beginning of the names that it is for; nothing behind the colon is for everything.
+Permissions:
+  read    reads, searches, watches
+  write   changes entries, schedules and works on tasks, takes numbers; reads too
+  lock    takes locks, leads, meets at barriers and latches; reads too
+  admin   all of these, and rules of collections; `admin:` also members, backups, users, roles and tokens
+
+Example:
+  quorate role set orders write:orders/ lock:orders/ read:stock/")]
+    Set {
+        /// Which role.
+        name: String,
+        /// What those who have it may do, like write:orders/.
+        #[arg(value_parser = grant, required = true)]
+        grants: Vec<Grant>,
+    },
+    /// Remove a role; exit code 3 if there is none, 1 while a user has it
+    Rm {
+        /// Which role.
+        name: String,
+    },
+    /// List the roles
+    Ls,
+    /// Show a role; exit code 3 if there is none
+    Show {
+        /// Which role.
+        name: String,
+    },
+}
+
+/// Runs a command on roles.
+pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+    let (access, form) = (context.client.access(), context.shared.output);
+    match command {
+        Command::Set { name, grants } => {
+            let answer = context.with_id(access.set_role(&name, grants)).await?;
+            output::answer(form, &answer, || output::told(format!("set: {}", text(&answer)), false, answer.replayed))
+        }
+        Command::Rm { name } => {
+            let answer = context.with_id(access.remove_role(&name)).await?;
+            output::answer(form, &answer, || {
+                output::told(format!("removed: {}  revision {}", answer.role, answer.revision), false, answer.replayed)
+            })
+        }
+        Command::Ls => list(context).await,
+        Command::Show { name } => match access.role(&name).await? {
+            None => Err(Failed::condition(format!("there is no role `{name}`"))),
+            Some(role) => output::answer(form, &role, || text(&role)),
+        },
+    }
+}
+
+async fn list(context: &Context) -> Result<(), Failed> {
+    let pages = context.client.access().roles();
+    let mut page = pages.page().await?;
+    loop {
+        match context.shared.output {
+            Form::Json => output::json(&page)?,
+            Form::Text => page.roles.iter().try_for_each(|role| output::line(text(role)))?,
+        }
+        let Some(cursor) = &page.cursor else { return Ok(()) };
+        page = pages.page_after(cursor).await?;
+    }
+}
+
+fn text(role: &RoleAnswer) -> String {
+    format!("{}  {}", role.role, grants_text(&role.grants))
+}
+
+/// Grants as they are written.
+pub fn grants_text(grants: &[Grant]) -> String {
+    if grants.is_empty() {
+        return "may do nothing".to_owned();
+    }
+    let one = |grant: &Grant| format!("{}:{}", permission_name(grant.permission), grant.prefix);
+    grants.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn permission_name(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Read => "read",
+        Permission::Write => "write",
+        Permission::Lock => "lock",
+        Permission::Admin => "admin",
+    }
+}
+
+/// Reverses [`grants_text`] for one of them.
+fn grant(text: &str) -> Result<Grant, String> {
+    const EXPECTED: &str = "expected PERMISSION:PREFIX, like write:orders/ or read:";
+    let (permission, prefix) = text.split_once(':').ok_or(EXPECTED)?;
+    let all = [Permission::Read, Permission::Write, Permission::Lock, Permission::Admin];
+    let permission = all.into_iter().find(|known| permission_name(*known) == permission);
+    let permission =
+        permission.ok_or_else(|| format!("{EXPECTED}; the permissions are read, write, lock and admin"))?;
+    Ok(Grant { permission, prefix: prefix.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_are_written_as_they_are_read() {
+        for text in ["write:orders/", "read:", "lock:a:b", "admin:"] {
+            assert_eq!(grants_text(&[grant(text).expect("a grant")]), text);
+        }
+        for bad in ["", "write", "writes:a", "Write:a", ":a"] {
+            assert!(grant(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(grants_text(&[]), "may do nothing");
+    }
+}

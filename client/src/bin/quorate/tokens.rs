@@ -1,0 +1,94 @@
+//! `quorate token`.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use quorate_client::api::TokenView;
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+use crate::parse;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give a user a token, and print it: this once, the cluster keeps only a hash
+    ///
+    /// Nothing else is printed, so that it may go into a file. Whoever has it is the user.
+    #[command(after_help = "Example:
+  (umask 077 && quorate token create app --expires 90d --note 'the shop' > app.token)
+  quorate --token-file app.token get orders/1")]
+    Create {
+        /// Whose it is to be.
+        user: String,
+        /// After how long it is good for nothing any more; without this, it never ends by itself.
+        #[arg(long, value_parser = parse::positive_duration, value_name = "TIME")]
+        expires: Option<Duration>,
+        /// What it is for, for people.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
+    /// Remove a token by its id; exit code 3 if there is none
+    Rm {
+        /// Which token: the 16 digits behind `qt_`, as `ls` shows them.
+        id: String,
+    },
+    /// List the tokens, without their secrets
+    Ls {
+        /// Only those of this user.
+        user: Option<String>,
+    },
+}
+
+/// Runs a command on tokens.
+pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+    let (access, form) = (context.client.access(), context.shared.output);
+    match command {
+        Command::Create { user, expires, note } => {
+            let mut create = access.create_token(user);
+            if let Some(life) = expires {
+                create = create.expires_in(life);
+            }
+            if let Some(note) = note {
+                create = create.note(note);
+            }
+            if let Some(id) = &context.shared.request_id {
+                create = create.request_id(id.clone());
+            }
+            let answer = create.await?;
+            output::answer(form, &answer, || answer.token.0.clone())
+        }
+        Command::Rm { id } => {
+            let answer = context.with_id(access.remove_token(&id)).await?;
+            output::answer(form, &answer, || {
+                output::told(format!("removed: {}  revision {}", answer.id, answer.revision), false, answer.replayed)
+            })
+        }
+        Command::Ls { user } => list(context, user.as_deref()).await,
+    }
+}
+
+async fn list(context: &Context, user: Option<&str>) -> Result<(), Failed> {
+    let pages = context.client.access().tokens();
+    let mut page = pages.page().await?;
+    loop {
+        page.tokens.retain(|token| user.is_none_or(|user| token.user == user));
+        match context.shared.output {
+            Form::Json => output::json(&page)?,
+            Form::Text => page.tokens.iter().try_for_each(|token| output::line(text(token)))?,
+        }
+        let Some(cursor) = &page.cursor else { return Ok(()) };
+        page = pages.page_after(cursor).await?;
+    }
+}
+
+fn text(token: &TokenView) -> String {
+    let TokenView { id, user, note, created, expires, expired } = token;
+    let end = match (expires, expired) {
+        (None, _) => "never expires".to_owned(),
+        (Some(at), false) => format!("expires {at}"),
+        (Some(at), true) => format!("expired {at}"),
+    };
+    let note = if note.is_empty() { String::new() } else { format!("  {note}") };
+    format!("{id}  {user}  created {created}  {end}{note}")
+}

@@ -1,0 +1,134 @@
+//! What requests about users, roles and tokens have in common, and `/v1/access/self`.
+//!
+//! Owns how names and grants are read and shown, and the way of an operation to what came of it. Never judges who may do
+//! something.
+
+use quorate_client::api::{Grant as GrantView, Permission as PermissionView, SelfAnswer};
+use quorate_store::access::{Grant, Permission, Rights};
+use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
+use quorate_store::rules::NameError;
+use quorate_store::types::{AccessDone, AccessOp, Action, Outcome as Decided, Reply};
+use serde_json::value::RawValue;
+
+use super::ask::Ask;
+use super::error::Failure;
+use super::extract::{self, Faults, Query};
+use super::openapi::Common;
+use super::{Backend, Outcome, command, json, key, op_body, read, write};
+use crate::app::Consistency;
+
+/// Shows whom a node takes the caller for, and everything that one may do.
+#[utoipa::path(get, path = "/v1/access/self", tag = "access", operation_id = "who_am_i",
+    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
+    responses(
+        (status = 200, description = "The caller. Where nodes ask nobody who they are, without `user`, and everything is allowed.", body = SelfAnswer, example = json!({"user": "app", "grants": [{"permission": "write", "prefix": "orders/"}], "access_revision": 12})),
+        Common,
+    ))]
+pub async fn get_self<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+    Query::parse(ask.head.uri.query()).finish("none")?;
+    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let access_revision = ask.api.backend.access_revision();
+    let (user, rights) = caller(ask);
+    let answer = SelfAnswer { user, grants: grants_view(rights.grants()), access_revision };
+    command::answer(&answer, ask.api.backend.position().revision, None)
+}
+
+/// Who asks, and what that one may do. Nodes ask nobody who they are.
+fn caller<B: Backend>(_: &Ask<'_, B>) -> (Option<String>, Rights) {
+    (None, Rights::all())
+}
+
+/// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.
+pub async fn decide<B: Backend>(ask: &Ask<'_, B>, name: &str, op: AccessOp) -> Result<(Reply, AccessDone), Failure> {
+    let mut reply = command::decide(ask, Action::Access(op), false).await?;
+    match std::mem::replace(&mut reply.outcome, Decided::Deferred) {
+        Decided::Access(done) => Ok((reply, *done)),
+        Decided::Rejected(why) => Err(Failure::from_rejection(name, &reply, &why)),
+        _ => Err(write::confused(&reply)),
+    }
+}
+
+/// A name in the rest of a path: all of it, slashes too.
+pub fn path_name<T>(rest: &str, read: impl FnOnce(String) -> Result<T, NameError>) -> Result<T, Failure> {
+    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
+    read(text.into_owned()).map_err(|why| Failure::invalid("path:name", why.to_string()))
+}
+
+/// A name in a body.
+pub fn name<T>(
+    raw: &RawValue,
+    pointer: &str,
+    faults: &mut Faults,
+    read: impl FnOnce(String) -> Result<T, NameError>,
+) -> Option<T> {
+    let text = op_body::text(raw, pointer, faults)?;
+    read(text.into_owned()).map_err(|why| faults.add(pointer, why.to_string())).ok()
+}
+
+/// A list that must be there and has a bound; its items are read one by one.
+pub fn list<T>(
+    raw: Option<&RawValue>,
+    pointer: &str,
+    (max, what): (usize, &str),
+    faults: &mut Faults,
+    read: impl Fn(&RawValue, &str, &mut Faults) -> Option<T>,
+) -> Vec<T> {
+    let Some((items, count)) = raw.and_then(|raw| json::items(raw, max)) else {
+        faults.add(pointer, format!("must be there, a list of at most {max} {what}"));
+        return Vec::new();
+    };
+    if count > max {
+        faults.add(pointer, format!("at most {max} {what}, these are {count}"));
+    }
+    let items = items.into_iter().enumerate();
+    items.filter_map(|(at, raw)| read(raw, &format!("{pointer}/{at}"), faults)).collect()
+}
+
+/// The grants of a role in a body.
+pub fn grants(raw: Option<&RawValue>, faults: &mut Faults) -> Vec<Grant> {
+    list(raw, "/grants", (ROLE_GRANTS_MAX, "grants"), faults, |raw, pointer, faults| {
+        let before = faults.enter(format_args!("{pointer}"));
+        let grant = grant(raw, faults);
+        faults.leave(before);
+        grant
+    })
+}
+
+fn grant(raw: &RawValue, faults: &mut Faults) -> Option<Grant> {
+    let [permission, prefix] = extract::object(raw.get().as_bytes(), "a grant", ["permission", "prefix"], faults)?;
+    let permission = match permission.and_then(json::text).as_deref() {
+        Some("read") => Some(Permission::Read),
+        Some("write") => Some(Permission::Write),
+        Some("lock") => Some(Permission::Lock),
+        Some("admin") => Some(Permission::Admin),
+        _ => {
+            faults.add("/permission", "must be one of read, write, lock, admin");
+            None
+        }
+    };
+    let Some(prefix) = prefix else {
+        faults.add("/prefix", "missing; a beginning of names, empty for all of them");
+        return None;
+    };
+    let prefix = op_body::text(prefix, "/prefix", faults)?;
+    if prefix.len() > KEY_BYTES_MAX {
+        faults.add("/prefix", format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
+        return None;
+    }
+    Some(Grant { permission: permission?, prefix: prefix.into_owned().into_bytes() })
+}
+
+/// Grants as answers show them.
+pub fn grants_view(grants: &[Grant]) -> Vec<GrantView> {
+    let view = |grant: &Grant| GrantView {
+        permission: match grant.permission {
+            Permission::Read => PermissionView::Read,
+            Permission::Write => PermissionView::Write,
+            Permission::Lock => PermissionView::Lock,
+            Permission::Admin => PermissionView::Admin,
+        },
+        // All of them came in as UTF-8.
+        prefix: String::from_utf8_lossy(&grant.prefix).into_owned(),
+    };
+    grants.iter().map(view).collect()
+}
