@@ -457,7 +457,9 @@ fn door_of(config: &Config) -> Result<DoorSettings, ServerError> {
         Auth::Off => Ok(DoorSettings::Open),
         Auth::Required => {
             let root = config.root_token_file.as_deref().map(RootToken::open).transpose();
-            Ok(DoorSettings::Guarded { root: root.map_err(|reason| ServerError(format!("root_token_file: {reason}")))? })
+            Ok(DoorSettings::Guarded {
+                root: root.map_err(|reason| ServerError(format!("root_token_file: {reason}")))?,
+            })
         }
     }
 }

@@ -52,7 +52,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b"")).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
+        .await?;
     // Bounded a few lines above.
     let limit = limit as usize;
     let page = scan(ask, move |backend| backend.collections(after.as_ref(), limit, limits::LIST_BYTES_MAX)).await?;
@@ -78,7 +79,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
     let keys = format!("{name}/");
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, keys.as_bytes())).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_prefix(Permission::Read, keys.as_bytes()),
+    )
+    .await?;
     let (at, row) = ask.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));

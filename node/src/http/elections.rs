@@ -219,7 +219,8 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b"")).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
+        .await?;
     let page = move |backend: B| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());

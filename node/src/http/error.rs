@@ -261,11 +261,6 @@ impl Failure {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What went wrong.
-    pub fn code(&self) -> ErrorCode {
-        self.problem.code
-    }
-
     /// Whether the request was applied.
     pub fn applied(&self) -> Applied {
         self.problem.applied

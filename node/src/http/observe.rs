@@ -47,7 +47,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("heartbeat_ms")?;
     let election = coordinate::name_of(rest)?;
     let resume = watch_wish::last_event_id(ask.head)?.map(|position| position.revision);
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_name(Permission::Read, election.as_str().as_bytes())).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, election.as_str().as_bytes()),
+    )
+    .await?;
     let Some(place) = Place::take(ask.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };

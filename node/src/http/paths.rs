@@ -407,7 +407,9 @@ impl Route {
     pub fn guard(self) -> Guard {
         match self {
             Self::Livez | Self::Readyz | Self::Version | Self::OpenApi | Self::Unknown => Guard::None,
-            Self::Metrics | Self::ClusterStatus | Self::ClusterDigest => Guard::Known,
+            Self::Metrics | Self::ClusterStatus | Self::ClusterDigest | Self::AccessSelf => Guard::Known,
+            Self::AccessUsers | Self::AccessUser | Self::AccessRoles | Self::AccessRole => Guard::Admin,
+            Self::AccessTokens | Self::AccessToken => Guard::Admin,
             Self::Leader | Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Guard::Admin,
             Self::MemberReplace | Self::MemberRepair | Self::Backup => Guard::Admin,
             Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count => Guard::Judged,

@@ -31,7 +31,13 @@ use crate::app::Consistency;
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, name.as_str().as_bytes()),
+    )
+    .await?;
     let (at, value) = ask.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)

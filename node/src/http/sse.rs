@@ -103,13 +103,7 @@ struct Sse<S, B> {
 }
 
 impl<S: Source, B: Backend> Sse<S, B> {
-    fn new(
-        source: S,
-        heartbeat: Duration,
-        busy: Busy,
-        taking: Option<Taking>,
-        watching: Option<Watching<B>>,
-    ) -> Self {
+    fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching<B>>) -> Self {
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (rest, has_ended, sent) = (Bytes::new(), false, Instant::now());

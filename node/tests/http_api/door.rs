@@ -59,13 +59,8 @@ impl Guarded {
                     bytes: 0,
                     principal: principal.to_owned(),
                 };
-                let held = SessionHeld {
-                    row,
-                    locks: Vec::new(),
-                    barriers: Vec::new(),
-                    keys: Vec::new(),
-                    tasks: Vec::new(),
-                };
+                let held =
+                    SessionHeld { row, locks: Vec::new(), barriers: Vec::new(), keys: Vec::new(), tasks: Vec::new() };
                 told.sessions.push((SessionId(id), held));
             }
         });
@@ -75,7 +70,8 @@ impl Guarded {
     /// A user with these permissions on `orders/`; gives a token.
     fn user(&self, name: &str, permissions: &[Permission]) -> String {
         let token = TokenText::make();
-        let grants = permissions.iter().map(|permission| Grant { permission: *permission, prefix: b"orders/".to_vec() });
+        let grants =
+            permissions.iter().map(|permission| Grant { permission: *permission, prefix: b"orders/".to_vec() });
         let (user, role) = (UserName::new(name).expect("a name"), RoleName::new(name).expect("a name"));
         self.server.backend.admit(|told| {
             told.roles.insert(role.clone(), RoleRow { grants: grants.collect(), created: 0, revision: 1 });
@@ -160,11 +156,12 @@ fn requests(route: Route) -> Vec<(&'static str, &'static str, &'static str)> {
             ("DELETE", "/v1/latches/Qn", ""),
         ],
         Route::LatchCountDown => vec![("POST", "/v1/latches/Qn/count_down", "{}")],
-        Route::TaskQueue => vec![
-            ("GET", "/v1/tasks/Qq", ""),
-            ("POST", "/v1/tasks/Qq", r#"{"payload":1,"delay_ms":1}"#),
-        ],
-        Route::TaskClaim => vec![("POST", "/v1/tasks/Qq/claim", "{}"), ("POST", "/v1/tasks/Qq/claim", r#"{"session":"S"}"#)],
+        Route::TaskQueue => {
+            vec![("GET", "/v1/tasks/Qq", ""), ("POST", "/v1/tasks/Qq", r#"{"payload":1,"delay_ms":1}"#)]
+        }
+        Route::TaskClaim => {
+            vec![("POST", "/v1/tasks/Qq/claim", "{}"), ("POST", "/v1/tasks/Qq/claim", r#"{"session":"S"}"#)]
+        }
         Route::TaskExtend => vec![("POST", "/v1/tasks/Qq/extend", r#"{"id":"t","token":1,"lease_ms":1000}"#)],
         Route::TaskComplete => vec![("POST", "/v1/tasks/Qq/complete", r#"{"id":"t","token":1}"#)],
         Route::TaskFail => vec![("POST", "/v1/tasks/Qq/fail", r#"{"id":"t","token":1}"#)],
@@ -260,7 +257,10 @@ async fn strangers_get_in_nowhere_but_where_nothing_is_told() {
         assert_eq!(refused.status, 401, "{path}");
         assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
         let problem = refused.problem();
-        assert_eq!((problem.code, problem.applied, problem.retry), (ErrorCode::Unauthenticated, Applied::No, Retry::Never));
+        assert_eq!(
+            (problem.code, problem.applied, problem.retry),
+            (ErrorCode::Unauthenticated, Applied::No, Retry::Never)
+        );
     }
 }
 

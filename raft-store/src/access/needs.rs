@@ -236,11 +236,7 @@ mod tests {
 
     #[test]
     fn transactions_demand_all_of_both_branches_at_any_depth() {
-        let check = Check {
-            key: Key::new("c").expect("a key"),
-            expect: Expect::Any,
-            condition: Criteria::default(),
-        };
+        let check = Check { key: Key::new("c").expect("a key"), expect: Expect::Any, condition: Criteria::default() };
         let inner = Txn {
             checks: vec![check.clone()],
             then: vec![Step::Write(write("deep", Change::Remove))],

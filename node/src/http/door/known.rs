@@ -53,9 +53,8 @@ struct Remembered {
     people: HashMap<Box<str>, Arc<Person>>,
 }
 
-static THE_ROOT: LazyLock<Arc<Person>> = LazyLock::new(|| {
-    Arc::new(Person { name: ROOT.into(), rights: Rights::all(), revision: 0, is_root: true })
-});
+static THE_ROOT: LazyLock<Arc<Person>> =
+    LazyLock::new(|| Arc::new(Person { name: ROOT.into(), rights: Rights::all(), revision: 0, is_root: true }));
 
 impl Memory {
     /// What is remembered as of this revision.

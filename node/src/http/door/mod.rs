@@ -159,7 +159,9 @@ async fn identify<B: Backend>(ask: &Ask<'_, B>) -> Result<Who, Failure> {
     let (door, from) = (&ask.api.door, ask.origin.address.ip());
     let proof = match Proof::of(ask.head, &ask.origin) {
         Ok(Some(proof)) => proof,
-        Ok(None) => return Err(door.unknown(from, "the request does not say who asks; send `Authorization: Bearer TOKEN`")),
+        Ok(None) => {
+            return Err(door.unknown(from, "the request does not say who asks; send `Authorization: Bearer TOKEN`"));
+        }
         Err(why) => return Err(door.unknown(from, why)),
     };
     let backend = &ask.api.backend;
@@ -197,7 +199,11 @@ pub fn on_prefix(permission: Permission, prefix: &[u8]) -> impl Fn(&mut Visit<'_
 }
 
 /// A right on a range of names.
-pub fn on_range<'a>(permission: Permission, start: &'a [u8], end: Option<&'a [u8]>) -> impl Fn(&mut Visit<'_>) + Sync + 'a {
+pub fn on_range<'a>(
+    permission: Permission,
+    start: &'a [u8],
+    end: Option<&'a [u8]>,
+) -> impl Fn(&mut Visit<'_>) + Sync + 'a {
     move |visit| visit(Demand::Need(Need::Range(permission, start, end)))
 }
 
@@ -221,4 +227,3 @@ pub fn note_answered<B: Backend>(ask: &Ask<'_, B>, response: &Answer, request_id
     let path = ask.head.uri.path();
     ask.api.door.note(|| Some(Event::answered(&ask.visitor(), ask.head.method.as_str(), path, status, request_id)));
 }
-

@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_without_repeating_it() {
-        for bad in ["Basic cm9vdDpzZWNyZXQ=", "secret", "Bearer qt_secret", "Bearer qt_secret_0123", "Bearer qt__0123"] {
+        for bad in ["Basic cm9vdDpzZWNyZXQ=", "secret", "Bearer qt_secret", "Bearer qt_secret_0123", "Bearer qt__0123"]
+        {
             let why = proof(&[("authorization", bad)], Some("app"));
             assert!(why.contains(' ') && !why.contains("secret") && !why.contains("cm9v"), "{why}");
         }

@@ -92,7 +92,9 @@ fn read(path: &Path) -> Result<SecretHash, String> {
         ));
     }
     if token.starts_with(TOKEN_MARK) {
-        return Err(format!("{shown} holds a token that begins with `{TOKEN_MARK}`, as those of users do; give another"));
+        return Err(format!(
+            "{shown} holds a token that begins with `{TOKEN_MARK}`, as those of users do; give another"
+        ));
     }
     Ok(hash_of(token))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use quorate_client::api::{Applied, ErrorCode, WatchEndCode};
-use quorate_store::access::{Need, Permission};
+use quorate_store::access::{Need, Permission, Rights};
 use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};
 
@@ -90,6 +90,14 @@ impl<B: Backend> Visitor<'_, B> {
         }
     }
 
+    /// Whom this node takes them for, and all that they may do. Nobody in particular, where nobody is asked.
+    pub fn rights(&self) -> Result<(Option<String>, Rights), Failure> {
+        Ok(match self.person()? {
+            None => (None, Rights::all()),
+            Some(person) => (Some(person.name.to_string()), person.rights.clone()),
+        })
+    }
+
     /// Says whether what somebody asked for may be told: to them, and to who may administer everything.
     pub fn check_owner(&self, owner: &str) -> Result<(), Failure> {
         match self.person()? {
@@ -143,7 +151,9 @@ impl<B: Backend> Visitor<'_, B> {
     fn person(&self) -> Result<Option<Arc<Person>>, Failure> {
         match self.who {
             Who::Anybody => Ok(None),
-            Who::Nobody => Err(unauthenticated("the request does not say who asks; send `Authorization: Bearer TOKEN`")),
+            Who::Nobody => {
+                Err(unauthenticated("the request does not say who asks; send `Authorization: Bearer TOKEN`"))
+            }
             Who::Somebody(somebody) => match self.api.door.prove(&self.api.backend, &somebody.proof)? {
                 Ok(person) => Ok(Some(person)),
                 Err(doubt) => Err(unauthenticated(doubt.why)),
