@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, Permission};
-use quorate_client::{Client, Error};
+use quorate_client::{Client, Error, Value};
 use tempfile::TempDir;
 
 use crate::guide::built;
@@ -31,8 +31,10 @@ impl Guarded {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("root-token");
         std::fs::write(&file, ROOT).expect("it can be written");
-        let settings =
-            Settings::default().flag("--auth", "required").flag("--root-token-file", file.display()).flag("--log", "debug");
+        let settings = Settings::default()
+            .flag("--auth", "required")
+            .flag("--root-token-file", file.display())
+            .flag("--log", "debug");
         let mut cluster = Cluster::new(settings);
         for id in cluster.ids() {
             cluster.set_flag(id, "--audit-log", dir.path().join(format!("audit-{id}")).display());
@@ -77,6 +79,10 @@ impl Guarded {
     }
 }
 
+fn value(value: &impl serde::Serialize) -> Value {
+    Value::json(value).expect("JSON")
+}
+
 fn code(error: &Error) -> Option<ErrorCode> {
     match error {
         Error::Rejected(problem) => Some(problem.code),
@@ -88,14 +94,20 @@ fn code(error: &Error) -> Option<ErrorCode> {
 async fn what_is_refused_at_any_node_changes_nothing() {
     let guarded = Guarded::start().await;
     let root = guarded.client(ROOT);
-    root.put("other/k", &serde_json::json!({"n": 1})).await.expect("root may");
-    root.put("orders/k", &serde_json::json!({"n": 1})).await.expect("root may");
-    let before = root.get::<serde_json::Value>("other/k").await.expect("read").expect("there").cas();
+    root.put("other/k", value(&serde_json::json!({"n": 1}))).await.expect("root may");
+    root.put("orders/k", value(&serde_json::json!({"n": 1}))).await.expect("root may");
+    let before = root.get("other/k").await.expect("read").expect("there").cas;
     for node in guarded.cluster.ids() {
         for (target, body) in [
             ("/v1/bulk", r#"{"ops":[{"op":"upsert","key":"orders/new","value":1},{"op":"remove","key":"other/k"}]}"#),
-            ("/v1/txn", r#"{"then":[{"op":"upsert","key":"orders/new","value":1},{"op":"txn","else":[{"op":"remove","key":"other/k"}]}]}"#),
-            ("/v1/txn", r#"{"if":[{"key":"other/k","if":[{"field":"n","op":"eq","value":1}]}],"then":[{"op":"upsert","key":"orders/new","value":1}]}"#),
+            (
+                "/v1/txn",
+                r#"{"then":[{"op":"upsert","key":"orders/new","value":1},{"op":"txn","else":[{"op":"remove","key":"other/k"}]}]}"#,
+            ),
+            (
+                "/v1/txn",
+                r#"{"if":[{"key":"other/k","if":[{"field":"n","op":"eq","value":1}]}],"then":[{"op":"upsert","key":"orders/new","value":1}]}"#,
+            ),
             ("/v1/txn", r#"{"then":[{"op":"get","key":"other/k"}]}"#),
             ("/v1/ops", r#"{"op":"upsert","key":"orders/new","value":1,"guard":{"lock":"other/l","token":1}}"#),
             ("/v1/ops", r#"{"op":"get","key":"other/k"}"#),
@@ -110,24 +122,28 @@ async fn what_is_refused_at_any_node_changes_nothing() {
             let status = guarded.ask(node, &guarded.app, Request::post(target, body)).await;
             assert_eq!(status, 403, "node {node}: {target} {body}");
         }
-        for target in ["/v1/kv/other/k", "/v1/kv?prefix=", "/v1/watch?prefix=o", "/v1/watch?key=other/k", "/v1/access/users"] {
+        for target in
+            ["/v1/kv/other/k", "/v1/kv?prefix=", "/v1/watch?prefix=o", "/v1/watch?key=other/k", "/v1/access/users"]
+        {
             assert_eq!(guarded.ask(node, &guarded.app, Request::get(target)).await, 403, "node {node}: {target}");
         }
-        let role = Request::new("PUT", "/v1/access/roles/app").json(r#"{"grants":[{"permission":"admin","prefix":""}]}"#);
+        let role =
+            Request::new("PUT", "/v1/access/roles/app").json(r#"{"grants":[{"permission":"admin","prefix":""}]}"#);
         assert_eq!(guarded.ask(node, &guarded.app, role).await, 403, "node {node}");
     }
-    assert_eq!(root.get::<serde_json::Value>("other/k").await.expect("read").expect("there").cas(), before);
-    assert!(root.get::<serde_json::Value>("orders/new").await.expect("read").is_none());
+    assert_eq!(root.get("other/k").await.expect("read").expect("there").cas, before);
+    assert!(root.get("orders/new").await.expect("read").is_none());
 
     // What is theirs they have, by the client over its stream, and sessions are their own.
     let app = guarded.client(&guarded.app);
-    app.put("orders/k", &serde_json::json!({"n": 2})).await.expect("their own");
-    let refused = app.put("other/k", &1).await.expect_err("refused");
+    app.put("orders/k", value(&serde_json::json!({"n": 2}))).await.expect("their own");
+    let refused = app.put("other/k", value(&1)).await.expect_err("refused");
     assert_eq!(code(&refused), Some(ErrorCode::PermissionDenied), "{refused}");
     assert_eq!(app.access().who_am_i().await.expect("known").user.as_deref(), Some("app"));
     root.access().set_user("second", ["app"]).await.expect("a user");
     let second = root.access().create_token("second").await.expect("a token").token.0;
-    let session = Request::post("/v1/sessions", r#"{"ttl_ms":20000}"#).header("Authorization", format!("Bearer {}", guarded.app));
+    let session =
+        Request::post("/v1/sessions", r#"{"ttl_ms":20000}"#).header("Authorization", format!("Bearer {}", guarded.app));
     let answer = session.send(guarded.cluster.client_address(1)).await.expect("an answer").expect_success();
     let id = answer.json::<serde_json::Value>()["session"].as_str().expect("an id").to_owned();
     for node in guarded.cluster.ids() {
@@ -152,7 +168,7 @@ async fn nothing_is_applied_by_rights_that_were_taken_away() {
             tokio::spawn(async move {
                 let (mut written, mut refused) = (0, 0);
                 while !stop.load(Ordering::Relaxed) {
-                    match app.put(&format!("orders/{node}"), &written).await {
+                    match app.put(format!("orders/{node}"), value(&written)).await {
                         Ok(_) => written += 1,
                         Err(error) => {
                             assert_eq!(code(&error), Some(ErrorCode::PermissionDenied), "{error}");
@@ -173,15 +189,19 @@ async fn nothing_is_applied_by_rights_that_were_taken_away() {
             assert!(written > 0 && refused > 0, "round {round}: {written} written, {refused} refused");
         }
         for node in guarded.cluster.ids() {
-            let entry = root.get::<u64>(&format!("orders/{node}")).await.expect("read").expect("written");
-            let last = entry.mod_revision();
+            let entry = root.get(&format!("orders/{node}")).await.expect("read").expect("written");
+            let last = entry.mod_revision;
             let taken = taken.set_revision;
             assert!(last < taken, "round {round}: written at {last}, the right was taken at {taken}");
         }
         root.access().set_role("app", grants("orders/")).await.expect("acknowledged");
         // At once, at every node: one that is behind asks before it says no.
         for node in guarded.cluster.ids() {
-            guarded.client_of(node, &guarded.app).put(&format!("orders/{node}"), &round).await.expect("given back");
+            guarded
+                .client_of(node, &guarded.app)
+                .put(format!("orders/{node}"), value(&round))
+                .await
+                .expect("given back");
         }
     }
 }
@@ -191,22 +211,23 @@ async fn a_token_ends_everywhere_with_all_that_it_opened() {
     let guarded = Guarded::start().await;
     let root = guarded.client(ROOT);
     let app = guarded.client(&guarded.app);
-    let mut watch = app.watch_prefix("orders/").await.expect("a watch");
-    app.put("orders/a", &1).await.expect("their own");
-    assert!(watch.next().await.expect("it goes on").is_some());
-    let short = root.access().create_token("app").expires_in(Duration::from_millis(1_500)).await.expect("a token").token.0;
+    let mut watch = app.watch("orders/").start().await.expect("a watch");
+    app.put("orders/a", value(&1)).await.expect("their own");
+    assert!(watch.next().await.expect("it goes on").event().is_some());
+    let short =
+        root.access().create_token("app").expires_in(Duration::from_millis(1_500)).await.expect("a token").token.0;
     let short = guarded.client(&short);
-    short.put("orders/b", &1).await.expect("in time");
+    short.put("orders/b", value(&1)).await.expect("in time");
     let id = guarded.app.split('_').nth(1).expect("an id").to_owned();
     root.access().remove_token(&id).await.expect("removed");
     for node in guarded.cluster.ids() {
-        let gone = guarded.client_of(node, &guarded.app).put("orders/c", &1).await.expect_err("refused");
+        let gone = guarded.client_of(node, &guarded.app).put("orders/c", value(&1)).await.expect_err("refused");
         assert_eq!(code(&gone), Some(ErrorCode::Unauthenticated), "{gone}");
     }
-    let gone = app.put("orders/c", &1).await.expect_err("the stream is closed to it");
+    let gone = app.put("orders/c", value(&1)).await.expect_err("the stream is closed to it");
     assert_eq!(code(&gone), Some(ErrorCode::Unauthenticated), "{gone}");
     // The watch sees nothing of what comes later.
-    root.put("orders/hidden", &1).await.expect("root may");
+    root.put("orders/hidden", value(&1)).await.expect("root may");
     let ended = tokio::time::timeout(PATIENCE, async {
         loop {
             match watch.next().await {
@@ -217,9 +238,11 @@ async fn a_token_ends_everywhere_with_all_that_it_opened() {
     });
     let ended = ended.await.expect("it ends");
     assert_eq!(code(&ended), Some(ErrorCode::Unauthenticated), "{ended}");
-    eventually("the time of the other token is over", PATIENCE, async || match short.put("orders/b", &2).await {
-        Err(error) if code(&error) == Some(ErrorCode::Unauthenticated) => Ok(()),
-        other => Err(format!("{other:?}")),
+    eventually("the time of the other token is over", PATIENCE, async || {
+        match short.put("orders/b", value(&2)).await {
+            Err(error) if code(&error) == Some(ErrorCode::Unauthenticated) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     })
     .await;
 }
@@ -271,8 +294,19 @@ async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
             }
         }
     }
-    let told: String = guarded.cluster.ids().iter().map(|node| std::fs::read_to_string(guarded.audit(*node)).expect("there")).collect();
-    for part in [r#""principal":"app""#, r#""principal":"root""#, "Write orders/cli", r#""outcome":"refused""#, r#""status":429"#] {
+    let told: String = guarded
+        .cluster
+        .ids()
+        .iter()
+        .map(|node| std::fs::read_to_string(guarded.audit(*node)).expect("there"))
+        .collect();
+    for part in [
+        r#""principal":"app""#,
+        r#""principal":"root""#,
+        "Write orders/cli",
+        r#""outcome":"refused""#,
+        r#""status":429"#,
+    ] {
         assert!(told.contains(part), "{part} is not in {told}");
     }
 }
