@@ -19,6 +19,7 @@ use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
 use crate::session::Renewals;
 use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, TlsFiles};
+use crate::token::{TOKEN_ENV, TOKEN_FILE_ENV, TokenSource};
 use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
 
 /// The nodes of the local cluster that `scripts/cluster up` starts.
@@ -62,6 +63,7 @@ pub struct ClientBuilder {
     endpoints: String,
     protocol: Protocol,
     tls: TlsFiles,
+    token: TokenSource,
     settings: Settings,
 }
 
@@ -83,6 +85,18 @@ impl ClientBuilder {
     /// PEM files with the certificate that nodes are shown, and its private key: the client is then who the certificate says.
     pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls.identity = Some((cert.into(), key.into()));
+        self
+    }
+
+    /// The token that says who asks, where nodes want to know. Over a plain connection everybody on the way can read it.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = TokenSource::Given(token.into());
+        self
+    }
+
+    /// File with that token, in one line.
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.token = TokenSource::File(path.into());
         self
     }
 
@@ -116,11 +130,11 @@ impl ClientBuilder {
         self
     }
 
-    /// Checks the endpoints, and reads the files of TLS. Connects to nothing yet.
+    /// Checks the endpoints, and reads the files of TLS and of the token. Connects to nothing yet.
     pub fn build(self) -> Result<Client, Error> {
         let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
         let tls = self.tls.load()?;
-        let transport = Transport::new(&addresses, self.protocol, tls.as_ref())?;
+        let transport = Transport::new(&addresses, self.protocol, tls.as_ref(), self.token.header()?)?;
         let endpoints = Mutex::new(Endpoints::new(addresses.len(), rand::random::<u16>().into()));
         let (renewals, builder) = (Renewals::default(), self);
         Ok(Client { inner: Arc::new(Inner { transport, endpoints, builder, renewals }) })
@@ -161,6 +175,11 @@ impl Client {
         if let Some(ca) = std::env::var_os(CA_ENV) {
             builder = builder.ca_file(ca);
         }
+        if let Some(file) = std::env::var_os(TOKEN_FILE_ENV) {
+            builder = builder.token_file(file);
+        } else if let Ok(token) = std::env::var(TOKEN_ENV) {
+            builder = builder.token(token);
+        }
         match (std::env::var_os(CERT_ENV), std::env::var_os(KEY_ENV)) {
             (None, None) => {}
             (Some(cert), Some(key)) => builder = builder.identity_files(cert, key),
@@ -185,7 +204,7 @@ impl Client {
             reads: Reads::default(),
         };
         let (endpoints, protocol) = (DEFAULT_ENDPOINTS.into(), Protocol::default());
-        ClientBuilder { endpoints, protocol, tls: TlsFiles::default(), settings }
+        ClientBuilder { endpoints, protocol, tls: TlsFiles::default(), token: TokenSource::default(), settings }
     }
 
     /// The nodes, `host:port`, in the order given.

@@ -165,6 +165,12 @@ impl Observation {
                 problem.oldest_revision = end.oldest_revision;
                 Err(Error::Rejected(problem))
             }
+            WatchEndCode::PermissionDenied => {
+                Err(Error::Rejected(Box::new(Problem::new(ErrorCode::PermissionDenied, Applied::No, end.detail))))
+            }
+            WatchEndCode::Unauthenticated => {
+                Err(Error::Rejected(Box::new(Problem::new(ErrorCode::Unauthenticated, Applied::No, end.detail))))
+            }
             WatchEndCode::SlowConsumer
             | WatchEndCode::NoLeader
             | WatchEndCode::Stopping

@@ -19,7 +19,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -90,6 +90,8 @@ struct Line {
     /// `host:port`
     address: String,
     host: HeaderValue,
+    /// Who asks.
+    authorization: Option<HeaderValue>,
     /// How to shake hands, and whom the certificate has to name. `None`: plain.
     secure: Option<(TlsConnector, ServerName<'static>)>,
     http1: http1::Pool,
@@ -98,8 +100,14 @@ struct Line {
 
 impl Transport {
     /// Connects to nothing yet.
-    pub fn new(endpoints: &[Endpoint], protocol: Protocol, tls: Option<&Arc<ClientConfig>>) -> Result<Self, Error> {
-        let lines = endpoints.iter().map(|endpoint| Line::new(endpoint, tls)).collect::<Result<_, _>>()?;
+    pub fn new(
+        endpoints: &[Endpoint],
+        protocol: Protocol,
+        tls: Option<&Arc<ClientConfig>>,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Self, Error> {
+        let line = |endpoint| Line::new(endpoint, tls, authorization.clone());
+        let lines = endpoints.iter().map(line).collect::<Result<_, _>>()?;
         Ok(Self { lines, protocol })
     }
 
@@ -153,7 +161,11 @@ impl std::fmt::Debug for Line {
 }
 
 impl Line {
-    fn new(endpoint: &Endpoint, tls: Option<&Arc<ClientConfig>>) -> Result<Self, Error> {
+    fn new(
+        endpoint: &Endpoint,
+        tls: Option<&Arc<ClientConfig>>,
+        authorization: Option<HeaderValue>,
+    ) -> Result<Self, Error> {
         let address = endpoint.address.as_str();
         let bad = |why: &str| Error::Invalid(format!("`{address}` is not an endpoint: {why}"));
         let authority: Authority = address.parse().map_err(|_| bad("expected host:port"))?;
@@ -175,7 +187,8 @@ impl Line {
                 Some((TlsConnector::from(Arc::clone(tls)), name))
             }
         };
-        Ok(Self { address: address.into(), host, secure, http1: Default::default(), stream: Default::default() })
+        let (http1, stream) = Default::default();
+        Ok(Self { address: address.into(), host, authorization, secure, http1, stream })
     }
 
     async fn connect(&self) -> Result<TokioIo<Wire>, Broken> {
@@ -195,14 +208,22 @@ impl Line {
         }
     }
 
+    /// Says where a request goes and who asks.
+    fn introduce(&self, headers: &mut HeaderMap) {
+        headers.insert(HOST, self.host.clone());
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+    }
+
     /// The request as it goes out over HTTP/1.1.
     fn request(&self, call: &Call, budget: Duration) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(call.body.clone()));
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = Uri::from(call.target.clone());
         let headers = request.headers_mut();
-        headers.reserve(7);
-        headers.insert(HOST, self.host.clone());
+        headers.reserve(8);
+        self.introduce(headers);
         headers.insert(REQUEST_TIMEOUT, HeaderValue::from(told(budget)));
         if let Some(id) = call.request_id() {
             headers.insert(IDEMPOTENCY_KEY, id.header());

@@ -110,6 +110,12 @@ fn say_doors(config: &Config) {
         Auth::Off => println!("  do what is asked for whoever asks"),
         Auth::Required => println!("  do nothing for somebody who does not say who they are"),
     }
+    if let Some(path) = &config.root_token_file {
+        println!("  believe the token of `root` in {}", path.display());
+    }
+    if let Some(path) = &config.audit_log {
+        println!("  tell what is done and refused in {}", path.display());
+    }
     match &config.peer_tls {
         None => println!("  speak plainly with peers"),
         Some(_) => println!("  speak TLS with peers, each side with a certificate"),

@@ -20,7 +20,7 @@ pub use args::Args;
 pub use data_dir::{DataDir, OpenDataDir};
 
 use crate::app::backup_schedule::BackupSchedule;
-use crate::http::{AccountLimits, ApiSettings, LaneBounds, ServeSettings};
+use crate::http::{AccountLimits, ApiSettings, DoorSettings, LaneBounds, ServeSettings};
 use crate::limits;
 use crate::tls::TlsFiles;
 
@@ -138,6 +138,10 @@ pub struct Config {
     pub peer_tls: Option<TlsFiles>,
     /// Whether clients have to say who they are.
     pub auth: Auth,
+    /// Where the token of `root` stands.
+    pub root_token_file: Option<PathBuf>,
+    /// Where it is written who did what.
+    pub audit_log: Option<PathBuf>,
     /// Throw-away single node.
     pub dev: bool,
     /// Listening beyond loopback without TLS and authentication was asked for.
@@ -145,7 +149,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What the request handlers need of it.
+    /// What the request handlers need of it; what is opened for them comes with the node.
     pub fn api_settings(&self) -> ApiSettings {
         ApiSettings {
             node_id: self.node_id,
@@ -160,6 +164,8 @@ impl Config {
             accounts: self.accounts,
             slow_request: self.slow_request,
             traces: None,
+            door: DoorSettings::Open,
+            audit: None,
         }
     }
 

@@ -44,6 +44,8 @@ struct Shared {
     emptied: Condvar,
     written: AtomicU64,
     dropped: AtomicU64,
+    /// The line that tells how many are missing.
+    missing: fn(u64) -> String,
 }
 
 #[derive(Debug, Default)]
@@ -71,13 +73,19 @@ impl Queue {
 
 impl Log {
     /// Starts the thread that writes to `out`.
-    pub fn to(mut out: impl Write + Send + 'static) -> io::Result<Self> {
+    pub fn to(out: impl Write + Send + 'static) -> io::Result<Self> {
+        Self::with_gaps(out, |missing| format!("({missing} log lines are missing here: nobody took them)\n"))
+    }
+
+    /// The same, where a gap is told by this line.
+    pub fn with_gaps(mut out: impl Write + Send + 'static, missing: fn(u64) -> String) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             filled: Condvar::new(),
             emptied: Condvar::new(),
             written: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            missing,
         });
         let log = Self(Arc::clone(&shared));
         let run = move || {
@@ -102,7 +110,7 @@ impl Log {
         }
         if queue.missing > 0 {
             let missing = std::mem::take(&mut queue.missing);
-            queue.push(format!("({missing} log lines are missing here: nobody took them)\n").into_bytes());
+            queue.push((self.0.missing)(missing).into_bytes());
         }
         queue.push(line.to_vec());
         self.0.filled.notify_one();

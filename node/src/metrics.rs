@@ -71,12 +71,14 @@ pub enum WatchSource {
 }
 
 const WATCH_SOURCES: [&str; 3] = ["memory", "disk", "initial"];
-const WATCH_ENDS: [WatchEndCode; 5] = [
+const WATCH_ENDS: [WatchEndCode; 7] = [
     WatchEndCode::Compacted,
     WatchEndCode::SlowConsumer,
     WatchEndCode::NoLeader,
     WatchEndCode::Stopping,
     WatchEndCode::Quarantined,
+    WatchEndCode::PermissionDenied,
+    WatchEndCode::Unauthenticated,
 ];
 
 /// What the HTTP server holds at the moment.

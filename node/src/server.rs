@@ -32,8 +32,8 @@ use crate::app::{
     App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
     backup_schedule, levels, maintenance, members, room,
 };
-use crate::config::{Config, millis};
-use crate::http::{self, Api, ApiSettings, ServeSettings};
+use crate::config::{Auth, Config, millis};
+use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, DoorSettings, RootToken, ServeSettings};
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::peer::halt::{Halt, Haltable};
@@ -50,6 +50,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const BALLAST_EVERY: Duration = Duration::from_secs(10);
 /// How long a graceful stop waits for another node to lead.
 const HAND_OVER_MAX: Duration = Duration::from_millis(2_000);
+/// How long a stop waits for the disk to take the last lines of the audit log.
+const AUDIT_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// Why a node did not start or had to stop. A sentence for people.
 #[derive(Debug, thiserror::Error)]
@@ -198,6 +200,7 @@ struct Node {
     /// Ends everything else.
     all_end: CancellationToken,
     traces: Option<Arc<Traces>>,
+    audit: Option<Arc<AuditFile>>,
 }
 
 impl Node {
@@ -346,11 +349,19 @@ impl Node {
             metrics.add_source(TlsSamples(ports.clone()));
             tasks.spawn(reload::run(ports));
         }
-        let settings = ApiSettings { traces: traces.clone(), ..config.api_settings() };
+        let door = door_of(config)?;
+        if let DoorSettings::Guarded { root: Some(root) } = &door {
+            tasks.spawn(root.clone().follow());
+        }
+        let audit = audit_of(config)?;
+        if let Some(audit) = &audit {
+            metrics.add_source(AuditSamples(audit.clone()));
+        }
+        let settings = ApiSettings { traces: traces.clone(), door, audit: audit.clone(), ..config.api_settings() };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
         let clients = tokio::spawn(http::serve(client_listener, api, serve_settings, clients_end.clone()));
-        Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces })
+        Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces, audit })
     }
 
     /// Never returns while all is well.
@@ -395,12 +406,17 @@ impl Node {
         self.all_end.cancel();
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
-        let (state, log, traces) = (self.state, self.log, self.traces);
+        let (state, log, traces, audit) = (self.state, self.log, self.traces, self.audit);
         let flushed = tokio::task::spawn_blocking(move || {
             state.flush().map_err(|fault| fault.to_string())?;
             log.close();
             if let Some(traces) = traces {
                 traces.shut_down();
+            }
+            if let Some(audit) = audit
+                && !audit.flush(AUDIT_FLUSH_MAX)
+            {
+                tracing::warn!("the last lines of the audit log were not written in time");
             }
             Ok::<(), String>(())
         });
@@ -410,6 +426,25 @@ impl Node {
             Err(error) => tracing::error!(%error, "the stores did not close cleanly"),
         }
     }
+}
+
+/// Who has to say who they are.
+fn door_of(config: &Config) -> Result<DoorSettings, ServerError> {
+    match config.auth {
+        Auth::Off => Ok(DoorSettings::Open),
+        Auth::Required => {
+            let root = config.root_token_file.as_deref().map(RootToken::open).transpose();
+            Ok(DoorSettings::Guarded {
+                root: root.map_err(|reason| ServerError(format!("root_token_file: {reason}")))?,
+            })
+        }
+    }
+}
+
+fn audit_of(config: &Config) -> Result<Option<Arc<AuditFile>>, ServerError> {
+    let Some(path) = &config.audit_log else { return Ok(None) };
+    let opened = AuditFile::open(path);
+    opened.map(Some).map_err(|error| ServerError(format!("audit_log: {} cannot be written: {error}", path.display())))
 }
 
 /// Keeps view and address book in step with openraft.

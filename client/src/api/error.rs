@@ -67,6 +67,8 @@ pub enum ErrorCode {
     NotLockHolder,
     /// 503: the node is starting, stopping or not yet caught up.
     NotReady,
+    /// 403: who asks has no right to do this; `detail` names the permission that is missing, and on what.
+    PermissionDenied,
     /// 428: the collection takes no write without a token or a condition.
     PreconditionRequired,
     /// 503: the node does not trust its own state and serves nothing; `detail` says why.
@@ -83,6 +85,8 @@ pub enum ErrorCode {
     TooLarge,
     /// 429: more concurrent requests than the node takes.
     TooManyRequests,
+    /// 401: the request says not who asks, or what it says does not hold, or not any more.
+    Unauthenticated,
     /// 409: another document has these values already in the fields of a unique index; `detail` names both.
     UniqueViolation,
     /// 400: a JSON field or query parameter that does not exist.
@@ -96,6 +100,8 @@ impl ErrorCode {
     pub fn status(self) -> u16 {
         match self {
             Self::InvalidArgument | Self::UnknownField => 400,
+            Self::Unauthenticated => 401,
+            Self::PermissionDenied => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::AlreadyExists
@@ -150,8 +156,10 @@ impl ErrorCode {
             | Self::InvalidArgument
             | Self::InvalidDocument
             | Self::MethodNotAllowed
+            | Self::PermissionDenied
             | Self::RequestIdReused
             | Self::TooLarge
+            | Self::Unauthenticated
             | Self::UnknownField
             | Self::UnsupportedMediaType => Retry::Never,
         }
@@ -178,6 +186,7 @@ impl ErrorCode {
             Self::NoLeader => "No leader is known",
             Self::NotFound => "Not found",
             Self::NotReady => "The node is not ready",
+            Self::PermissionDenied => "A permission is missing",
             Self::PreconditionRequired => "The collection demands a condition",
             Self::Quarantined => "The node is quarantined",
             Self::QuotaExceeded => "There is no room for more",
@@ -186,6 +195,7 @@ impl ErrorCode {
             Self::Timeout => "The deadline passed",
             Self::TooLarge => "Too large",
             Self::TooManyRequests => "Too many requests",
+            Self::Unauthenticated => "It is not known who asks",
             Self::UniqueViolation => "Another document has these values",
             Self::UnknownField => "Unknown field",
             Self::UnsupportedMediaType => "Unsupported content type",
@@ -270,7 +280,7 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiters: Option<u64>,
     /// With `locked` of a lock or an election: milliseconds for which nobody gets it, because the session of a holder has
-    /// expired. With `too_many_requests`: milliseconds after which there is likely to be room, where that is known.
+    /// expired. With `too_many_requests`: milliseconds after which to ask again, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }

@@ -83,6 +83,10 @@ pub enum WatchEndCode {
     Stopping,
     /// The node does not trust its state any more: go on at another one.
     Quarantined,
+    /// Who watches may not read all of it any more.
+    PermissionDenied,
+    /// What says who watches does not hold any more.
+    Unauthenticated,
 }
 
 impl WatchEndCode {
@@ -94,6 +98,8 @@ impl WatchEndCode {
             Self::NoLeader => "no_leader",
             Self::Stopping => "stopping",
             Self::Quarantined => "quarantined",
+            Self::PermissionDenied => "permission_denied",
+            Self::Unauthenticated => "unauthenticated",
         }
     }
 }

@@ -52,6 +52,7 @@ mod task_crashes;
 mod check;
 mod damage;
 mod documents;
+mod door;
 mod identity;
 mod integrity;
 mod old_state;

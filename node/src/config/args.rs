@@ -234,6 +234,15 @@ pub struct Args {
     #[arg(long, env = "QUORATE_AUTH", value_name = "WHETHER")]
     pub auth: Option<Auth>,
 
+    /// File with the token of `root`, who may do everything: one line of at least 32 printable characters, like those of
+    /// `openssl rand -hex 32`; read again when it changes; for --auth required
+    #[arg(long, env = "QUORATE_ROOT_TOKEN_FILE", value_name = "FILE")]
+    pub root_token_file: Option<PathBuf>,
+
+    /// File to which this node adds a line of JSON for each command, refusal and administration [default: none]
+    #[arg(long, env = "QUORATE_AUDIT_LOG", value_name = "FILE")]
+    pub audit_log: Option<PathBuf>,
+
     /// A single node in a temporary directory that is removed at exit
     #[arg(long, env = "QUORATE_DEV", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub dev: Option<bool>,
@@ -268,6 +277,6 @@ impl Args {
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
             header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep tls_cert tls_key tls_client_ca
-            peer_tls_cert peer_tls_key peer_tls_ca auth dev insecure)
+            peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
     }
 }

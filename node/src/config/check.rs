@@ -164,6 +164,8 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         tls: doors.tls,
         peer_tls: doors.peer_tls,
         auth: doors.auth,
+        root_token_file: doors.root_token_file,
+        audit_log: args.audit_log,
         dev,
         insecure,
     }

@@ -3,10 +3,11 @@
 //! Owns that rule. The files are read here to be checked, and read again when the node starts: nothing of them is kept.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::check::Faults;
 use super::{Args, Auth};
+use crate::http::RootToken;
 use crate::tls::{Port, TlsFiles};
 
 /// What of the configuration keeps strangers out.
@@ -14,6 +15,7 @@ pub(super) struct Doors {
     pub tls: Option<TlsFiles>,
     pub peer_tls: Option<TlsFiles>,
     pub auth: Auth,
+    pub root_token_file: Option<PathBuf>,
 }
 
 impl Doors {
@@ -23,7 +25,9 @@ impl Doors {
         let tls = of_port(Port::Clients, cert, key, ca, faults);
         let (cert, key, ca) = (args.peer_tls_cert.take(), args.peer_tls_key.take(), args.peer_tls_ca.take());
         let peer_tls = of_port(Port::Peers(node_id), cert, key, ca, faults);
-        Self { tls, peer_tls, auth: args.auth.unwrap_or_default() }
+        let (auth, root_token_file) = (args.auth.unwrap_or_default(), args.root_token_file.take());
+        judge_auth(auth, root_token_file.as_deref(), tls.as_ref(), faults);
+        Self { tls, peer_tls, auth, root_token_file }
     }
 
     /// Whoever reaches a port that is open to all owns the data.
@@ -41,6 +45,28 @@ impl Doors {
             Some(_) => &[],
         };
         refuse_beyond_loopback("peer_listen", peer, missing, faults);
+    }
+}
+
+/// Somebody must be able to make the first user.
+fn judge_auth(auth: Auth, root_token_file: Option<&Path>, tls: Option<&TlsFiles>, faults: &mut Faults) {
+    let believes_certificates = tls.is_some_and(|files| files.ca.is_some());
+    match (auth, root_token_file) {
+        (Auth::Required, None) if !believes_certificates => faults.add(
+            "auth",
+            "nobody could make the first user: say --root-token-file FILE, or --tls-client-ca FILE for a certificate with the \
+             name `root`",
+        ),
+        (Auth::Off, Some(_)) => faults.add(
+            "root_token_file",
+            "nobody is asked for a token while authentication is off: say --auth required, or leave it out",
+        ),
+        (_, Some(path)) => {
+            if let Err(reason) = RootToken::read(path) {
+                faults.add("root_token_file", reason);
+            }
+        }
+        (_, None) => {}
     }
 }
 

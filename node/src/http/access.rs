@@ -4,7 +4,7 @@
 //! something.
 
 use quorate_client::api::{Grant as GrantView, Permission as PermissionView, SelfAnswer};
-use quorate_store::access::{Grant, Permission, Rights};
+use quorate_store::access::{Grant, Permission};
 use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
 use quorate_store::rules::NameError;
 use quorate_store::types::{AccessDone, AccessOp, Action, Outcome as Decided, Reply};
@@ -15,7 +15,6 @@ use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
 use super::{Backend, Outcome, command, json, key, op_body, read, write};
-use crate::app::Consistency;
 
 /// Shows whom a node takes the caller for, and everything that one may do.
 #[utoipa::path(get, path = "/v1/access/self", tag = "access", operation_id = "who_am_i",
@@ -26,16 +25,11 @@ use crate::app::Consistency;
     ))]
 pub async fn get_self<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::refresh(&ask.api.backend, ask.deadline).await?;
     let access_revision = ask.api.backend.access_revision();
-    let (user, rights) = caller(ask);
+    let (user, rights) = ask.visitor().rights()?;
     let answer = SelfAnswer { user, grants: grants_view(rights.grants()), access_revision };
     command::answer(&answer, ask.api.backend.position().revision, None)
-}
-
-/// Who asks, and what that one may do. Nodes ask nobody who they are.
-fn caller<B: Backend>(_: &Ask<'_, B>) -> (Option<String>, Rights) {
-    (None, Rights::all())
 }
 
 /// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.

@@ -14,6 +14,7 @@ use parking_lot::RwLock;
 use super::Backend;
 use super::ask::Ask;
 use super::bucket::Bucket;
+use super::door::Who;
 use super::error::Failure;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
@@ -36,11 +37,16 @@ pub struct AccountLimits {
 pub enum Account {
     /// An address; of IPv6 the network, all of which one machine may have.
     Address(IpAddr),
+    /// A user, wherever it asks from.
+    User(Arc<str>),
 }
 
 /// Whose account a request is on.
 pub fn account<B: Backend>(ask: &Ask<'_, B>) -> Account {
-    Account::of_address(ask.origin.address.ip())
+    match &ask.who {
+        Who::Somebody(somebody) => Account::User(Arc::clone(somebody.name())),
+        Who::Anybody | Who::Nobody => Account::of_address(ask.origin.address.ip()),
+    }
 }
 
 impl Account {

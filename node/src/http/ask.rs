@@ -9,9 +9,11 @@ use http::request::Parts;
 
 use super::accounts::{self, Spender};
 use super::body::BodyPlace;
+use super::door::{Visitor, Who};
 use super::error::Failure;
 use super::lanes::{Lane, Place};
 use super::origin::Origin;
+use super::paths::Route;
 use super::pulse::Busy;
 use super::{Api, Backend, headers};
 use crate::limits;
@@ -22,6 +24,10 @@ pub struct Ask<'a, B> {
     pub api: &'a Arc<Api<B>>,
     /// Method, URI, headers.
     pub head: &'a Parts,
+    /// Where it goes.
+    pub route: Route,
+    /// Who asks.
+    pub who: Who,
     /// Where it comes from.
     pub origin: Arc<Origin>,
     /// Keeps its connection busy. Taken by an answer that goes on after the handler.
@@ -47,15 +53,17 @@ impl<'a, B: Backend> Ask<'a, B> {
     pub fn new(
         api: &'a Arc<Api<B>>,
         head: &'a Parts,
-        lane: Lane,
+        route: Route,
         origin: Arc<Origin>,
         started: Instant,
         busy: Busy,
     ) -> Self {
-        let timeout = api.settings.request_timeout;
+        let (timeout, lane) = (api.settings.request_timeout, route.lane(&head.method));
         Self {
             api,
             head,
+            route,
+            who: if api.door.is_open() { Who::Anybody } else { Who::Nobody },
             origin,
             busy: Some(busy),
             timeout,
@@ -128,6 +136,11 @@ impl<'a, B: Backend> Ask<'a, B> {
         }
         self.request_id = given;
         Ok(())
+    }
+
+    /// Who asks, as the door sees it.
+    pub fn visitor(&self) -> Visitor<'_, B> {
+        Visitor { api: self.api, who: &self.who, origin: &self.origin, route: self.route }
     }
 
     /// What is left until the deadline.

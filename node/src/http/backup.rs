@@ -16,6 +16,7 @@ use quorate_store::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
@@ -45,7 +46,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let Ok(permit) = ask.api.backups.clone().try_acquire_owned() else {
         return Err(Failure::too_many("this node gives out as many backups at once as it may"));
     };
-    read::barrier(&ask.api.backend, consistency, ask.deadline).await?;
+    read::admit(&ask.visitor(), consistency, ask.deadline, &door::on_prefix(Permission::Admin, b"")).await?;
     if ask.head.method == Method::HEAD {
         return Ok(answer(Body::default(), ask.api.backend.position().revision));
     }

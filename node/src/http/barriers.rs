@@ -14,6 +14,7 @@ use quorate_store::types::{
 };
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
@@ -114,7 +115,13 @@ pub async fn leave<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(rest)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, name.as_str().as_bytes()),
+    )
+    .await?;
     let seen = ask.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
     let told = Told::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)

@@ -13,6 +13,7 @@ use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply
 use super::ask::Ask;
 use super::bulk_answer::{BulkEnd, BulkTally};
 use super::bulk_body::{BulkOp, BulkWish, Form};
+use super::door::Visit;
 use super::error::{Effect, Failure};
 use super::extract::Query;
 use super::openapi::Common;
@@ -81,9 +82,12 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
 
 /// Puts one part after the other through the log.
 async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Course, Failure> {
+    let visitor = ask.visitor();
+    // All of it, before the first part takes effect.
+    visitor.admit(ask.deadline, &|visit| course.demands(visit)).await?;
     let id = RequestId(ask.request_id.clone());
     while let Some(part) = course.part() {
-        let reply = write::propose(&ask.api.backend, part, id.of_part(course.next), ask.deadline).await;
+        let reply = write::propose(&visitor, part, id.of_part(course.next), ask.deadline).await;
         course.take(&reply.map_err(|failure| course.stopped(failure))?)?;
     }
     Ok(course)
@@ -91,7 +95,8 @@ async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<C
 
 /// Evaluates one part after the other, each seeing what those before it would do.
 async fn rehearse<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Course, Failure> {
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let wanted = |visit: &mut Visit<'_>| course.demands(visit);
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &wanted).await?;
     course.end.dry_run = true;
     let deadline = ask.deadline;
     let rehearsed = evaluate(ask, move |backend| {
@@ -123,6 +128,11 @@ impl Course {
         let tally = BulkTally::new(ops.len(), minimal);
         let end = BulkEnd { revision: 0, index: 0, replayed: true, dry_run: false };
         Self { ops, next: 0, tally, end }
+    }
+
+    /// What all operations demand.
+    fn demands(&self, visit: &mut Visit<'_>) {
+        self.ops.iter().for_each(|op| op.op.demands(visit));
     }
 
     /// The next part. It depends on nothing but the operations and where it begins, so that a retry has the same parts.

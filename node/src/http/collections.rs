@@ -16,6 +16,7 @@ use quorate_store::types::{Action, Expect, Key, Outcome as Decided, Rejection, R
 
 use super::ask::Ask;
 use super::conditions::{self, Condition};
+use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::Common;
@@ -51,10 +52,11 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
+        .await?;
     // Bounded a few lines above.
     let limit = limit as usize;
     ask.costs_page(limit)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     let page = scan(ask, move |backend| backend.collections(after.as_ref(), limit, limits::LIST_BYTES_MAX)).await?;
     let last = page.collections.last().map(|(name, _)| name.to_string());
     let shown = page.collections.iter().map(|(name, row)| view(name, row)).collect::<Result<_, _>>()?;
@@ -77,7 +79,14 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    let keys = format!("{name}/");
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_prefix(Permission::Read, keys.as_bytes()),
+    )
+    .await?;
     let (at, row) = ask.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));

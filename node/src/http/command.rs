@@ -17,7 +17,7 @@ use super::extract::{Faults, Query};
 use super::headers::decimal;
 use super::lanes::Lane;
 use super::scan::{evaluate, scan};
-use super::{Backend, Outcome, body, headers, kv, ok_json, read, write};
+use super::{Backend, Outcome, body, door, headers, kv, ok_json, read, write};
 use crate::app::Consistency;
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
@@ -42,10 +42,10 @@ pub fn whole(raw: &RawValue, pointer: &str, bounds: RangeInclusive<u32>, faults:
 /// so holds up nobody else.
 pub async fn decide<B: Backend>(ask: &Ask<'_, B>, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
-        return write::propose(&ask.api.backend, action, RequestId(ask.request_id.clone()), ask.deadline).await;
+        return write::propose(&ask.visitor(), action, RequestId(ask.request_id.clone()), ask.deadline).await;
     }
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_action(&action)).await?;
     let command = write::rehearsal(action)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
     match ask.place.lane() {
         Lane::Scan => scan(ask, move |backend| backend.dry_run(&command)).await,
         _ => evaluate(ask, move |backend| backend.dry_run(&command)).await,

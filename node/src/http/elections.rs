@@ -18,6 +18,7 @@ use quorate_store::types::{
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::locks::{self, give_up, read_party};
@@ -219,7 +220,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     ask.costs_page(limit)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
+        .await?;
     let page = move |backend: B| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());

@@ -263,6 +263,11 @@ impl Failure {
         StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// Whether the request was applied.
+    pub fn applied(&self) -> Applied {
+        self.problem.applied
+    }
+
     /// The problem document.
     pub fn document(&mut self, request_id: &str) -> Vec<u8> {
         request_id.clone_into(&mut self.problem.request_id);
@@ -302,6 +307,9 @@ impl Failure {
         }
         if problem.status == 503 || problem.status == 429 {
             fields.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds()));
+        }
+        if problem.status == 401 {
+            fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(revision) = problem.revision {
             fields.insert(headers::REVISION, HeaderValue::from(revision));

@@ -10,6 +10,7 @@ use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPositi
 
 use super::ask::Ask;
 use super::cursor::FindCursor;
+use super::door::{Demand, Need, Permission, Visit};
 use super::error::Failure;
 use super::extract::Query;
 use super::find_body::{FindWish, Kind};
@@ -77,10 +78,18 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) ->
     let body = body::collect(ask, body, usize::MAX).await?;
     let FindWish { query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
     ask.costs_a_find()?;
-    read::barrier(&ask.api.backend, consistency, ask.deadline).await?;
+    read::admit(&ask.visitor(), consistency, ask.deadline, &|visit| demands(&query, visit)).await?;
     let rendered = scan(ask, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;
     Ok(list::answer(bytes, at))
+}
+
+/// All with the prefix; and the entry that a cursor names, which an order makes the answer depend on.
+fn demands(query: &FindQuery, visit: &mut Visit<'_>) {
+    visit(Demand::Need(Need::Prefix(Permission::Read, &query.prefix)));
+    if let Some(after) = &query.after {
+        visit(Demand::Need(Need::Name(Permission::Read, after.as_bytes())));
+    }
 }
 
 fn rendered(query: &FindQuery, read: FindRead, hash: u64, kind: Kind) -> Result<(Vec<u8>, ReadPosition), Failure> {

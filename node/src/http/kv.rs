@@ -198,7 +198,7 @@ async fn submit<B: Backend>(
     let (session, guard) = (wish.session, wish.guard);
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: wish.dry_run, shows_entry: false };
-    let done = write::perform(&ask.api.backend, &key.text, op, manner, &ask.request_id, ask.deadline).await?;
+    let done = write::perform(&ask.visitor(), &key.text, op, manner, &ask.request_id, ask.deadline).await?;
     Ok(prefer::answer(ask, done, preferred).await)
 }
 

@@ -12,6 +12,7 @@ use quorate_store::state::Observed;
 use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
@@ -82,7 +83,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("wait_ms")?;
     let name = coordinate::name_of(rest)?;
     let backend = &ask.api.backend;
-    read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, name.as_str().as_bytes()),
+    )
+    .await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &B| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
     let ended = wait::until(ask, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;

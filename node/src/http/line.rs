@@ -11,11 +11,13 @@ use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
 use super::accounts::Spender;
+use super::door::{self, Visitor, Who};
 use super::error::Failure;
 use super::extract::Faults;
 use super::json::JsonFault;
 use super::lanes::Lane;
 use super::op_body::OpWish;
+use super::origin::Origin;
 use super::paths::Route;
 use super::told::Told;
 use super::{Api, Backend, headers, json, ops, render};
@@ -156,6 +158,10 @@ pub struct Task<B> {
     pub came: Instant,
     /// When it has to be answered.
     pub deadline: Instant,
+    /// Who asks.
+    pub who: Who,
+    /// From where.
+    pub origin: Arc<Origin>,
 }
 
 /// An answer, not yet written.
@@ -219,7 +225,7 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
 
 /// The answer, and the id under which the line was executed.
 async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
-    let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline } = task;
+    let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline, who, origin } = task;
     if let Some((failure, account)) = refused {
         // It waits, and takes nothing of what others need.
         drop(place);
@@ -227,18 +233,21 @@ async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
         let request_id = headers::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
+    let visitor = Visitor { api: &place.api, who: &who, origin: &origin, route: Route::Ops };
     let mut request_id = match wish.request_id.take() {
         Some(given) => given,
         None if wish.writes() => headers::fresh_id(),
         None => String::new(),
     };
-    let answered = match ops::perform(&place.api.backend, wish, &request_id, deadline).await {
+    let answered = match ops::perform(&visitor, wish, &request_id, deadline).await {
         Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {
                 request_id = headers::trace_id();
             }
-            Answered::failed(Some(n), failure, &request_id, came)
+            let answered = Answered::failed(Some(n), failure, &request_id, came);
+            door::note_refused(&visitor, answered.status, &request_id);
+            answered
         }
     };
     (answered, request_id)

@@ -10,6 +10,7 @@ use quorate_store::types::Revision;
 
 use super::ask::Ask;
 use super::cursor::Cursor;
+use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
@@ -50,7 +51,9 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         true => ask.costs_a_find()?,
         false => ask.costs_page(wish.query.limit)?,
     }
-    read::barrier(&ask.api.backend, wish.consistency, ask.deadline).await?;
+    let wanted = door::on_range(Permission::Read, &wish.query.start, wish.query.end.as_deref());
+    read::admit(&ask.visitor(), wish.consistency, ask.deadline, &wanted).await?;
+    drop(wanted);
     if wish.count_only { count(ask, wish.query).await } else { page(ask, wish.query).await }
 }
 

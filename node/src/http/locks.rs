@@ -16,6 +16,7 @@ use quorate_store::types::{
 };
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
@@ -197,7 +198,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 
 /// A lock as it is now.
 pub async fn read_lock<B: Backend>(ask: &Ask<'_, B>, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, lock.name.as_str().as_bytes()),
+    )
+    .await?;
     ask.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
 
@@ -216,7 +223,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     ask.costs_page(limit)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
+        .await?;
     let page = move |backend: B| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
@@ -253,7 +261,13 @@ pub async fn check<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("token")?;
     let name = coordinate::name_of(rest)?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, name.as_str().as_bytes()),
+    )
+    .await?;
     let held = ask.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (held.at.revision, held.at.index);
     let Some(row) = held.found else {

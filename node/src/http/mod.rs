@@ -30,6 +30,7 @@ mod coordinate;
 mod criteria;
 mod cursor;
 mod done;
+mod door;
 mod elections;
 mod error;
 mod etags;
@@ -106,6 +107,7 @@ use tokio::sync::Semaphore;
 pub use accept::{ServeSettings, serve};
 pub use accounts::AccountLimits;
 pub use backend::{Access, Backend, Coordination, DigestAt, Seen};
+pub use door::{AuditFile, AuditSamples, DoorSettings, RootToken};
 pub use lanes::LaneBounds;
 pub use openapi::document as openapi_document;
 pub use paths::Route;
@@ -121,6 +123,7 @@ use accounts::{AccountSamples, Accounts};
 use answers::AnswerRoom;
 use ask::Ask;
 use body::BodyRoom;
+use door::Door;
 use error::Failure;
 use headers::GlanceCache;
 use lanes::{Lane, LaneSamples, Lanes};
@@ -161,11 +164,16 @@ pub struct ApiSettings {
     pub slow_request: Duration,
     /// Where spans of requests go.
     pub traces: Option<Arc<Traces>>,
+    /// Who has to say who they are.
+    pub door: DoorSettings,
+    /// Where it is told who did what.
+    pub audit: Option<Arc<AuditFile>>,
 }
 
 /// The API over one node.
 pub struct Api<B> {
     backend: B,
+    door: Door,
     settings: ApiSettings,
     metrics: Arc<Metrics>,
     in_flight: AtomicUsize,
@@ -215,8 +223,10 @@ impl<B: Backend> Api<B> {
         let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
         let task_lines = TaskLines::default();
         let slow = SlowLog::new(settings.slow_request);
+        let door = Door::new(settings.door.clone(), settings.audit.clone());
         Arc::new(Self {
             backend,
+            door,
             settings,
             metrics,
             in_flight,
@@ -264,15 +274,17 @@ impl<B: Backend> Api<B> {
         let _slot = Slot::take(&self.in_flight);
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
-        let mut ask = Ask::new(&self, &head, route.lane(&head.method), origin, started, busy);
+        let mut ask = Ask::new(&self, &head, route, origin, started, busy);
         let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
         self.lanes.observe(ask.place.lane(), took.saturating_sub(spent.on(Part::Wish)));
-        let (request_id, busy, origin, account) = (ask.request_id, ask.busy, ask.origin, ask.account);
+        let request_id = std::mem::take(&mut ask.request_id);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
-        if let Some(account) = account {
+        door::note_answered(&ask, &response, &request_id);
+        if let Some(account) = &ask.account {
             account.moved(body_bytes + response.body().size_hint().exact().unwrap_or(0) as usize);
         }
+        let (busy, origin) = (ask.busy, ask.origin);
         let (method, path, status) = (head.method.as_str(), head.uri.path(), response.status());
         let bytes = (body_bytes, response.body().size_hint().exact());
         Told { route, method, path, request_id: &request_id, status, bytes, took, spent }.tell(&self, &head.headers);
@@ -330,6 +342,9 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
     let method = &ask.head.method;
     let Some(access) = route.access(method) else { return Err(refuse_route(ask, route)) };
     ask.read_deadline()?;
+    if !ask.api.door.is_open() {
+        Box::pin(door::enter(ask)).await?;
+    }
     // Never holds back the routes that tell an operator what is going on.
     if route.is_data() {
         ask.admit().await?;

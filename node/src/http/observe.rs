@@ -15,6 +15,7 @@ use quorate_store::state::{LeaderChange, Observed, Page, StateFault};
 use quorate_store::types::{LockName, LockSpace, Name, Revision};
 
 use super::ask::Ask;
+use super::door::{self, Permission, Watching};
 use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
@@ -46,7 +47,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("heartbeat_ms")?;
     let election = coordinate::name_of(rest)?;
     let resume = watch_wish::last_event_id(ask.head)?.map(|position| position.revision);
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, election.as_str().as_bytes()),
+    )
+    .await?;
     let Some(place) = Place::take(ask.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };
@@ -65,8 +72,11 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         }
     };
     let (sent_up_to, began) = (Arc::new(AtomicU64::new(after)), Instant::now());
+    let election_name = election.clone();
     let body = ObserveBody { place, election, first: Some(first), sent_up_to, work: None, began };
-    let mut response = sse::open(ask, body, heartbeat)?;
+    let name = election_name;
+    let watching = Watching::of(ask, move |visit| door::on_name(Permission::Read, name.as_str().as_bytes())(visit));
+    let mut response = sse::open(ask, body, heartbeat, watching)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)
 }
@@ -214,6 +224,11 @@ impl<B: Backend> Source for ObserveBody<B> {
     fn end_reason(&mut self) -> Option<Bytes> {
         let (code, detail) = sse::end_reason(&self.place.0.backend, self.began)?;
         Some(self.end(code, detail, None))
+    }
+
+    fn refused(&mut self, code: WatchEndCode, detail: String) -> Bytes {
+        // What was read last was not sent.
+        watch_event::end(code, detail, None, None).into()
     }
 
     fn stopping(&mut self) -> Bytes {

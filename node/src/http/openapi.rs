@@ -103,6 +103,8 @@ impl IntoResponses for Common {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problems(&[
             ("400", "`invalid_argument`, `unknown_field`: `errors` points at each fault."),
+            ("401", "`unauthenticated`: where authentication is required; not applied."),
+            ("403", "`permission_denied`: `detail` names what is missing; not applied."),
             ("405", "`method_not_allowed`: see `Allow`."),
             ("413", "`too_large`: a key, value or body over its limit."),
             ("429", "`too_many_requests`: not applied; see `Retry-After`."),

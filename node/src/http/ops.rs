@@ -10,6 +10,7 @@ use quorate_store::types::Step;
 
 use super::ask::Ask;
 use super::done::Done;
+use super::door::Visitor;
 use super::error::Failure;
 use super::extract::Query;
 use super::op_body::OpWish;
@@ -58,13 +59,13 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     ask.take_request_id(wish.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(ask.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
-    let done = perform(&ask.api.backend, wish, &ask.request_id, ask.deadline).await?;
+    let done = perform(&ask.visitor(), wish, &ask.request_id, ask.deadline).await?;
     Ok(prefer::answer(ask, done, preferred).await)
 }
 
 /// Executes a checked operation.
 pub async fn perform<B: Backend>(
-    backend: &B,
+    visitor: &Visitor<'_, B>,
     wish: OpWish<'_>,
     request_id: &str,
     deadline: Instant,
@@ -72,7 +73,7 @@ pub async fn perform<B: Backend>(
     let manner = Manner { dry_run: wish.dry_run, shows_entry: wish.kind == OpKind::GetAndTouch };
     let key = wish.key.clone();
     match wish.into_step() {
-        Step::Write(op) => write::perform(backend, &key.text, op, manner, request_id, deadline).await,
-        Step::Get(_) | Step::Txn(_) => read::perform(backend, &key, deadline).await,
+        Step::Write(op) => write::perform(visitor, &key.text, op, manner, request_id, deadline).await,
+        Step::Get(_) | Step::Txn(_) => read::perform(visitor, &key, deadline).await,
     }
 }

@@ -160,6 +160,19 @@ pub struct Access {
     pub takes_body: bool,
 }
 
+/// Who may ask for a route, where authentication is required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Anybody: it tells no more than that the node lives, and what it is.
+    None,
+    /// Whoever says who they are.
+    Known,
+    /// Who may administer everything.
+    Admin,
+    /// Who has a right on what the request names: its handler says what that is.
+    Judged,
+}
+
 const READ: Access = Access { writes: false, takes_body: false };
 const ASK: Access = Access { writes: false, takes_body: true };
 const WRITE: Access = Access { writes: true, takes_body: true };
@@ -389,6 +402,32 @@ impl Route {
                 | Self::MemberReplace
                 | Self::MemberRepair
         )
+    }
+
+    /// Who may ask for it, where authentication is required.
+    pub fn guard(self) -> Guard {
+        match self {
+            Self::Livez | Self::Readyz | Self::Version | Self::OpenApi | Self::Unknown => Guard::None,
+            Self::Metrics | Self::ClusterStatus | Self::ClusterDigest | Self::AccessSelf => Guard::Known,
+            Self::AccessUsers | Self::AccessUser | Self::AccessRoles | Self::AccessRole => Guard::Admin,
+            Self::AccessTokens | Self::AccessToken => Guard::Admin,
+            Self::Leader | Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Guard::Admin,
+            Self::MemberReplace | Self::MemberRepair | Self::Backup => Guard::Admin,
+            Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count => Guard::Judged,
+            Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Watch | Self::Request => Guard::Judged,
+            Self::Collections | Self::Collection | Self::Sequence => Guard::Judged,
+            Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => Guard::Judged,
+            Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => Guard::Judged,
+            Self::Elections | Self::Election | Self::ElectionObserve | Self::ElectionCampaign => Guard::Judged,
+            Self::ElectionProclaim | Self::ElectionResign => Guard::Judged,
+            Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => {
+                Guard::Judged
+            }
+            Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => {
+                Guard::Judged
+            }
+            Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => Guard::Judged,
+        }
     }
 
     /// Whether it serves data rather than telling about the node.

@@ -13,6 +13,7 @@ use quorate_store::types::{
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Faults;
 use super::{Backend, command, coordinate, read, sessions, wait, write};
@@ -123,7 +124,8 @@ impl Place {
     /// What is true now of a session that was told that it holds the lock.
     async fn look_again<B: Backend>(&self, ask: &Ask<'_, B>, reply: &Reply) -> Result<Stood, Failure> {
         let backend = &ask.api.backend;
-        read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
+        let wanted = door::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
+        read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &wanted).await?;
         let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         self.found(reply, party)
     }
@@ -169,7 +171,7 @@ impl Place {
         // Of the same request: a retry of it is told the same.
         let id = RequestId(ask.request_id.clone()).of_part(1);
         let deadline = Instant::now() + ask.timeout;
-        let reply = write::propose(backend, Action::Lock(op), id, deadline).await;
+        let reply = write::propose(&ask.visitor(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
         match &reply.outcome {
             Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),

@@ -12,6 +12,7 @@ use quorate_store::types::{ContentKind, Entry, Key, Revision};
 use super::ask::Ask;
 use super::conditions::{ReadCondition, Verdict, Versions};
 use super::done::Done;
+use super::door::{self, Permission, Visitor, Wanted};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::key::NamedKey;
@@ -24,27 +25,53 @@ use crate::spent::{self, Part};
 /// Reads as the request wants it.
 pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
     let wish = ReadWish::of(ask)?;
-    let backend = &ask.api.backend;
-    barrier(backend, wish.consistency, ask.deadline).await?;
+    let (backend, visitor) = (&ask.api.backend, ask.visitor());
+    let wanted = door::on_name(Permission::Read, key.key.as_bytes());
+    admit(&visitor, wish.consistency, ask.deadline, &wanted).await?;
     let read = match wish.revision {
         Some(revision) => read_past(backend, &key.key, revision)?,
         None => read_now(ask, &key.key, &wish).await?,
     };
+    if wish.wait.is_some() {
+        // Who waited for long may have lost the right meanwhile.
+        visitor.check(&wanted)?;
+    }
     answer_read(ask, &key.text, read, &wish)
 }
 
 /// Reads without any wishes: what an operation in JSON does.
-pub async fn perform<B: Backend>(backend: &B, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
-    barrier(backend, Consistency::Linearizable, deadline).await?;
-    let KeyRead { at, entry } = backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn perform<B: Backend>(
+    visitor: &Visitor<'_, B>,
+    key: &NamedKey<'_>,
+    deadline: Instant,
+) -> Result<Done, Failure> {
+    let wanted = door::on_name(Permission::Read, key.key.as_bytes());
+    admit(visitor, Consistency::Linearizable, deadline, &wanted).await?;
+    let KeyRead { at, entry } = visitor.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
     let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
     Ok(Done::read(&key.text, &entry, at))
 }
 
+/// Waits until reads are as fresh as asked for, and lets those in that may be told what they want: by the rules as they are then.
+pub async fn admit<B: Backend>(
+    visitor: &Visitor<'_, B>,
+    consistency: Consistency,
+    deadline: Instant,
+    wanted: Wanted<'_>,
+) -> Result<(), Failure> {
+    barrier(&visitor.api.backend, consistency, deadline).await?;
+    visitor.check(wanted)
+}
+
 /// Waits until reads are as fresh as asked for.
-pub async fn barrier<B: Backend>(backend: &B, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
+async fn barrier<B: Backend>(backend: &B, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
     let passed = backend.read_barrier(consistency, deadline).await;
     passed.map_err(|error| Failure::from_app(error, Effect::Read))
+}
+
+/// Waits until this node knows what the cluster knows, for somebody who was let in.
+pub async fn refresh<B: Backend>(backend: &B, deadline: Instant) -> Result<(), Failure> {
+    barrier(backend, Consistency::Linearizable, deadline).await
 }
 
 /// What a reader wants.

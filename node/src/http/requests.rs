@@ -5,6 +5,7 @@ use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 
 use super::ask::Ask;
+use super::door::Demand;
 use super::error::{Failure, rejection_code};
 use super::extract::Query;
 use super::openapi::Common;
@@ -34,9 +35,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         return Err(Failure::invalid("path:id", why));
     }
     let backend = &ask.api.backend;
-    read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
+    let visitor = ask.visitor();
+    read::admit(&visitor, Consistency::Linearizable, ask.deadline, &|visit| visit(Demand::Something)).await?;
     let id = RequestId(id.into_owned());
     let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
+    if let Some(kept) = &kept {
+        visitor.check_owner(&kept.principal)?;
+    }
     match kept.and_then(|kept| answer(id.0, &kept.reply, at)) {
         Some(answer) => ok_json(&answer),
         None => Err(unknown(at)),

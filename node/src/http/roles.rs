@@ -9,6 +9,7 @@ use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, RoleRow};
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
@@ -30,7 +31,8 @@ use crate::app::Consistency;
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| RoleName::new(text).ok())?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
+        .await?;
     let Observed { at, found, .. } = scan(ask, move |backend| backend.roles(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let roles = found.items.iter().map(|(name, row)| view(name, row)).collect();
@@ -52,7 +54,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = access::path_name(rest, RoleName::new)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
+        .await?;
     let seen = ask.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {

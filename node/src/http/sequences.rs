@@ -10,6 +10,7 @@ use quorate_store::rules::SequenceName;
 use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::op_body::request_id;
@@ -30,7 +31,13 @@ use crate::app::Consistency;
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, name.as_str().as_bytes()),
+    )
+    .await?;
     let (at, value) = ask.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)

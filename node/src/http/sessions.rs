@@ -21,6 +21,7 @@ use quorate_store::types::{
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
+use super::door::{self, Demand, Permission, Visit};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::decimal;
@@ -165,6 +166,7 @@ async fn renew_one<B: Backend>(ask: &Ask<'_, B>, id: SessionId) -> Result<Sessio
 }
 
 async fn renew_all<B: Backend>(ask: &Ask<'_, B>, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
+    ask.visitor().admit_renewal(ask.deadline, &ids).await?;
     let done = ask.api.backend.renew(ids.clone(), ask.deadline).await;
     let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
     let sessions = ids.iter().zip(&done.each).map(|(id, each)| match each {
@@ -205,13 +207,17 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let id = coordinate::session_of(rest)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &|visit: &mut Visit<'_>| {
+        visit(Demand::Something)
+    })
+    .await?;
     let seen = ask.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
     let Some(held) = found else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_session(id));
         return Err(missing.evaluated_at(at.revision, at.index));
     };
+    ask.visitor().check(&|visit| visit(Demand::Session(id)))?;
     let mut view = view_of(id, &held.row, at.clock, wall);
     (view.holds, view.revision, view.index) = (Some(holds_of(&held)), Some(at.revision), Some(at.index));
     command::answer(&view, at.revision, None)
@@ -232,7 +238,8 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
     ask.costs_page(limit)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
+        .await?;
     let Observed { at, wall, found } = scan(ask, move |backend| backend.sessions(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let sessions = found.items.iter().map(|(id, row)| view_of(*id, row, at.clock, wall)).collect();

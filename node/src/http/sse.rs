@@ -20,6 +20,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::accounts::{Held, Spender};
 use super::ask::Ask;
+use super::door::Watching;
 use super::error::Failure;
 use super::pulse::{Busy, Taking};
 use super::{Backend, Body, Outcome, headers, render};
@@ -41,6 +42,8 @@ pub trait Source: Send + Unpin + 'static {
     fn heartbeat(&mut self) -> Bytes;
     /// Why the stream has to end by itself, if so. Asked every few seconds.
     fn end_reason(&mut self) -> Option<Bytes>;
+    /// The last words where no more may be told to who listens.
+    fn refused(&mut self, code: WatchEndCode, detail: String) -> Bytes;
     /// The last words where the node stops.
     fn stopping(&mut self) -> Bytes;
 }
@@ -62,7 +65,13 @@ pub fn event(out: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl serde::
 }
 
 /// Answers with a stream: the head at once, the events as they come.
-pub fn open<B: Backend>(ask: &mut Ask<'_, B>, source: impl Source, heartbeat: Duration) -> Outcome {
+/// What it says is no more than `watching` says may be told.
+pub fn open<B: Backend>(
+    ask: &mut Ask<'_, B>,
+    source: impl Source,
+    heartbeat: Duration,
+    watching: Option<Watching<B>>,
+) -> Outcome {
     let Some(mut busy) = ask.busy.take() else {
         return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
     };
@@ -74,7 +83,7 @@ pub fn open<B: Backend>(ask: &mut Ask<'_, B>, source: impl Source, heartbeat: Du
     let mut response = Response::new(Body::Stream(UnsyncBoxBody::new(Sse {
         account,
         _counted: counted,
-        ..Sse::new(source, heartbeat, busy, taking)
+        ..Sse::new(source, heartbeat, busy, taking, watching)
     })));
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
@@ -82,8 +91,10 @@ pub fn open<B: Backend>(ask: &mut Ask<'_, B>, source: impl Source, heartbeat: Du
     Ok(response)
 }
 
-struct Sse<S> {
+struct Sse<S, B> {
     source: S,
+    /// Who listens, where not everybody may.
+    watching: Option<Watching<B>>,
     /// What is being sent.
     rest: Bytes,
     has_ended: bool,
@@ -101,13 +112,13 @@ struct Sse<S> {
     _busy: Busy,
 }
 
-impl<S: Source> Sse<S> {
-    fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>) -> Self {
+impl<S: Source, B: Backend> Sse<S, B> {
+    fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching<B>>) -> Self {
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (rest, has_ended, sent) = (Bytes::new(), false, Instant::now());
         let (account, _counted) = (None, None);
-        Self { source, rest, has_ended, heartbeat, sent, timer, stop, taking, account, _counted, _busy: busy }
+        Self { source, watching, rest, has_ended, heartbeat, sent, timer, stop, taking, account, _counted, _busy: busy }
     }
 
     /// What comes next, or `None` for now.
@@ -116,10 +127,11 @@ impl<S: Source> Sse<S> {
             return Poll::Ready(Ok(Chunk::Last(self.source.stopping())));
         }
         if let Poll::Ready(chunk) = self.source.poll_chunk(cx) {
-            return Poll::Ready(chunk);
+            // Judged after it was read: what took the right away came before what is read from now on.
+            return Poll::Ready(self.refused().map_or(chunk, |last| Ok(Chunk::Last(last))));
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            if let Some(reason) = self.source.end_reason() {
+            if let Some(reason) = self.refused().or_else(|| self.source.end_reason()) {
                 return Poll::Ready(Ok(Chunk::Last(reason)));
             }
             let silent = self.sent.elapsed();
@@ -131,6 +143,12 @@ impl<S: Source> Sse<S> {
             self.timer.as_mut().reset(tokio::time::Instant::now() + next);
         }
         Poll::Pending
+    }
+
+    /// The last words, where no more may be told.
+    fn refused(&mut self) -> Option<Bytes> {
+        let (code, detail) = self.watching.as_ref()?.end()?;
+        Some(self.source.refused(code, detail))
     }
 
     /// The next frame. None is long, so that a peer which takes little at a time is seen to take something.
@@ -152,7 +170,7 @@ fn look_after(heartbeat: Duration) -> Duration {
     heartbeat.min(Duration::from_millis(limits::WATCH_LOOK_MS))
 }
 
-impl<S: Source> HttpBody for Sse<S> {
+impl<S: Source, B: Backend> HttpBody for Sse<S, B> {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -24,9 +24,11 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::accounts::Spender;
 use super::ask::Ask;
 use super::body::BodyPatience;
+use super::door::{Visitor, Who};
 use super::error::Failure;
 use super::line::{Answered, BadLine, Line, Place, Task, run};
 use super::lines::{Lines, Next};
+use super::origin::Origin;
 use super::paths::Route;
 use super::pulse::{Busy, Taking};
 use super::{Api, Backend, Body, Outcome, headers, json};
@@ -43,7 +45,7 @@ pub async fn open<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     };
     // On HTTP/1.1 the socket tells.
     let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let mut pump = Pump::new(Arc::clone(ask.api), body, busy, ask.timeout, run::<B>);
+    let mut pump = Pump::new(ask, body, busy, run::<B>);
     pump.account = ask.account.clone();
     pump.taking = taking;
     if ask.head.headers.contains_key(header::EXPECT) {
@@ -78,6 +80,10 @@ struct Pump<B, F, R> {
     counted: usize,
     /// Deadline of a line that names none.
     timeout: Duration,
+    /// Who asks.
+    who: Who,
+    /// From where.
+    origin: Arc<Origin>,
     run: R,
     under_way: FuturesUnordered<F>,
     /// Answers to be sent.
@@ -99,7 +105,8 @@ where
     F: Future<Output = Answered>,
     R: Fn(Task<B>) -> F,
 {
-    fn new(api: Arc<Api<B>>, body: Incoming, busy: Busy, timeout: Duration, run: R) -> Self {
+    fn new(ask: &Ask<'_, B>, body: Incoming, busy: Busy, run: R) -> Self {
+        let api = Arc::clone(ask.api);
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let lines = Lines::new(api.settings.body_bytes_max);
         let clock = StreamClock::new(busy.pulse().idle(), BodyPatience::of(&api.settings));
@@ -108,7 +115,9 @@ where
             body,
             lines,
             counted: 0,
-            timeout,
+            timeout: ask.timeout,
+            who: ask.who.clone(),
+            origin: Arc::clone(&ask.origin),
             run,
             under_way: FuturesUnordered::new(),
             out: Vec::new(),
@@ -249,6 +258,12 @@ where
             Ok(line) => line,
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };
+        // Who is not known any more can say no more either.
+        let visitor = Visitor { api: &self.api, who: &self.who, origin: &self.origin, route: Route::Ops };
+        if let Err(failure) = visitor.is_known() {
+            self.write(&Answered::refused(Some(line.n), failure, came), came);
+            return self.end_early();
+        }
         match Place::take(&self.api, text.len()) {
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
@@ -257,7 +272,8 @@ where
                     account.moved(text.len());
                     account.admit().err().map(|failure| (failure, account.clone()))
                 });
-                let task = Task { line, place, refused, came, deadline: came + timeout };
+                let (who, origin) = (self.who.clone(), Arc::clone(&self.origin));
+                let task = Task { line, place, refused, came, deadline: came + timeout, who, origin };
                 self.under_way.push((self.run)(task));
             }
         }

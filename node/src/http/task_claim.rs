@@ -87,7 +87,7 @@ impl Claim {
         // The time that a claim waits is none of the time that it may take.
         let deadline = ask.deadline + waited;
         let id = RequestId(ask.request_id.clone());
-        let reply = write::propose(&ask.api.backend, Action::Task(self.op.clone()), id, deadline).await?;
+        let reply = write::propose(&ask.visitor(), Action::Task(self.op.clone()), id, deadline).await?;
         let at = Instant::now();
         let done = match &reply.outcome {
             Decided::Task(done) => match &**done {

@@ -16,6 +16,7 @@ use quorate_store::types::{
 
 use super::ask::Ask;
 use super::cursor::TaskCursor;
+use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Query;
 use super::openapi::Common;
@@ -73,7 +74,8 @@ pub async fn queues<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     });
     query.finish("limit, cursor")?;
     ask.costs_page(limit)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
+        .await?;
     let page = scan(ask, move |backend| backend.queues(after.as_ref(), limit)).await?;
     let last = page.queues.last().map(|view| view.name.to_string());
     let ReadPosition { revision, index, .. } = page.at;
@@ -165,7 +167,13 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("state, limit, cursor")?;
     // Those in another state are looked at too.
     ask.costs_a_find()?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, queue.as_str().as_bytes()),
+    )
+    .await?;
     let (bytes_max, rows_max) = (limits::LIST_BYTES_MAX, limits::TASK_ROWS_MAX);
     let wish = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };
     let page = scan(ask, move |backend| backend.tasks(&wish)).await?;
@@ -188,7 +196,13 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 pub async fn stats<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let queue = queue_of(rest)?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, queue.as_str().as_bytes()),
+    )
+    .await?;
     let (at, view) = ask.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = QueueStats { revision: Some(at.revision), index: Some(at.index), ..task_answer::queue(&view) };
     command::answer(&answer, at.revision, None)
@@ -212,7 +226,13 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     let queue = queue_of(queue)?;
     let id = key::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(
+        &ask.visitor(),
+        Consistency::Linearizable,
+        ask.deadline,
+        &door::on_name(Permission::Read, queue.as_str().as_bytes()),
+    )
+    .await?;
     let (at, row) = ask.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));

@@ -11,6 +11,7 @@ use quorate_store::types::{AccessDone, AccessOp, NewToken, NoTokenId, Reply, Tok
 use serde_json::value::RawValue;
 
 use super::ask::Ask;
+use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::headers::decimal;
@@ -34,7 +35,8 @@ use crate::app::{Consistency, wall_now};
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| text.parse::<TokenId>().ok())?;
-    read::barrier(&ask.api.backend, Consistency::Linearizable, ask.deadline).await?;
+    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
+        .await?;
     let Observed { at, wall, found } = scan(ask, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();

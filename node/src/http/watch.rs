@@ -5,16 +5,17 @@
 use std::sync::Arc;
 
 use quorate_client::api::{Problem, WatchEvent};
-use quorate_store::state::{FeedPosition, ReadPosition};
+use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 
 use super::ask::Ask;
+use super::door::{Demand, Need, Permission, Visit, Watching};
 use super::error::Failure;
 use super::openapi::Common;
 use super::watch_body::WatchBody;
 use super::watch_read::Initial;
 use super::watch_wish::{Start, WatchWish, future};
 use super::{Backend, Outcome, headers, read, sse};
-use crate::app::{Consistency, wall_now};
+use crate::app::wall_now;
 use crate::limits;
 
 /// Watches keys: a stream of server-sent events.
@@ -52,7 +53,8 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     if backend.feed().watches() >= limits::WATCHES_MAX {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
-    read::barrier(backend, consistency, ask.deadline).await?;
+    let wanted = demands(&range);
+    read::admit(&ask.visitor(), consistency, ask.deadline, &wanted).await?;
     if view.has_criteria()
         && let Some(collection) =
             backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
@@ -60,12 +62,23 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         view.understand_by(collection.rules);
     }
     let (at, position) = position(ask, start).await?;
+    let watching = Watching::of(ask, wanted);
     let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
     let watch = backend.feed().watch(range, position);
     let body = WatchBody::new(Arc::clone(ask.api), watch, view, initial);
-    let mut response = sse::open(ask, body, heartbeat)?;
+    let mut response = sse::open(ask, body, heartbeat, watching)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)
+}
+
+/// That all changes of these keys may be read.
+fn demands(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'static {
+    let range = range.clone();
+    move |visit| match &range {
+        WatchRange::Key(key) => visit(Demand::Need(Need::Name(Permission::Read, key.as_bytes()))),
+        WatchRange::Prefix(prefix) => visit(Demand::Need(Need::Prefix(Permission::Read, prefix))),
+        WatchRange::Span { start, end } => visit(Demand::Need(Need::Range(Permission::Read, start, end.as_deref()))),
+    }
 }
 
 /// Where the node is, and after what the watch begins.
@@ -75,7 +88,7 @@ async fn position<B: Backend>(ask: &Ask<'_, B>, start: Start) -> Result<(ReadPos
     let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };
     if position.revision > at.revision {
         // This node may only be behind the one that the caller has seen it on.
-        read::barrier(backend, Consistency::Linearizable, ask.deadline).await?;
+        read::refresh(backend, ask.deadline).await?;
         at = backend.position();
     }
     if position.revision > at.revision {

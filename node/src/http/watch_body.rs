@@ -316,6 +316,12 @@ impl<B: Backend> Source for WatchBody<B> {
         Some(self.end(code, detail, None).into())
     }
 
+    fn refused(&mut self, code: WatchEndCode, detail: String) -> Bytes {
+        self.api.metrics.observe_watch_end(code);
+        // What was read last was not sent.
+        watch_event::end(code, detail, None, None).into()
+    }
+
     fn stopping(&mut self) -> Bytes {
         self.end(WatchEndCode::Stopping, "this node is stopping; go on at another one".into(), None).into()
     }

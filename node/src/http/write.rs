@@ -7,9 +7,10 @@ use std::time::Instant;
 use quorate_client::api::{Applied, ErrorCode};
 use quorate_store::codec;
 use quorate_store::limits::COMMAND_BYTES_MAX;
-use quorate_store::types::{Action, Command, Outcome, Reply, RequestId, WriteOp};
+use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
 
 use super::done::Done;
+use super::door::{self, Event, Names, Pass, Visitor};
 use super::error::{Effect, Failure};
 use super::{Backend, read};
 use crate::app::{AppError, Consistency};
@@ -25,7 +26,7 @@ pub struct Manner {
 
 /// Submits a write, or only evaluates it.
 pub async fn perform<B: Backend>(
-    backend: &B,
+    visitor: &Visitor<'_, B>,
     key: &str,
     op: WriteOp,
     manner: Manner,
@@ -33,8 +34,8 @@ pub async fn perform<B: Backend>(
     deadline: Instant,
 ) -> Result<Done, Failure> {
     let reply = match manner.dry_run {
-        true => evaluate(backend, Action::Write(op), deadline).await?,
-        false => propose(backend, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
+        true => evaluate(visitor, Action::Write(op), deadline).await?,
+        false => propose(visitor, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
     };
     match &reply.outcome {
         Outcome::Written(written) if manner.shows_entry => {
@@ -55,19 +56,63 @@ pub fn confused(reply: &Reply) -> Failure {
 
 /// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.
 pub async fn propose<B: Backend>(
-    backend: &B,
+    visitor: &Visitor<'_, B>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let command = Command { request_id: Some(request_id), principal: String::new(), action, stamp: None };
+    if visitor.is_judged_or_noted() {
+        return Box::pin(propose_judged(visitor, action, request_id, deadline)).await;
+    }
+    let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
+    submit(&visitor.api.backend, command, deadline).await
+}
+
+async fn submit<B: Backend>(backend: &B, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
 }
 
+/// The same of somebody who must be allowed to, and told to the audit log.
+async fn propose_judged<B: Backend>(
+    visitor: &Visitor<'_, B>,
+    action: Action,
+    request_id: RequestId,
+    deadline: Instant,
+) -> Result<Reply, Failure> {
+    let names = if visitor.api.door.notes() { Names::of(&door::on_action(&action)) } else { Names::default() };
+    let id = request_id.0.clone();
+    let result = until_judged_in_time(visitor, action, request_id, deadline).await;
+    visitor.api.door.note(|| Event::command(visitor, names, &id, &result));
+    result
+}
+
+/// Proposes until the rules by which it was let in are those by which it is decided. What was refused for that reason left nothing
+/// behind, so it goes under the same request id again.
+async fn until_judged_in_time<B: Backend>(
+    visitor: &Visitor<'_, B>,
+    action: Action,
+    request_id: RequestId,
+    deadline: Instant,
+) -> Result<Reply, Failure> {
+    let backend = &visitor.api.backend;
+    loop {
+        let Pass { principal, stamp } = visitor.admit(deadline, &door::on_action(&action)).await?;
+        let command = Command { request_id: Some(request_id.clone()), principal, action: action.clone(), stamp };
+        let reply = submit(backend, command, deadline).await?;
+        if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
+            return Ok(reply);
+        }
+        let applied = tokio::time::timeout_at(deadline.into(), backend.wait_applied(reply.index)).await;
+        if applied.is_err() || Instant::now() >= deadline {
+            return Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Write));
+        }
+    }
+}
+
 /// A dry run is a linearizable read of what the write would do.
-async fn evaluate<B: Backend>(backend: &B, action: Action, deadline: Instant) -> Result<Reply, Failure> {
-    read::barrier(backend, Consistency::Linearizable, deadline).await?;
-    backend.dry_run(&rehearsal(action)?).map_err(|fault| Failure::from_fault(&fault))
+async fn evaluate<B: Backend>(visitor: &Visitor<'_, B>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
+    read::admit(visitor, Consistency::Linearizable, deadline, &door::on_action(&action)).await?;
+    visitor.api.backend.dry_run(&rehearsal(action)?).map_err(|fault| Failure::from_fault(&fault))
 }
 
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.

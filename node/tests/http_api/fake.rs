@@ -131,6 +131,11 @@ impl Fake {
         self.with(|state| state.commands.clone())
     }
 
+    /// From now on it was asked nothing yet.
+    pub fn forget_commands(&self) {
+        self.with(|state| state.commands.clear());
+    }
+
     pub fn last_op(&self) -> WriteOp {
         match self.commands().pop().expect("a command came").action {
             Action::Write(op) => op,
@@ -421,6 +426,9 @@ impl Backend for Fake {
             let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
             if let Some(kept) = state.replies.get(&id) {
                 return Ok(Reply { replayed: true, ..kept.clone() });
+            }
+            if command.stamp.is_some_and(|stamp| stamp != state.admitted.revision) {
+                return Ok(state.reply(Outcome::Rejected(Rejection::AccessChanged)));
             }
             let reply = state.execute(&command.action);
             let is_kept = match &reply.outcome {

@@ -12,6 +12,7 @@ mod conditions;
 mod connections;
 mod coordination;
 mod documents;
+mod door;
 mod entries;
 mod errors;
 mod find;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_client::api::Problem;
-use quorate_node::http::{AccountLimits, Api, ApiSettings, LaneBounds, ServeSettings, serve};
+use quorate_node::http::{AccountLimits, Api, ApiSettings, DoorSettings, LaneBounds, ServeSettings, serve};
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,6 +39,8 @@ pub fn api_settings() -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
+        door: DoorSettings::Open,
+        audit: None,
     }
 }
 

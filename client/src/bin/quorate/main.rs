@@ -47,6 +47,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser, Subcommand};
 use quorate_client::{
     CA_ENV, CERT_ENV, Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, KEY_ENV, Pending, Protocol, RequestId,
+    TOKEN_ENV, TOKEN_FILE_ENV,
 };
 
 use fail::Failed;
@@ -103,6 +104,9 @@ struct Shared {
     /// PEM file with its private key.
     #[arg(long = "key", global = true, env = KEY_ENV, requires = "tls_cert", value_name = "FILE")]
     tls_key: Option<PathBuf>,
+    /// File with the token that says who this is; without it the one in the environment variable QUORATE_TOKEN.
+    #[arg(long, global = true, env = TOKEN_FILE_ENV, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Id of the write instead of a random one: to repeat a write whose fate stayed unknown.
     #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
     request_id: Option<RequestId>,
@@ -118,7 +122,12 @@ impl Shared {
         if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
             builder = builder.identity_files(cert, key);
         }
-        builder
+        // The token itself is no argument: whoever lists processes would read it.
+        match (&self.token_file, std::env::var(TOKEN_ENV)) {
+            (Some(file), _) => builder.token_file(file),
+            (None, Ok(token)) => builder.token(token),
+            (None, Err(_)) => builder,
+        }
     }
 }
 

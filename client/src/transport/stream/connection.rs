@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HOST};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, Incoming};
@@ -68,7 +68,7 @@ fn request(line: &Line, calls: &Arc<Calls>) -> Request<Outgoing> {
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from_static("/v1/ops");
     let headers = request.headers_mut();
-    headers.insert(HOST, line.host.clone());
+    line.introduce(headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(STREAM_CONTENT_TYPE));
     request
 }

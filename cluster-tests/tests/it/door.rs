@@ -1,0 +1,312 @@
+//! Clusters that ask who asks: what is refused changes nothing on any node, and what was taken away is gone.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use quorate_client::api::{ErrorCode, Grant, Permission};
+use quorate_client::{Client, Error, Value};
+use tempfile::TempDir;
+
+use crate::guide::built;
+
+const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
+
+/// Three nodes with authentication, a user `app` that has `orders/`, and its token.
+struct Guarded {
+    cluster: Cluster,
+    dir: TempDir,
+    app: String,
+}
+
+fn grants(prefix: &str) -> Vec<Grant> {
+    [Permission::Write, Permission::Lock].map(|permission| Grant { permission, prefix: prefix.into() }).into()
+}
+
+impl Guarded {
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("root-token");
+        std::fs::write(&file, ROOT).expect("it can be written");
+        let settings = Settings::default()
+            .flag("--auth", "required")
+            .flag("--root-token-file", file.display())
+            .flag("--log", "debug");
+        let mut cluster = Cluster::new(settings);
+        for id in cluster.ids() {
+            cluster.set_flag(id, "--audit-log", dir.path().join(format!("audit-{id}")).display());
+        }
+        cluster.start_all();
+        for id in cluster.ids() {
+            let address = cluster.client_address(id);
+            eventually("a node is ready", PATIENCE, async || match Request::get("/readyz").send(address).await {
+                Ok(answer) if answer.is_success() => Ok(()),
+                other => Err(format!("{other:?}")),
+            })
+            .await;
+        }
+        let mut guarded = Self { cluster, dir, app: String::new() };
+        let root = guarded.client(ROOT);
+        root.access().set_role("app", grants("orders/")).await.expect("a role");
+        root.access().set_user("app", ["app"]).await.expect("a user");
+        guarded.app = root.access().create_token("app").await.expect("a token").token.0;
+        guarded
+    }
+
+    fn endpoints(&self) -> String {
+        self.cluster.ids().iter().map(|id| self.cluster.client_address(*id).to_string()).collect::<Vec<_>>().join(",")
+    }
+
+    fn client(&self, token: &str) -> Client {
+        Client::builder().endpoints(self.endpoints()).token(token).build().expect("a client")
+    }
+
+    fn client_of(&self, node: u64, token: &str) -> Client {
+        let endpoint = self.cluster.client_address(node).to_string();
+        Client::builder().endpoints(endpoint).token(token).build().expect("a client")
+    }
+
+    async fn ask(&self, node: u64, token: &str, request: Request) -> u16 {
+        let request = request.header("Authorization", format!("Bearer {token}"));
+        request.send(self.cluster.client_address(node)).await.expect("an answer").status
+    }
+
+    fn audit(&self, node: u64) -> PathBuf {
+        self.dir.path().join(format!("audit-{node}"))
+    }
+}
+
+fn value(value: &impl serde::Serialize) -> Value {
+    Value::json(value).expect("JSON")
+}
+
+fn code(error: &Error) -> Option<ErrorCode> {
+    match error {
+        Error::Rejected(problem) => Some(problem.code),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_at_any_node_changes_nothing() {
+    let guarded = Guarded::start().await;
+    let root = guarded.client(ROOT);
+    root.put("other/k", value(&serde_json::json!({"n": 1}))).await.expect("root may");
+    root.put("orders/k", value(&serde_json::json!({"n": 1}))).await.expect("root may");
+    let before = root.get("other/k").await.expect("read").expect("there").cas;
+    for node in guarded.cluster.ids() {
+        for (target, body) in [
+            ("/v1/bulk", r#"{"ops":[{"op":"upsert","key":"orders/new","value":1},{"op":"remove","key":"other/k"}]}"#),
+            (
+                "/v1/txn",
+                r#"{"then":[{"op":"upsert","key":"orders/new","value":1},{"op":"txn","else":[{"op":"remove","key":"other/k"}]}]}"#,
+            ),
+            (
+                "/v1/txn",
+                r#"{"if":[{"key":"other/k","if":[{"field":"n","op":"eq","value":1}]}],"then":[{"op":"upsert","key":"orders/new","value":1}]}"#,
+            ),
+            ("/v1/txn", r#"{"then":[{"op":"get","key":"other/k"}]}"#),
+            ("/v1/ops", r#"{"op":"upsert","key":"orders/new","value":1,"guard":{"lock":"other/l","token":1}}"#),
+            ("/v1/ops", r#"{"op":"get","key":"other/k"}"#),
+            ("/v1/find", r#"{"prefix":""}"#),
+            ("/v1/count", r#"{"prefix":"o"}"#),
+            ("/v1/claim", r#"{"prefix":"other/"}"#),
+            ("/v1/update_where", r#"{"prefix":"other/","where":[],"patch":{"n":2}}"#),
+            ("/v1/delete_where", r#"{"prefix":"","where":[]}"#),
+            ("/v1/access/tokens", r#"{"user":"app"}"#),
+            ("/v1/tasks/other%2Fq", r#"{"payload":1}"#),
+        ] {
+            let status = guarded.ask(node, &guarded.app, Request::post(target, body)).await;
+            assert_eq!(status, 403, "node {node}: {target} {body}");
+        }
+        for target in
+            ["/v1/kv/other/k", "/v1/kv?prefix=", "/v1/watch?prefix=o", "/v1/watch?key=other/k", "/v1/access/users"]
+        {
+            assert_eq!(guarded.ask(node, &guarded.app, Request::get(target)).await, 403, "node {node}: {target}");
+        }
+        let role =
+            Request::new("PUT", "/v1/access/roles/app").json(r#"{"grants":[{"permission":"admin","prefix":""}]}"#);
+        assert_eq!(guarded.ask(node, &guarded.app, role).await, 403, "node {node}");
+    }
+    assert_eq!(root.get("other/k").await.expect("read").expect("there").cas, before);
+    assert!(root.get("orders/new").await.expect("read").is_none());
+
+    // What is theirs they have, by the client over its stream, and sessions are their own.
+    let app = guarded.client(&guarded.app);
+    app.put("orders/k", value(&serde_json::json!({"n": 2}))).await.expect("their own");
+    let refused = app.put("other/k", value(&1)).await.expect_err("refused");
+    assert_eq!(code(&refused), Some(ErrorCode::PermissionDenied), "{refused}");
+    assert_eq!(app.access().who_am_i().await.expect("known").user.as_deref(), Some("app"));
+    root.access().set_user("second", ["app"]).await.expect("a user");
+    let second = root.access().create_token("second").await.expect("a token").token.0;
+    let session =
+        Request::post("/v1/sessions", r#"{"ttl_ms":20000}"#).header("Authorization", format!("Bearer {}", guarded.app));
+    let answer = session.send(guarded.cluster.client_address(1)).await.expect("an answer").expect_success();
+    let id = answer.json::<serde_json::Value>()["session"].as_str().expect("an id").to_owned();
+    for node in guarded.cluster.ids() {
+        let renew = || Request::post(format!("/v1/sessions/{id}/renew"), "{}");
+        assert_eq!(guarded.ask(node, &second, renew()).await, 403, "node {node}");
+        assert_eq!(guarded.ask(node, &guarded.app, renew()).await, 200, "node {node}");
+        let acquire = Request::post("/v1/locks/orders%2Fl/acquire", format!(r#"{{"session":"{id}"}}"#));
+        assert_eq!(guarded.ask(node, &second, acquire).await, 403, "node {node}");
+        assert_eq!(guarded.ask(node, &second, Request::new("DELETE", format!("/v1/sessions/{id}"))).await, 403);
+    }
+}
+
+/// Once a change of rights is acknowledged, nothing is applied by what was there before, whichever node it came to.
+#[tokio::test]
+async fn nothing_is_applied_by_rights_that_were_taken_away() {
+    let guarded = Arc::new(Guarded::start().await);
+    let root = guarded.client(ROOT);
+    for round in 0..8 {
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers = guarded.cluster.ids().into_iter().map(|node| {
+            let (app, stop) = (guarded.client_of(node, &guarded.app), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let (mut written, mut refused) = (0, 0);
+                while !stop.load(Ordering::Relaxed) {
+                    match app.put(format!("orders/{node}"), value(&written)).await {
+                        Ok(_) => written += 1,
+                        Err(error) => {
+                            assert_eq!(code(&error), Some(ErrorCode::PermissionDenied), "{error}");
+                            refused += 1;
+                        }
+                    }
+                }
+                (written, refused)
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let taken = root.access().set_role("app", grants("elsewhere/")).await.expect("acknowledged");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        stop.store(true, Ordering::Relaxed);
+        for writer in writers {
+            let (written, refused) = writer.await.expect("it ends");
+            assert!(written > 0 && refused > 0, "round {round}: {written} written, {refused} refused");
+        }
+        for node in guarded.cluster.ids() {
+            let entry = root.get(&format!("orders/{node}")).await.expect("read").expect("written");
+            let last = entry.mod_revision;
+            let taken = taken.set_revision;
+            assert!(last < taken, "round {round}: written at {last}, the right was taken at {taken}");
+        }
+        root.access().set_role("app", grants("orders/")).await.expect("acknowledged");
+        // At once, at every node: one that is behind asks before it says no.
+        for node in guarded.cluster.ids() {
+            guarded
+                .client_of(node, &guarded.app)
+                .put(format!("orders/{node}"), value(&round))
+                .await
+                .expect("given back");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_ends_everywhere_with_all_that_it_opened() {
+    let guarded = Guarded::start().await;
+    let root = guarded.client(ROOT);
+    let app = guarded.client(&guarded.app);
+    let mut watch = app.watch("orders/").start().await.expect("a watch");
+    app.put("orders/a", value(&1)).await.expect("their own");
+    assert!(watch.next().await.expect("it goes on").event().is_some());
+    let short =
+        root.access().create_token("app").expires_in(Duration::from_millis(1_500)).await.expect("a token").token.0;
+    let short = guarded.client(&short);
+    short.put("orders/b", value(&1)).await.expect("in time");
+    let id = guarded.app.split('_').nth(1).expect("an id").to_owned();
+    root.access().remove_token(&id).await.expect("removed");
+    for node in guarded.cluster.ids() {
+        let gone = guarded.client_of(node, &guarded.app).put("orders/c", value(&1)).await.expect_err("refused");
+        assert_eq!(code(&gone), Some(ErrorCode::Unauthenticated), "{gone}");
+    }
+    let gone = app.put("orders/c", value(&1)).await.expect_err("the stream is closed to it");
+    assert_eq!(code(&gone), Some(ErrorCode::Unauthenticated), "{gone}");
+    // The watch sees nothing of what comes later.
+    root.put("orders/hidden", value(&1)).await.expect("root may");
+    let ended = tokio::time::timeout(PATIENCE, async {
+        loop {
+            match watch.next().await {
+                Err(error) => break error,
+                Ok(seen) => assert!(!format!("{seen:?}").contains("hidden"), "{seen:?}"),
+            }
+        }
+    });
+    let ended = ended.await.expect("it ends");
+    assert_eq!(code(&ended), Some(ErrorCode::Unauthenticated), "{ended}");
+    eventually("the time of the other token is over", PATIENCE, async || {
+        match short.put("orders/b", value(&2)).await {
+            Err(error) if code(&error) == Some(ErrorCode::Unauthenticated) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
+    let guarded = Guarded::start().await;
+    let run = |token: Option<&str>, arguments: &[&str]| {
+        let mut command = Command::new(built("quorate"));
+        command.args(arguments).env("QUORATE_ENDPOINTS", guarded.endpoints()).env_remove("QUORATE_TOKEN");
+        if let Some(token) = token {
+            command.env("QUORATE_TOKEN", token);
+        }
+        let done = command.output().expect("it runs");
+        let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        (done.status.success(), text)
+    };
+    let file = guarded.dir.path().join("app-token");
+    std::fs::write(&file, format!("{}\n", guarded.app)).expect("it can be written");
+    let by_file = file.display().to_string();
+    let put = ["--token-file", &by_file, "put", "orders/cli", "1"];
+    assert_eq!(run(None, &put).0, true, "{}", run(None, &put).1);
+    let (done, text) = run(Some(&guarded.app), &["put", "other/cli", "1"]);
+    assert!(!done && text.contains("it needs write on `other/cli`"), "{text}");
+    let (done, text) = run(None, &["get", "orders/cli"]);
+    assert!(!done && text.contains("Authorization"), "{text}");
+    let (done, text) = run(Some(&guarded.app), &["bench", "--keys", "10", "--duration", "1s", "--prefix", "orders/"]);
+    println!("{done}: {text}");
+    let (done, text) = run(Some(ROOT), &["whoami"]);
+    assert!(done && text.contains("root"), "{text}");
+
+    // Wrong ones are slowed down, good ones from the same address are not.
+    let wrong = "0123456789abcdef0123456789abcdef";
+    let mut last = 0;
+    for _ in 0..12 {
+        last = guarded.ask(1, wrong, Request::get("/v1/kv/orders/cli")).await;
+    }
+    assert_eq!(last, 429);
+    assert_eq!(guarded.ask(1, &guarded.app, Request::get("/v1/kv/orders/cli")).await, 200);
+
+    let metrics = Request::get("/metrics").header("Authorization", format!("Bearer {ROOT}"));
+    let secret = guarded.app.rsplit('_').next().expect("a secret");
+    for node in guarded.cluster.ids() {
+        let metrics = metrics.send(guarded.cluster.client_address(node)).await.expect("an answer").text();
+        let audit = std::fs::read_to_string(guarded.audit(node)).expect("there");
+        for (what, text) in [("log", guarded.cluster.log_text(node)), ("metrics", metrics), ("audit log", audit)] {
+            for hidden in [secret, ROOT, wrong] {
+                assert!(!text.contains(hidden), "the {what} of node {node} has a secret");
+            }
+        }
+    }
+    let told: String = guarded
+        .cluster
+        .ids()
+        .iter()
+        .map(|node| std::fs::read_to_string(guarded.audit(*node)).expect("there"))
+        .collect();
+    for part in [
+        r#""principal":"app""#,
+        r#""principal":"root""#,
+        "Write orders/cli",
+        r#""outcome":"refused""#,
+        r#""status":429"#,
+    ] {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+}

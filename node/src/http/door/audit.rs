@@ -1,0 +1,268 @@
+//! The audit log: who did what here, and who was refused, as lines of JSON in a file.
+//!
+//! Owns what a line says and the way of lines into the file. Whoever is served never waits for it: what does not fit into its queue,
+//! or cannot be written, is counted. What the cluster decided stands in its history too, on all nodes; refusals stand only here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quorate_client::api::Applied;
+use quorate_store::access::Need;
+use quorate_store::document::time;
+use quorate_store::types::{Outcome, Reply};
+use serde::Serialize;
+
+use super::{Demand, Visit, Visitor, Wanted};
+use crate::app::wall_now;
+use crate::http::Backend;
+use crate::http::error::{Failure, rejection_code};
+use crate::logging::Log;
+use crate::metrics::{MetricsSource, Sample};
+
+/// Names in one line: a bulk may have thousands.
+const NAMES_MAX: usize = 32;
+/// Characters of a name or path.
+const TEXT_CHARS_MAX: usize = 256;
+
+/// One line.
+#[derive(Debug, Serialize)]
+pub struct Event {
+    at: String,
+    node: u64,
+    /// The user; left out where nobody said who they are.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    principal: String,
+    from: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate: Option<String>,
+    route: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// What a command named, with the permission that it needed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    names: Vec<String>,
+    /// How many more it named.
+    #[serde(skip_serializing_if = "is_zero")]
+    names_left_out: usize,
+    request_id: String,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl Event {
+    fn new<B: Backend>(visitor: &Visitor<'_, B>, request_id: &str, outcome: &'static str) -> Self {
+        Self {
+            at: time::format(wall_now()),
+            node: visitor.api.settings.node_id,
+            principal: visitor.who.name().to_owned(),
+            from: visitor.origin.address.to_string(),
+            certificate: visitor.origin.certificate.as_deref().map(str::to_owned),
+            route: visitor.route.template(),
+            method: None,
+            path: None,
+            names: Vec::new(),
+            names_left_out: 0,
+            request_id: request_id.to_owned(),
+            outcome,
+            code: None,
+            status: None,
+            revision: None,
+            index: None,
+            replayed: false,
+        }
+    }
+
+    /// A request that was refused, or was about the cluster itself.
+    pub fn answered<B: Backend>(
+        visitor: &Visitor<'_, B>,
+        method: &str,
+        path: &str,
+        status: u16,
+        request_id: &str,
+    ) -> Self {
+        let outcome = match status {
+            401 | 403 | 429 => "refused",
+            200..300 => "done",
+            _ => "failed",
+        };
+        let (method, path) = (Some(method.to_owned()), Some(bounded(path)));
+        Self { method, path, status: Some(status), ..Self::new(visitor, request_id, outcome) }
+    }
+
+    /// An operation of a stream that was refused.
+    pub fn refused<B: Backend>(visitor: &Visitor<'_, B>, status: u16, request_id: &str) -> Self {
+        Self { status: Some(status), ..Self::new(visitor, request_id, "refused") }
+    }
+
+    /// A command that came to something, or of which that is not known. `None` where it was refused before: that is told with
+    /// the answer.
+    pub fn command<B: Backend>(
+        visitor: &Visitor<'_, B>,
+        names: Names,
+        request_id: &str,
+        result: &Result<Reply, Failure>,
+    ) -> Option<Self> {
+        let event = match result {
+            Ok(reply) => {
+                let why = match &reply.outcome {
+                    Outcome::Rejected(why) => Some(why),
+                    Outcome::TxnRejected(rejected) => Some(&rejected.why),
+                    _ => None,
+                };
+                let outcome = if why.is_some() { "rejected" } else { "applied" };
+                Self {
+                    code: why.map(|why| name_of(rejection_code(why))),
+                    revision: Some(reply.revision),
+                    index: Some(reply.index),
+                    replayed: reply.replayed,
+                    ..Self::new(visitor, request_id, outcome)
+                }
+            }
+            Err(failure) if matches!(failure.status().as_u16(), 401 | 403 | 429) => return None,
+            Err(failure) => {
+                let outcome = if failure.applied() == Applied::Unknown { "unknown" } else { "failed" };
+                Self {
+                    code: Some(name_of(failure.code())),
+                    status: Some(failure.status().as_u16()),
+                    ..Self::new(visitor, request_id, outcome)
+                }
+            }
+        };
+        Some(Self { names: names.shown, names_left_out: names.left_out, ..event })
+    }
+}
+
+fn name_of(code: quorate_client::api::ErrorCode) -> String {
+    quorate_client::api::code_name(code)
+}
+
+/// What a command names.
+#[derive(Debug, Default)]
+pub struct Names {
+    shown: Vec<String>,
+    left_out: usize,
+}
+
+impl Names {
+    /// All of what is wanted.
+    pub fn of(wanted: Wanted<'_>) -> Self {
+        let mut names = Self::default();
+        let visit: &mut Visit<'_> = &mut |demand| names.add(demand);
+        wanted(visit);
+        names
+    }
+
+    fn add(&mut self, demand: Demand<'_>) {
+        let text = |name: &[u8]| bounded(&String::from_utf8_lossy(name));
+        let shown = match demand {
+            Demand::Need(Need::Name(permission, name)) => format!("{permission:?} {}", text(name)),
+            Demand::Need(Need::Prefix(permission, prefix)) => format!("{permission:?} {}*", text(prefix)),
+            Demand::Need(Need::Range(permission, start, end)) => {
+                format!("{permission:?} {}..{}", text(start), end.map(text).unwrap_or_default())
+            }
+            Demand::Session(session) => format!("Session {session}"),
+            Demand::Something => return,
+        };
+        match self.shown.len() < NAMES_MAX {
+            true => self.shown.push(shown),
+            false => self.left_out += 1,
+        }
+    }
+}
+
+fn bounded(text: &str) -> String {
+    text.chars().take(TEXT_CHARS_MAX).collect()
+}
+
+/// The file, and the queue in front of it.
+#[derive(Debug)]
+pub struct AuditFile {
+    log: Log,
+    failed: Arc<AtomicU64>,
+}
+
+/// Counts what cannot be written.
+struct Lines {
+    file: File,
+    failed: Arc<AtomicU64>,
+}
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(error) = self.file.write_all(line)
+            && self.failed.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            tracing::error!(%error, "the audit log cannot be written");
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl AuditFile {
+    /// Opens the file, or makes it, and goes on at its end. Nobody but its owner may read it.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn open(path: &Path) -> io::Result<Arc<Self>> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let failed = Arc::new(AtomicU64::new(0));
+        let gap = |missing| format!("{{\"lost_lines\":{missing}}}\n");
+        let log = Log::with_gaps(Lines { file, failed: Arc::clone(&failed) }, gap)?;
+        Ok(Arc::new(Self { log, failed }))
+    }
+
+    /// Takes an event, or leaves it out.
+    pub fn take(&self, event: &Event) {
+        match serde_json::to_vec(event) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                self.log.take(&line);
+            }
+            Err(error) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(%error, "an audit event has no JSON");
+            }
+        }
+    }
+
+    /// Waits until everything is written, but not longer than `within`.
+    pub fn flush(&self, within: std::time::Duration) -> bool {
+        self.log.flush(within)
+    }
+}
+
+/// What the audit log counts.
+pub struct AuditSamples(pub Arc<AuditFile>);
+
+impl MetricsSource for AuditSamples {
+    fn sample(&self, out: &mut Vec<Sample>) {
+        let (written, dropped) = self.0.log.counts();
+        let failed = self.0.failed.load(Ordering::Relaxed);
+        out.push(Sample::counter("audit_lines", "Lines of the audit log", written.saturating_sub(failed)));
+        let help = "Lines of the audit log that were lost: the disk was too slow or did not take them";
+        out.push(Sample::counter("audit_lost_lines", help, dropped + failed));
+    }
+}

@@ -1,0 +1,527 @@
+//! The door: who is let in, and to what.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_client::api::{Applied, ErrorCode, Retry};
+use quorate_node::app::AppError;
+use quorate_node::http::{ApiSettings, AuditFile, DoorSettings, RootToken, Route, ServeSettings, TokenText};
+use quorate_store::access::{Grant, Permission};
+use quorate_store::keyspace::session::SessionRow;
+use quorate_store::state::SessionHeld;
+use quorate_store::types::{ContentKind, RoleName, RoleRow, SessionId, TokenRow, UserName, UserRow, Value};
+use tempfile::TempDir;
+
+use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
+
+const ROOT: &str = "0123456789abcdef0123456789abcdef";
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// A server that asks who asks, with a user `app` who has `orders/`, and `nobody` who has nothing.
+struct Guarded {
+    server: Server,
+    dir: TempDir,
+    app: String,
+    nobody: String,
+}
+
+fn row(user: &str, token: &TokenText, expires_at: Option<u64>) -> TokenRow {
+    let user = UserName::new(user).expect("a name");
+    TokenRow { user, hash: token.hash(), expires_at, note: String::new(), created: 0, revision: 1 }
+}
+
+impl Guarded {
+    async fn start() -> Self {
+        Self::start_with(serve_settings()).await
+    }
+
+    async fn start_with(serve: ServeSettings) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("root");
+        std::fs::write(&file, format!("{ROOT}\n")).expect("written");
+        let root = Some(RootToken::open(&file).expect("a token"));
+        let audit = Some(AuditFile::open(&dir.path().join("audit")).expect("a file"));
+        let door = DoorSettings::Guarded { root };
+        let server = Server::start_with(ApiSettings { door, audit, ..api_settings() }, serve).await;
+        let mut guarded = Self { server, dir, app: String::new(), nobody: String::new() };
+        guarded.app = guarded.user("app", &[Permission::Write, Permission::Lock]);
+        guarded.nobody = guarded.user("nobody", &[]);
+        guarded.server.backend.coordinate(|told| {
+            for (id, principal) in [(7, "other"), (8, "app")] {
+                let row = SessionRow {
+                    ttl_ms: 3_000,
+                    expires_at: 4_000,
+                    armed_at: 3_000,
+                    owner: String::new(),
+                    labels: Vec::new(),
+                    created: 0,
+                    attached: 0,
+                    bytes: 0,
+                    principal: principal.to_owned(),
+                };
+                let held =
+                    SessionHeld { row, locks: Vec::new(), barriers: Vec::new(), keys: Vec::new(), tasks: Vec::new() };
+                told.sessions.push((SessionId(id), held));
+            }
+        });
+        guarded
+    }
+
+    /// A user with these permissions on `orders/`; gives a token.
+    fn user(&self, name: &str, permissions: &[Permission]) -> String {
+        let token = TokenText::make();
+        let grants =
+            permissions.iter().map(|permission| Grant { permission: *permission, prefix: b"orders/".to_vec() });
+        let (user, role) = (UserName::new(name).expect("a name"), RoleName::new(name).expect("a name"));
+        self.server.backend.admit(|told| {
+            told.roles.insert(role.clone(), RoleRow { grants: grants.collect(), created: 0, revision: 1 });
+            told.users.insert(user, UserRow { roles: vec![role], created: 0, revision: 1 });
+            told.tokens.insert(token.id, row(name, &token, None));
+        });
+        token.reveal()
+    }
+
+    async fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> Response {
+        let bearer = format!("Bearer {token}");
+        let mut headers = vec![JSON];
+        if !token.is_empty() {
+            headers.push(("Authorization", bearer.as_str()));
+        }
+        let headers = if body.is_empty() { &headers[1..] } else { &headers[..] };
+        self.server.ask(method, path, headers, body.as_bytes()).await
+    }
+}
+
+/// Requests of a route, with `P` for a prefix of all names, and `S` for a session.
+fn requests(route: Route) -> Vec<(&'static str, &'static str, &'static str)> {
+    match route {
+        Route::Key => vec![
+            ("GET", "/v1/kv/Pk", ""),
+            ("GET", "/v1/kv/Pk?consistency=local", ""),
+            ("PUT", "/v1/kv/Pk", "1"),
+            ("PUT", "/v1/kv/Pk?dry_run", "1"),
+            ("PUT", "/v1/kv/Pk?guard_lock=Pl&guard_token=1", "1"),
+            ("PATCH", "/v1/kv/Pk", "{}"),
+            ("DELETE", "/v1/kv/Pk", ""),
+        ],
+        Route::Keys => vec![("GET", "/v1/kv?prefix=P", ""), ("GET", "/v1/kv?start=Pa&end=Pb&count_only", "")],
+        Route::Ops => vec![
+            ("POST", "/v1/ops", r#"{"op":"get","key":"Pk"}"#),
+            ("POST", "/v1/ops", r#"{"op":"upsert","key":"Pk","value":1,"session":"S"}"#),
+            ("POST", "/v1/ops", r#"{"op":"lock","key":"Pk"}"#),
+            ("POST", "/v1/ops", r#"{"op":"remove","key":"Pk","dry_run":true}"#),
+        ],
+        Route::Bulk => vec![
+            ("POST", "/v1/bulk", r#"{"ops":[{"op":"remove","key":"orders/a"},{"op":"remove","key":"Pk"}]}"#),
+            ("POST", "/v1/bulk", r#"{"ops":[{"op":"remove","key":"Pk"}],"dry_run":true}"#),
+        ],
+        Route::Txn => vec![
+            ("POST", "/v1/txn", r#"{"if":[{"key":"Pk","exists":true}],"then":[{"op":"remove","key":"orders/a"}]}"#),
+            ("POST", "/v1/txn", r#"{"then":[{"op":"get","key":"orders/a"}],"else":[{"op":"remove","key":"Pk"}]}"#),
+            (
+                "POST",
+                "/v1/txn",
+                r#"{"then":[{"op":"txn","else":[{"op":"txn","then":[{"op":"get","key":"Pk"},{"op":"remove","key":"orders/a"}]}]}]}"#,
+            ),
+        ],
+        Route::Find => vec![("POST", "/v1/find", r#"{"prefix":"P"}"#)],
+        Route::Count => vec![("POST", "/v1/count", r#"{"prefix":"P"}"#)],
+        Route::UpdateWhere => vec![("POST", "/v1/update_where", r#"{"prefix":"P","where":[],"patch":{"a":1}}"#)],
+        Route::DeleteWhere => vec![("POST", "/v1/delete_where", r#"{"prefix":"P","where":[]}"#)],
+        Route::Claim => vec![("POST", "/v1/claim", r#"{"prefix":"P"}"#)],
+        Route::Watch => vec![("GET", "/v1/watch?prefix=P", ""), ("GET", "/v1/watch?start=Pa&end=Pb", "")],
+        Route::Collection => vec![("GET", "/v1/collections/Pc", "")],
+        Route::Sequence => vec![("GET", "/v1/sequences/Pn", ""), ("POST", "/v1/sequences/Pn", "{}")],
+        Route::SessionsRenew => vec![("POST", "/v1/sessions/renew", r#"{"sessions":["S"]}"#)],
+        Route::Session => vec![("GET", "/v1/sessions/S", ""), ("DELETE", "/v1/sessions/S", "")],
+        Route::SessionRenew => vec![("POST", "/v1/sessions/S/renew", "")],
+        Route::Lock => vec![("GET", "/v1/locks/Qn", "")],
+        Route::LockAcquire => vec![("POST", "/v1/locks/Qn/acquire", r#"{"session":"S"}"#)],
+        Route::LockRelease => vec![
+            ("POST", "/v1/locks/Qn/release", r#"{"token":1}"#),
+            ("POST", "/v1/locks/Qn/release", r#"{"session":"S"}"#),
+        ],
+        Route::LockCheck => vec![("GET", "/v1/locks/Qn/check?token=1", "")],
+        Route::Election => vec![("GET", "/v1/elections/Qn", "")],
+        Route::ElectionCampaign => vec![("POST", "/v1/elections/Qn/campaign", r#"{"session":"S"}"#)],
+        Route::ElectionProclaim => vec![("POST", "/v1/elections/Qn/proclaim", r#"{"term":1,"value":1}"#)],
+        Route::ElectionResign => vec![("POST", "/v1/elections/Qn/resign", r#"{"term":1}"#)],
+        Route::ElectionObserve => vec![("GET", "/v1/elections/Qn/observe", "")],
+        Route::Barrier => vec![("GET", "/v1/barriers/Qn", "")],
+        Route::BarrierEnter => vec![("POST", "/v1/barriers/Qn/enter", r#"{"session":"S","parties":2}"#)],
+        Route::BarrierLeave => vec![("POST", "/v1/barriers/Qn/leave", r#"{"session":"S"}"#)],
+        Route::Latch => vec![
+            ("GET", "/v1/latches/Qn", ""),
+            ("PUT", "/v1/latches/Qn", r#"{"count":1}"#),
+            ("DELETE", "/v1/latches/Qn", ""),
+        ],
+        Route::LatchCountDown => vec![("POST", "/v1/latches/Qn/count_down", "{}")],
+        Route::TaskQueue => {
+            vec![("GET", "/v1/tasks/Qq", ""), ("POST", "/v1/tasks/Qq", r#"{"payload":1,"delay_ms":1}"#)]
+        }
+        Route::TaskClaim => {
+            vec![("POST", "/v1/tasks/Qq/claim", "{}"), ("POST", "/v1/tasks/Qq/claim", r#"{"session":"S"}"#)]
+        }
+        Route::TaskExtend => vec![("POST", "/v1/tasks/Qq/extend", r#"{"id":"t","token":1,"lease_ms":1000}"#)],
+        Route::TaskComplete => vec![("POST", "/v1/tasks/Qq/complete", r#"{"id":"t","token":1}"#)],
+        Route::TaskFail => vec![("POST", "/v1/tasks/Qq/fail", r#"{"id":"t","token":1}"#)],
+        Route::TaskCancel => vec![("POST", "/v1/tasks/Qq/cancel", r#"{"id":"t"}"#)],
+        Route::TaskRequeue => vec![("POST", "/v1/tasks/Qq/requeue", r#"{"limit":1}"#)],
+        Route::TaskStats => vec![("GET", "/v1/tasks/Qq/stats", "")],
+        Route::Task => vec![("GET", "/v1/tasks/Qq/task/t", "")],
+        // Of these it does not depend on a prefix who may ask.
+        Route::Collections | Route::Sessions | Route::Locks | Route::Elections | Route::TaskQueues => Vec::new(),
+        Route::Request => Vec::new(),
+        other => panic!("no requests of {other:?} are here"),
+    }
+}
+
+/// What everybody may ask for who has any right, and what only those may who read everything.
+fn unnamed_requests() -> [(&'static str, &'static str, &'static str, bool); 8] {
+    [
+        ("POST", "/v1/sessions", "{}", true),
+        ("GET", "/v1/requests/some", "", true),
+        ("GET", "/v1/sessions", "", false),
+        ("GET", "/v1/collections", "", false),
+        ("GET", "/v1/locks", "", false),
+        ("GET", "/v1/elections", "", false),
+        ("GET", "/v1/tasks", "", false),
+        ("PUT", "/v1/collections/orders", "{}", false),
+    ]
+}
+
+fn filled(text: &str, prefix: &str, session: &str) -> String {
+    text.replace('P', prefix)
+        .replace('Q', &prefix.replace('/', "%2F"))
+        .replace("\"S\"", &format!("\"{session}\""))
+        .replace("/S", &format!("/{session}"))
+        .replace("%2FUT", "PUT")
+}
+
+/// Each request of a data route, as who has nothing, as a stranger, on foreign names, and on one's own.
+#[tokio::test]
+async fn every_data_route_is_judged() {
+    let guarded = Guarded::start().await;
+    guarded.server.backend.fail_writes(AppError::NoLeader);
+    for route in Route::ALL.into_iter().filter(|route| route.is_data()) {
+        for (method, path, body) in requests(route) {
+            let what = format!("{method} {path} {body}");
+            let ask = async |token: &str, prefix: &str, session: &str| {
+                guarded.ask(token, method, &filled(path, prefix, session), &filled(body, prefix, session)).await.status
+            };
+            assert_eq!(ask(&guarded.nobody, "orders/", "7").await, 403, "nobody: {what}");
+            let is_of_session = path.contains("/S") || path.ends_with("/renew");
+            if !is_of_session {
+                assert_eq!(ask(&guarded.app, "other/", "8").await, 403, "on foreign names: {what}");
+            }
+            if body.contains("\"S\"") || is_of_session {
+                assert_eq!(ask(&guarded.app, "orders/", "7").await, 403, "with a foreign session: {what}");
+            }
+            assert_eq!(guarded.server.backend.commands(), [], "refused is not proposed: {what}");
+            let own = ask(&guarded.app, "orders/", "8").await;
+            assert!(!matches!(own, 400 | 401 | 403 | 405), "{own} on own names: {what}");
+            guarded.server.backend.forget_commands();
+        }
+    }
+    for (method, path, body, with_any_right) in unnamed_requests() {
+        assert_eq!(guarded.ask(&guarded.nobody, method, path, body).await.status, 403, "nobody: {method} {path}");
+        let status = guarded.ask(&guarded.app, method, path, body).await.status;
+        assert_eq!(status != 403, with_any_right, "{status}: {method} {path}");
+        let status = guarded.ask(ROOT, method, path, body).await.status;
+        assert!(!matches!(status, 401 | 403), "{status} for root: {method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn strangers_get_in_nowhere_but_where_nothing_is_told() {
+    // Each from an address of its own would not be possible here, so few enough that none is slowed down.
+    let guarded = Guarded::start().await;
+    for path in ["/livez", "/readyz", "/version", "/openapi.json"] {
+        assert_eq!(guarded.ask("", "GET", path, "").await.status, 200, "{path}");
+    }
+    for path in ["/metrics", "/v1/cluster/status", "/v1/cluster/digest"] {
+        assert_eq!(guarded.ask(&guarded.nobody, "GET", path, "").await.status, 200, "{path}");
+    }
+    for (method, path, body) in [
+        ("GET", "/v1/cluster/members", ""),
+        ("POST", "/v1/cluster/members", r#"{"id":4,"addr":"127.0.0.1:1"}"#),
+        ("DELETE", "/v1/cluster/members/3", ""),
+        ("POST", "/v1/cluster/leader", "{}"),
+        ("GET", "/v1/cluster/backup", ""),
+    ] {
+        assert_eq!(guarded.ask(&guarded.app, method, path, body).await.status, 403, "{method} {path}");
+    }
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/cluster/members", "").await.status, 200);
+    for path in ["/metrics", "/v1/cluster/status", "/v1/cluster/members", "/v1/kv/orders/k", "/v1/watch?prefix="] {
+        let refused = guarded.ask("", "GET", path, "").await;
+        assert_eq!(refused.status, 401, "{path}");
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+        let problem = refused.problem();
+        assert_eq!(
+            (problem.code, problem.applied, problem.retry),
+            (ErrorCode::Unauthenticated, Applied::No, Retry::Never)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_names_what_is_missing_and_nothing_that_is_there() {
+    let guarded = Guarded::start().await;
+    let secret = Value { kind: ContentKind::Json, data: b"\"hidden\"".to_vec() };
+    guarded.server.backend.seed("other/k", secret);
+    let refused = guarded.ask(&guarded.app, "PUT", "/v1/kv/other/k?prev", "1").await;
+    let problem = refused.problem();
+    assert_eq!((problem.status, problem.code, problem.applied), (403, ErrorCode::PermissionDenied, Applied::No));
+    assert_eq!(problem.detail, "`app` has no permission for this: it needs write on `other/k`");
+    assert!(!refused.text().contains("hidden"), "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_token_is_good_until_it_is_removed_or_over() {
+    let guarded = Guarded::start().await;
+    let put = async |token: &str| guarded.ask(token, "PUT", "/v1/kv/orders/k", "1").await.status;
+    assert_eq!(put(&guarded.app).await, 200);
+    let principals: Vec<_> = guarded.server.backend.commands().into_iter().map(|command| command.principal).collect();
+    assert_eq!(principals, ["app"]);
+
+    let (over, other) = (TokenText::make(), TokenText::make());
+    guarded.server.backend.admit(|told| {
+        told.tokens.insert(over.id, row("app", &over, Some(1)));
+        told.tokens.insert(other.id, row("app", &TokenText::make(), None));
+    });
+    assert_eq!(put(&over.reveal()).await, 401, "its time is over");
+    assert_eq!(put(&other.reveal()).await, 401, "the id is right and the secret is not");
+    assert_eq!(put(&TokenText::make().reveal()).await, 401);
+    assert_eq!(put("qt_0123").await, 401);
+    assert_eq!(put(&format!("{ROOT}x")).await, 401);
+    assert_eq!(put(ROOT).await, 200);
+    let command = guarded.server.backend.commands().pop().expect("a command");
+    assert_eq!((command.principal.as_str(), command.stamp), ("root", None));
+
+    assert_eq!(put(&guarded.app).await, 200);
+    let id = TokenText::read(&guarded.app).expect("a token").id;
+    guarded.server.backend.admit(|told| {
+        told.tokens.remove(&id);
+    });
+    assert_eq!(put(&guarded.app).await, 401, "it was removed");
+}
+
+#[tokio::test]
+async fn who_guesses_is_slowed_down_and_nobody_beside_them() {
+    let guarded = Guarded::start().await;
+    for failure in 0..10 {
+        let refused = guarded.ask("0000000000000000000000000000000000", "GET", "/v1/kv/orders/k", "").await;
+        assert_eq!(refused.status, 401, "{failure}");
+    }
+    for token in ["", "wrong", &TokenText::make().reveal()] {
+        let refused = guarded.ask(token, "GET", "/v1/kv/orders/k", "").await;
+        assert_eq!(refused.status, 429, "{token}");
+        let wait: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+        assert!((1..=60).contains(&wait), "{wait}");
+    }
+    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", "1").await.status, 200);
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/kv/orders/k", "").await.status, 200);
+    assert_eq!(guarded.ask("", "GET", "/livez", "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_command_is_judged_again_where_the_rules_changed_on_its_way() {
+    let guarded = Arc::new(Guarded::start().await);
+    let backend = &guarded.server.backend;
+    let put = |key: &'static str| {
+        let guarded = Arc::clone(&guarded);
+        tokio::spawn(async move { guarded.ask(&guarded.app, "PUT", &format!("/v1/kv/orders/{key}"), "1").await.status })
+    };
+    let reach = async |count: usize| {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while backend.commands().len() < count {
+            assert!(tokio::time::Instant::now() < until, "no command came");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    // A change that leaves the right: it goes again, under the same id.
+    backend.hold("orders/a");
+    let first = put("a");
+    reach(1).await;
+    guarded.user("third", &[]);
+    backend.release("orders/a");
+    assert_eq!(first.await.expect("answered"), 200);
+    let commands = backend.commands();
+    assert_eq!(commands.len(), 2);
+    assert_eq!(commands[0].request_id, commands[1].request_id);
+    assert!(commands[0].stamp < commands[1].stamp, "{commands:?}");
+    // One that takes it.
+    backend.hold("orders/b");
+    let second = put("b");
+    reach(3).await;
+    backend.admit(|told| {
+        told.users.get_mut(&UserName::new("app").expect("a name")).expect("there").roles.clear();
+    });
+    backend.release("orders/b");
+    assert_eq!(second.await.expect("answered"), 403);
+    assert_eq!(backend.commands().len(), 3, "it was not proposed again");
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/kv/orders/b", "").await.status, 404);
+}
+
+async fn open(guarded: &Guarded, method: &str, path: &str, headers: &[(&str, &str)]) -> Raw {
+    let bearer = format!("Bearer {}", guarded.app);
+    let headers = [headers, &[("Authorization", bearer.as_str())]].concat();
+    let mut raw = guarded.server.connect().await;
+    raw.send_request(method, path, &headers, b"").await;
+    let head = raw.response(false).await;
+    assert_eq!(head.status, 200, "{head:?}");
+    raw
+}
+
+fn take_token(guarded: &Guarded) {
+    let id = TokenText::read(&guarded.app).expect("a token").id;
+    guarded.server.backend.admit(|told| {
+        told.tokens.remove(&id);
+    });
+}
+
+#[tokio::test]
+async fn a_watch_ends_before_it_tells_what_may_not_be_told() {
+    let guarded = Guarded::start().await;
+    let value = || Value { kind: ContentKind::Json, data: b"\"hidden\"".to_vec() };
+    for loses_user in [false, true] {
+        let mut watch = open(&guarded, "GET", "/v1/watch?prefix=orders/", &[]).await;
+        let mut shown = Vec::new();
+        guarded.server.backend.seed("orders/a", Value { kind: ContentKind::Json, data: b"1".to_vec() });
+        while !String::from_utf8_lossy(&shown).contains("event: put") {
+            shown.extend(watch.chunk().await);
+        }
+        match loses_user {
+            false => guarded.server.backend.admit(|told| {
+                told.roles.get_mut(&RoleName::new("app").expect("a name")).expect("there").grants.clear();
+            }),
+            true => take_token(&guarded),
+        }
+        guarded.server.backend.seed("orders/b", value());
+        let mut rest = Vec::new();
+        loop {
+            let chunk = watch.chunk().await;
+            if chunk.is_empty() {
+                break;
+            }
+            rest.extend(chunk);
+        }
+        let rest = String::from_utf8(rest).expect("text");
+        let code = if loses_user { "\"code\":\"unauthenticated\"" } else { "\"code\":\"permission_denied\"" };
+        assert!(rest.contains("event: end") && rest.contains(code), "{rest}");
+        assert!(!rest.contains("hidden"), "{rest}");
+        // With the right back, for the second round.
+        guarded.server.backend.admit(|told| {
+            let grant = Grant { permission: Permission::Read, prefix: b"orders/".to_vec() };
+            told.roles.get_mut(&RoleName::new("app").expect("a name")).expect("there").grants = vec![grant];
+        });
+    }
+}
+
+#[tokio::test]
+async fn an_operation_stream_is_judged_by_its_lines_and_ends_with_its_token() {
+    let guarded = Guarded::start().await;
+    let stream = [("Content-Type", "application/x-ndjson"), ("Transfer-Encoding", "chunked")];
+    let mut raw = open(&guarded, "POST", "/v1/ops", &stream).await;
+    let send = async |raw: &mut Raw, line: &str| {
+        raw.send(format!("{:x}\r\n{line}\n\r\n", line.len() + 1).as_bytes()).await;
+        String::from_utf8(raw.chunk().await).expect("text")
+    };
+    let put = |n: u32, key: &str| format!(r#"{{"n":{n},"op":{{"op":"upsert","key":"{key}","value":1}}}}"#);
+    assert!(send(&mut raw, &put(1, "orders/k")).await.contains(r#""n":1,"status":200"#));
+    let refused = send(&mut raw, &put(2, "other/k")).await;
+    assert!(refused.contains(r#""n":2,"status":403"#), "{refused}");
+    assert!(send(&mut raw, &put(3, "orders/k")).await.contains(r#""n":3,"status":200"#));
+    take_token(&guarded);
+    let refused = send(&mut raw, &put(4, "orders/k")).await;
+    assert!(refused.contains(r#""n":4,"status":401"#), "{refused}");
+    assert_eq!(raw.chunk().await, b"", "the stream ended");
+    assert_eq!(guarded.server.backend.commands().len(), 2);
+}
+
+#[tokio::test]
+async fn the_fate_of_a_request_is_its_owners() {
+    let guarded = Guarded::start().await;
+    let id = ("Idempotency-Key", "mine");
+    let bearer = format!("Bearer {}", guarded.app);
+    let headers = [JSON, id, ("Authorization", bearer.as_str())];
+    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status, 200);
+    let other = guarded.user("other", &[Permission::Read]);
+    assert_eq!(guarded.ask(&guarded.app, "GET", "/v1/requests/mine", "").await.status, 200);
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine", "").await.status, 200);
+    assert_eq!(guarded.ask(&other, "GET", "/v1/requests/mine", "").await.status, 403);
+}
+
+#[tokio::test]
+async fn the_audit_log_tells_of_commands_and_refusals_and_no_secrets() {
+    let guarded = Guarded::start().await;
+    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", r#""hidden""#).await.status, 200);
+    assert_eq!(guarded.ask(&guarded.app, "GET", "/v1/kv/orders/k", "").await.status, 200);
+    assert_eq!(guarded.ask(&guarded.app, "DELETE", "/v1/kv/other/k", "").await.status, 403);
+    assert_eq!(guarded.ask("not-a-token", "DELETE", "/v1/kv/other/k", "").await.status, 401);
+    assert_eq!(guarded.ask(ROOT, "GET", "/v1/cluster/members", "").await.status, 200);
+    let file = guarded.dir.path().join("audit");
+    let until = tokio::time::Instant::now() + PATIENCE;
+    let lines = loop {
+        let text = std::fs::read_to_string(&file).expect("there");
+        if text.lines().count() >= 4 {
+            break text;
+        }
+        assert!(tokio::time::Instant::now() < until, "only {text}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    for secret in ["hidden", guarded.app.as_str(), ROOT, "not-a-token"] {
+        assert!(!lines.contains(secret), "{lines}");
+    }
+    let events: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let shown: Vec<_> = events
+        .iter()
+        .map(|event| {
+            let text = |name: &str| event[name].as_str().unwrap_or("-").to_owned();
+            (text("principal"), text("route"), text("outcome"), event["status"].as_u64(), event["names"].to_string())
+        })
+        .collect();
+    let line = |principal: &str, route: &str, outcome: &str, status, names: &str| {
+        (principal.to_owned(), route.to_owned(), outcome.to_owned(), status, names.to_owned())
+    };
+    assert_eq!(
+        shown,
+        [
+            line("app", "/v1/kv/{key}", "applied", None, r#"["Write orders/k"]"#),
+            line("app", "/v1/kv/{key}", "refused", Some(403), "null"),
+            line("-", "/v1/kv/{key}", "refused", Some(401), "null"),
+            line("root", "/v1/cluster/members", "done", Some(200), "null"),
+        ]
+    );
+    assert!(events.iter().all(|event| event["at"].is_string() && event["request_id"].is_string()));
+    assert_eq!(events[0]["revision"], 4, "{lines}");
+}
+
+/// The root token is exchanged with its file.
+#[tokio::test]
+async fn the_root_token_is_what_stands_in_its_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("root");
+    std::fs::write(&file, ROOT).expect("written");
+    let root = RootToken::open(&file).expect("a token");
+    let follower = tokio::spawn(Arc::clone(&root).follow());
+    let settings = ApiSettings { door: DoorSettings::Guarded { root: Some(root) }, ..api_settings() };
+    let server = Server::start_with(settings, serve_settings()).await;
+    let ask = async |token: &str| {
+        server.ask("GET", "/v1/cluster/status", &[("Authorization", &format!("Bearer {token}"))], b"").await.status
+    };
+    assert_eq!(ask(ROOT).await, 200);
+    // What is no token leaves the one there was. Another length, so that the change is seen whatever the clock of the disk.
+    std::fs::write(&file, "short").expect("written");
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    assert_eq!(ask(ROOT).await, 200);
+    let next = "fedcba9876543210fedcba98765432100";
+    std::fs::write(&file, next).expect("written");
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while ask(ROOT).await == 200 {
+        assert!(tokio::time::Instant::now() < until, "the file was not read again");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert_eq!(ask(next).await, 200);
+    follower.abort();
+}
