@@ -205,8 +205,8 @@ async fn a_cluster_serves_the_command_line_and_clients_over_tls_and_nobody_else(
     assert!(plain.status == 400 && plain.text().contains("say https://"), "{}", plain.text());
 
     // Answers that go on.
-    let file = dir.path().join("backup").display().to_string();
-    for arguments in [&["export", "tls/"][..], &["backup", &file]] {
+    let [lines, file] = ["lines", "backup"].map(|name| dir.path().join(name).display().to_string());
+    for arguments in [&["export", &lines][..], &["backup", &file]] {
         let done = quorate(&[&["--endpoints", &one, "--ca", &ca][..], arguments].concat()).await;
         assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
     }
