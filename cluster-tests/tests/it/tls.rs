@@ -180,7 +180,16 @@ async fn a_cluster_serves_the_command_line_and_clients_over_tls_and_nobody_else(
         (vec!["--endpoints", &one, "get", "k"], "no CA is named"),
         (vec!["--endpoints", &format!("http://{address}"), "get", "k"], "say https://"),
         (
-            vec!["--endpoints", &format!("https://127.0.0.2:{}", address.port()), "--ca", &ca, "get", "k"],
+            vec![
+                "--endpoints",
+                &format!("https://127.0.0.2:{}", address.port()),
+                "--ca",
+                &ca,
+                "--timeout",
+                "1s",
+                "get",
+                "k",
+            ],
             "cannot connect",
         ),
     ] {
@@ -194,6 +203,15 @@ async fn a_cluster_serves_the_command_line_and_clients_over_tls_and_nobody_else(
     );
     let plain = Request::get("/v1/kv/k").send(address).await.expect("an answer");
     assert!(plain.status == 400 && plain.text().contains("say https://"), "{}", plain.text());
+
+    // Answers that go on.
+    let [lines, file] = ["lines", "backup"].map(|name| dir.path().join(name).display().to_string());
+    for arguments in [&["export", &lines][..], &["backup", &file]] {
+        let done = quorate(&[&["--endpoints", &one, "--ca", &ca][..], arguments].concat()).await;
+        assert!(done.status.success(), "{arguments:?}: {}", text(&done.stderr));
+    }
+    let mut watch = client.watch("tls/").initial().start().await.expect("a watch");
+    watch.next().await.expect("an entry that is there");
 
     // The numbers that an operator watches.
     for node in client.metrics_of_all().await.expect("metrics") {

@@ -161,3 +161,83 @@ fn an_unknown_or_unreadable_file_setting_is_refused_by_name() {
     let error = parse(&["--config", "/no/such/file.toml"]).expect_err("missing").to_string();
     assert!(error.contains("/no/such/file.toml"), "{error}");
 }
+
+/// The certificates of node 1, and the settings of both ports that name them.
+fn certificates(dir: &std::path::Path) -> Vec<String> {
+    use crate::tls::{Authority, Issued, Lifetime, Subject};
+    let authority = Authority::create(dir, Lifetime::days(1)).expect("a CA");
+    let node = Subject::Node { id: 1, hosts: vec!["localhost".into()] };
+    let Issued { cert, key } = authority.issue(&node, Lifetime::days(1)).expect("a certificate");
+    let ca = authority.cert();
+    let settings = [
+        ("--tls-cert", &cert),
+        ("--tls-key", &key),
+        ("--peer-tls-cert", &cert),
+        ("--peer-tls-key", &key),
+        ("--peer-tls-ca", &ca),
+    ];
+    settings.into_iter().flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()]).collect()
+}
+
+#[test]
+fn beyond_loopback_it_takes_tls_and_authentication() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tls = certificates(directory.path());
+    let tls: Vec<_> = tls.iter().map(String::as_str).collect();
+    let beyond = ["--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1", "--peer-listen", "0.0.0.0:7200"];
+    let config = with(&[&beyond[..], &tls, &["--auth", "required"]].concat()).expect("all that it takes");
+    assert!(config.tls.is_some() && config.peer_tls.is_some() && config.auth == Auth::Required && !config.insecure);
+    let told = |more: &[&str]| with(&[&beyond[..], more].concat()).expect_err("open to all").to_string();
+    let error = told(&tls);
+    assert!(error.contains("client_listen: ") && error.contains("--auth required"), "{error}");
+    assert!(!error.contains("--tls-cert") && !error.contains("peer_listen"), "only what is missing: {error}");
+    let error = told(&["--auth", "required"]);
+    assert!(error.contains("client_listen: ") && error.contains("--tls-cert FILE"), "{error}");
+    assert!(error.contains("peer_listen: ") && error.contains("--peer-tls-ca FILE"), "{error}");
+    assert!(with(&[&beyond[..], &["--insecure"]].concat()).is_ok(), "who insists");
+    // On loopback nothing is asked for, and what is there is used.
+    assert!(with(&tls).expect("good").tls.is_some());
+}
+
+#[test]
+fn files_of_tls_that_do_not_fit_are_refused_with_what_to_do() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tls = certificates(directory.path());
+    let [cert, key, ca] =
+        ["node-1.crt", "node-1.key", "ca.crt"].map(|file| directory.path().join(file).display().to_string());
+    let ca_key = directory.path().join("ca.key").display().to_string();
+    let noise = directory.path().join("noise").display().to_string();
+    std::fs::write(&noise, "-----BEGIN CERTIFICATE-----\n????\n-----END CERTIFICATE-----\n").expect("written");
+    let empty = directory.path().join("empty").display().to_string();
+    std::fs::write(&empty, "").expect("written");
+    let rows: &[(&[&str], &str, &str)] = &[
+        (&["--tls-cert", &cert], "tls_key", "--tls-key FILE"),
+        (&["--tls-key", &key], "tls_cert", "--tls-cert FILE"),
+        (&["--tls-client-ca", &ca], "tls_cert", "though tls_client_ca is there"),
+        (&["--peer-tls-cert", &cert, "--peer-tls-key", &key], "peer_tls_ca", "--peer-tls-ca FILE"),
+        (&["--tls-cert", "/no/such/file", "--tls-key", &key], "tls_cert", "cannot be read"),
+        (&["--tls-cert", &cert, "--tls-key", "/no/such/file"], "tls_key", "cannot be read"),
+        (&["--tls-cert", &cert, "--tls-key", &ca_key], "tls_key", "is not the key of the certificate"),
+        (&["--tls-cert", &cert, "--tls-key", &cert], "tls_key", "no private key"),
+        (&["--tls-cert", &key, "--tls-key", &key], "tls_cert", "no certificate in it"),
+        (&["--tls-cert", &empty, "--tls-key", &key], "tls_cert", "no certificate in it"),
+        (&["--tls-cert", &noise, "--tls-key", &key], "tls_cert", "is not PEM"),
+        (&["--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &empty], "tls_client_ca", "no certificate in it"),
+        (
+            &["--peer-tls-cert", &ca, "--peer-tls-key", &ca_key, "--peer-tls-ca", &ca],
+            "peer_tls_cert",
+            "pki node DIR --id 1",
+        ),
+    ];
+    for (arguments, field, remedy) in rows {
+        let error = with(arguments).expect_err(&format!("{arguments:?}"));
+        let ConfigError::Faults(faults) = &error else { panic!("{arguments:?}: {error}") };
+        let named = faults.iter().any(|fault| fault.field == *field && fault.detail.contains(remedy));
+        assert!(named, "{arguments:?} should say `{remedy}` of {field}, and says {error}");
+    }
+    // Nothing of a key is in what a person may see of a configuration.
+    let config = with(&tls.iter().map(String::as_str).collect::<Vec<_>>()).expect("good");
+    let secret = std::fs::read_to_string(&key).expect("it is there");
+    let line = secret.lines().nth(1).expect("base64");
+    assert!(!format!("{config:?}").contains(line));
+}

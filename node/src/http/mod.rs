@@ -38,6 +38,7 @@ mod extract;
 mod failed;
 mod find;
 mod find_body;
+mod handshake;
 mod headers;
 mod health;
 mod json;

@@ -209,3 +209,50 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), String> {
 fn in_the_way(path: &Path) -> String {
     format!("{} is there already, and nothing is overwritten; move it away first", path.display())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::tls::{Port, TlsFiles};
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn keys_are_for_their_owner_and_nothing_is_overwritten() {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().join("new/pki");
+        let authority = Authority::create(&dir, Lifetime::days(1)).expect("a CA");
+        assert_eq!((mode(&dir), mode(&dir.join(CA_KEY)), mode(&authority.cert())), (0o700, 0o600, 0o644));
+        let before = std::fs::read(dir.join(CA_KEY)).expect("it is there");
+        let error = Authority::create(&dir, Lifetime::days(1)).err().expect("there is one");
+        assert!(error.contains("nothing is overwritten"), "{error}");
+        assert_eq!(std::fs::read(dir.join(CA_KEY)).expect("it is there"), before);
+        let subject = Subject::Client("app".into());
+        let issued = authority.issue(&subject, Lifetime::days(1)).expect("a certificate");
+        assert_eq!((mode(&issued.key), mode(&issued.cert)), (0o600, 0o644));
+        assert!(authority.issue(&subject, Lifetime::days(1)).is_err());
+        let error = Authority::open(home.path()).err().expect("there is none");
+        assert!(error.contains("pki init"), "{error}");
+    }
+
+    #[test]
+    fn an_authority_that_was_read_again_makes_certificates_that_are_believed() {
+        let home = tempfile::tempdir().expect("a directory");
+        drop(Authority::create(home.path(), Lifetime::days(1)).expect("a CA"));
+        let authority = Authority::open(home.path()).expect("the one before");
+        let hosts = vec!["localhost".into(), "::1".into(), "10.0.0.1".into()];
+        let issued = authority.issue(&Subject::Node { id: 1, hosts }, Lifetime::days(1)).expect("a certificate");
+        let ca = Some(authority.cert());
+        let files = TlsFiles { port: Port::Peers(1), cert: issued.cert, key: issued.key, ca };
+        assert_eq!(files.check(), Ok(()));
+        for host in ["a b", "host:7100", ""] {
+            let subject = Subject::Node { id: 2, hosts: vec![host.to_owned()] };
+            assert!(authority.issue(&subject, Lifetime::days(1)).is_err(), "{host:?}");
+        }
+        assert!(!home.path().join("node-2.key").exists(), "nothing is left of a refused one");
+    }
+}

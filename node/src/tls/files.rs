@@ -91,6 +91,14 @@ pub struct Loaded {
     pub expiries: Vec<Expiry>,
 }
 
+/// Chain, key, and path and certificates of the CA where there is one.
+type Content<'f> =
+    (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, Option<(&'f Path, Vec<CertificateDer<'static>>)>);
+
+fn fault(field: &'static str, path: &Path, what: String) -> TlsFault {
+    TlsFault { field, detail: format!("{}: {what}", path.display()) }
+}
+
 /// The wall clock, since 1970.
 pub fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -109,43 +117,50 @@ impl TlsFiles {
 
     pub(super) fn load(&self) -> Result<Loaded, Vec<TlsFault>> {
         let [cert_field, key_field, ca_field] = self.port.fields();
-        let fault = |field: &'static str, path: &Path, what: String| TlsFault {
-            field,
-            detail: format!("{}: {what}", path.display()),
-        };
+        let [own_label, ca_label] = self.port.labels();
+        let cert_fault = |what| vec![fault(cert_field, &self.cert, what)];
+        let (chain, key, authorities) = self.read()?;
+        let at = earliest(&chain[..1]).map_err(cert_fault)?;
+        let mut expiries = vec![Expiry { label: own_label, field: cert_field, at }];
+        let mut roots = None;
+        if let Some((path, authorities)) = authorities {
+            let ca_fault = |what| vec![fault(ca_field, path, what)];
+            let at = earliest(&authorities).map_err(ca_fault)?;
+            expiries.push(Expiry { label: ca_label, field: ca_field, at });
+            roots = Some(Arc::new(root_store(authorities).map_err(ca_fault)?));
+        }
+        let identity = CertifiedKey::from_der(chain, key, provider())
+            .map_err(|error| vec![fault(key_field, &self.key, self.misfit(&error))])?;
+        self.judge_own(&identity.cert, roots.as_ref()).map_err(cert_fault)?;
+        Ok(Loaded { identity, roots, expiries })
+    }
+
+    /// The content of all files, of the CA's with its path; every fault is told.
+    fn read(&self) -> Result<Content<'_>, Vec<TlsFault>> {
+        let [cert_field, key_field, ca_field] = self.port.fields();
         let chain = certificates(&self.cert).map_err(|what| fault(cert_field, &self.cert, what));
         let key = private_key(&self.key).map_err(|what| fault(key_field, &self.key, what));
-        let authorities = self.ca.as_deref().map(|path| certificates(path).map_err(|what| fault(ca_field, path, what)));
-        let (chain, key, authorities) = match (chain, key, authorities.transpose()) {
-            (Ok(chain), Ok(key), Ok(authorities)) => (chain, key, authorities),
-            (chain, key, authorities) => {
-                return Err([chain.err(), key.err(), authorities.err()].into_iter().flatten().collect());
-            }
+        let of_ca = |path| match certificates(path) {
+            Ok(authorities) => Ok((path, authorities)),
+            Err(what) => Err(fault(ca_field, path, what)),
         };
-        let mut expiries = Vec::new();
-        let [own_label, ca_label] = self.port.labels();
-        let at = earliest(&chain[..1]).map_err(|what| vec![fault(cert_field, &self.cert, what)])?;
-        expiries.push(Expiry { label: own_label, field: cert_field, at });
-        let mut roots = None;
-        if let (Some(path), Some(authorities)) = (&self.ca, authorities) {
-            let bad = |what| vec![fault(ca_field, path, what)];
-            expiries.push(Expiry { label: ca_label, field: ca_field, at: earliest(&authorities).map_err(bad)? });
-            roots = Some(Arc::new(root_store(authorities).map_err(bad)?));
+        match (chain, key, self.ca.as_deref().map(of_ca).transpose()) {
+            (Ok(chain), Ok(key), Ok(authorities)) => Ok((chain, key, authorities)),
+            (chain, key, authorities) => {
+                Err([chain.err(), key.err(), authorities.err()].into_iter().flatten().collect())
+            }
         }
-        let identity = CertifiedKey::from_der(chain, key, provider()).map_err(|error| {
-            let what = match error {
-                rustls::Error::InconsistentKeys(_) => {
-                    format!(
-                        "is not the key of the certificate {}; name the two that were made together",
-                        self.cert.display()
-                    )
-                }
-                error => format!("cannot be used with the certificate {}: {}", self.cert.display(), reason(&error)),
-            };
-            vec![fault(key_field, &self.key, what)]
-        })?;
-        self.judge_own(&identity.cert, roots.as_ref()).map_err(|what| vec![fault(cert_field, &self.cert, what)])?;
-        Ok(Loaded { identity, roots, expiries })
+    }
+
+    /// Why key and certificate make no pair.
+    fn misfit(&self, error: &rustls::Error) -> String {
+        let cert = self.cert.display();
+        match error {
+            rustls::Error::InconsistentKeys(_) => {
+                format!("is not the key of the certificate {cert}; name the two that were made together")
+            }
+            error => format!("cannot be used with the certificate {cert}: {}", reason(error)),
+        }
     }
 
     /// Whether others would believe our certificate, as far as we can tell.
