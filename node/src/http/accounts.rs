@@ -17,6 +17,7 @@ use super::bucket::Bucket;
 use super::error::Failure;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
+use crate::spent::{self, Part};
 
 /// What one account may take; 0 stands for no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -192,7 +193,8 @@ impl Spender {
         let bounds = [limits::REFUSAL_PAUSE_MS_MIN, limits::REFUSAL_PAUSE_MS_MAX].map(Duration::from_millis);
         let pause = failure.retry_after().clamp(bounds[0], bounds[1]).min(most);
         let _kept = KeptBack::begin(&self.ledger.kept_back);
-        tokio::time::sleep(pause).await;
+        // Nobody has to look for why that took long.
+        spent::on(Part::Wish, tokio::time::sleep(pause)).await;
     }
 
     /// An operation that was let in turned out to be so many.
