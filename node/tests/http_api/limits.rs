@@ -334,6 +334,8 @@ async fn an_account_has_so_many_connections() {
     }
     let refused = server.connect().await.response(false).await;
     assert_eq!((refused.status, refused.header("connection")), (429, Some("close")));
+    let told: Problem = serde_json::from_slice(&refused.body).expect("a problem document");
+    assert_eq!(told.detail, "one account may have 2 connections on this node");
     open.pop();
     until("a connection that ended still counts", async || {
         let mut raw = begin(&server, "GET", "/livez", &[], b"").await;
