@@ -203,7 +203,7 @@ async fn burden(to: SocketAddr, bytes: &[u8]) -> Option<Connection> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
     /// Bodies and answers in memory as `limits.rs` has them, and as much again for what is made of them and lies about.
-    const GROWTH_MAX: u64 = 2 * (256 + 256) << 20;
+    const GROWTH_MAX: u64 = (2 * (256 + 256)) << 20;
     const READERS: usize = 200;
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let to = cluster.client_address(1);

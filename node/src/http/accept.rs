@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::error::Failure;
 use super::handshake::Handshake;
 use super::mismatch;
 use super::origin::Origin;
@@ -71,13 +72,16 @@ pub async fn serve<B: Backend>(
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             api.metrics.on_connection_end(ConnectionEnd::Refused);
-            refuse(&stream);
+            refuse(&stream, Failure::too_many("this node has as many connections as it may"));
             continue;
         };
-        let Ok(held) = api.accounts.connect(peer.ip()) else {
-            api.metrics.on_connection_end(ConnectionEnd::Refused);
-            refuse(&stream);
-            continue;
+        let held = match api.accounts.connect(peer.ip()) {
+            Ok(held) => held,
+            Err(why) => {
+                api.metrics.on_connection_end(ConnectionEnd::Refused);
+                refuse(&stream, why);
+                continue;
+            }
         };
         let (api, settings) = (Arc::clone(&api), Arc::clone(&settings));
         // Children, so that connections do not contend for one lock.
@@ -111,10 +115,10 @@ async fn on_accept_error(error: &io::Error) {
 }
 
 /// Tells a surplus connection why, as far as the socket takes it at once, and closes it.
-fn refuse(stream: &TcpStream) {
-    const BODY: &str = r#"{"type":"urn:quorate:error:too_many_requests","title":"Too many requests","status":429,"detail":"this node has as many connections as it may","code":"too_many_requests","applied":"no","retry":"same_request_id","request_id":""}"#;
+fn refuse(stream: &TcpStream, mut why: Failure) {
+    let body = String::from_utf8_lossy(&why.document("")).into_owned();
     let head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\nconnection: close";
-    let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
+    let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     // A peer that cannot take a few hundred bytes gets none: this is a courtesy, the close is the message.
     let _courtesy = stream.try_write(text.as_bytes());
 }
