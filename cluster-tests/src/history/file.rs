@@ -70,7 +70,9 @@ impl History {
     /// Reads a file. An error names the line.
     pub fn load(path: &Path) -> io::Result<Self> {
         let mut history = Self::default();
-        for (number, line) in io::BufReader::new(std::fs::File::open(path)?).lines().enumerate() {
+        let file = std::fs::File::open(path);
+        let file = file.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        for (number, line) in io::BufReader::new(file).lines().enumerate() {
             let line = serde_json::from_str(&line?);
             let line = line.map_err(|error| {
                 io::Error::new(io::ErrorKind::InvalidData, format!("{}:{}: {error}", path.display(), number + 1))

@@ -33,12 +33,14 @@ pub fn check(history: &History) -> Verdict {
         after.iter().filter(|record| record.decided().is_some()).map(|record| record.end).collect();
     ends.extend([healed, last_call]);
     ends.sort_unstable();
-    match ends.windows(2).find(|pair| pair[1] - pair[0] > RECOVERY) {
-        Some(gap) => {
+    for gap in ends.windows(2).filter(|pair| pair[1] - pair[0] > RECOVERY) {
+        let waiting = after.iter().filter(|record| (gap[0]..gap[1] - RECOVERY).contains(&record.call));
+        let waiting: Vec<u64> = waiting.map(|record| record.id).collect();
+        // Where nobody asks, nothing succeeds.
+        if !waiting.is_empty() {
             let what = format!("long after the faults nothing succeeded for {} ms", (gap[1] - gap[0]) / 1_000);
-            let waiting = after.iter().filter(|record| (gap[0]..gap[1]).contains(&record.call)).map(|record| record.id);
-            Verdict::Broken(Counterexample::new(what, waiting))
+            return Verdict::Broken(Counterexample::new(what, waiting));
         }
-        None => Verdict::Holds(after.len() as u64),
     }
+    Verdict::Holds(after.len() as u64)
 }
