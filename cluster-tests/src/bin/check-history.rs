@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let history = match History::load(&args.file) {
         Ok(history) => history,
         Err(error) => {
-            eprintln!("check-history: {}: {error}", args.file.display());
+            eprintln!("check-history: {error}");
             return ExitCode::from(UNREADABLE);
         }
     };

@@ -28,6 +28,9 @@ struct Args {
     /// How long each run hurts its cluster, in seconds.
     #[arg(long, default_value_t = 60)]
     during: u64,
+    /// Nodes of each cluster. Five need more than two processors to keep their election times.
+    #[arg(long, default_value_t = 3)]
+    nodes: u64,
     /// Only these scenarios.
     #[arg(long, value_name = "NAME", value_parser = scenario)]
     only: Vec<&'static Scenario>,
@@ -68,8 +71,7 @@ async fn main() -> ExitCode {
         if begun.elapsed() >= limit {
             break;
         }
-        let nodes = if dice.random_range(0..3) == 0 { 5 } else { 3 };
-        let (seed, since) = (dice.random(), Instant::now());
+        let (nodes, seed, since) = (args.nodes, dice.random(), Instant::now());
         let (scenario, row) = (**scenario, rows.entry(scenario.name).or_default());
         // In a task of its own, so that a panic ends only this run.
         let work = async move { scenario.run(nodes, pace, &mut StdRng::seed_from_u64(seed)).await };

@@ -57,7 +57,7 @@ pub enum Line {
     /// The first.
     Header(Header),
     /// An operation.
-    Operation(Record),
+    Operation(Box<Record>),
     /// A moment of a watch.
     Moment(Moment),
     /// A fault.
@@ -70,7 +70,9 @@ impl History {
     /// Reads a file. An error names the line.
     pub fn load(path: &Path) -> io::Result<Self> {
         let mut history = Self::default();
-        for (number, line) in io::BufReader::new(std::fs::File::open(path)?).lines().enumerate() {
+        let file = std::fs::File::open(path);
+        let file = file.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        for (number, line) in io::BufReader::new(file).lines().enumerate() {
             let line = serde_json::from_str(&line?);
             let line = line.map_err(|error| {
                 io::Error::new(io::ErrorKind::InvalidData, format!("{}:{}: {error}", path.display(), number + 1))
@@ -89,7 +91,8 @@ impl History {
         let mut out = io::BufWriter::new(std::fs::File::create(path)?);
         let mut put = |line: Line| write_line(&mut out, &line);
         put(Line::Header(self.header.clone()))?;
-        self.records.iter().cloned().map(Line::Operation).try_for_each(&mut put)?;
+        let operation = |record| Line::Operation(Box::new(record));
+        self.records.iter().cloned().map(operation).try_for_each(&mut put)?;
         self.moments.iter().cloned().map(Line::Moment).try_for_each(&mut put)?;
         self.faults.iter().cloned().map(Line::Fault).try_for_each(&mut put)?;
         self.healed.map(Line::Healed).map_or(Ok(()), put)?;
@@ -99,7 +102,7 @@ impl History {
     fn take(&mut self, line: Line) {
         match line {
             Line::Header(header) => self.header = header,
-            Line::Operation(record) => self.records.push(record),
+            Line::Operation(record) => self.records.push(*record),
             Line::Moment(moment) => self.moments.push(moment),
             Line::Fault(fault) => self.faults.push(fault),
             Line::Healed(at) => self.healed = Some(at),

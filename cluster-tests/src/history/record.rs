@@ -293,7 +293,7 @@ impl Outcome {
         let decided = tries.iter().filter(|each| each.outcome.decided().is_some()).min_by_key(|each| each.end);
         let decided = decided.map(|each| each.outcome.clone());
         let unknown = find(|outcome| matches!(outcome, Self::Unknown(_)));
-        let fallback = || outcomes().last().cloned().unwrap_or_else(|| Self::Failed("it was never sent".into()));
+        let fallback = || outcomes().next_back().cloned().unwrap_or_else(|| Self::Failed("it was never sent".into()));
         match absurd.or(decided).or(unknown).unwrap_or_else(fallback) {
             Self::Unknown(reason) if !fate_matters => Self::Failed(reason),
             outcome => outcome,

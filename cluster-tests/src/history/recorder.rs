@@ -32,7 +32,7 @@ struct Shared {
 /// What goes to the thread that writes.
 #[derive(Debug)]
 enum Entry {
-    Line(Box<Line>),
+    Line(Line),
     /// To be answered once everything before it is in the file.
     Flush(Sender<()>),
 }
@@ -72,7 +72,7 @@ impl Recorder {
 
     /// Takes an operation that is over.
     pub fn operation(&self, record: Record) {
-        self.put(Line::Operation(record));
+        self.put(Line::Operation(Box::new(record)));
     }
 
     /// Takes a moment of a watch.
@@ -105,7 +105,7 @@ impl Recorder {
     }
 
     fn put(&self, line: Line) {
-        self.shared.lines.send(Entry::Line(Box::new(line))).expect("the thread that writes ends after the last client");
+        self.shared.lines.send(Entry::Line(line)).expect("the thread that writes ends after the last client");
     }
 }
 
@@ -126,7 +126,7 @@ fn write_all(queue: &Receiver<Entry>, mut file: BufWriter<File>) -> io::Result<(
             Entry::Flush(done) => {
                 file.flush()?;
                 // Whoever asked may have gone.
-                drop(done.send(()));
+                let _ = done.send(());
             }
         }
     }

@@ -1,11 +1,12 @@
-//! C12: once all faults are over, writes go on within 5 s, and then nothing fails any more.
+//! C12: once all faults are over, writes go on within 5 s, and there are no 5 s any more in which nothing succeeds.
 //!
-//! Owns the time after the faults. Says nothing of a history whose faults never ended.
+//! Owns the time after the faults. Says nothing of a history whose faults never ended, and nothing against single tries that took
+//! too long: on a busy machine some do.
 
 use crate::history::record::{Micros, Record};
 use crate::history::{Counterexample, History, Verdict};
 
-/// How long the first write may take once all is well, and after how long nothing may fail.
+/// How long the first write may take once all is well, and how long anything may take from then on to succeed.
 const RECOVERY: Micros = 5_000_000;
 
 /// Judges a history.
@@ -27,8 +28,19 @@ pub fn check(history: &History) -> Verdict {
             return Verdict::Broken(Counterexample::new(what, [write.id]));
         }
     }
-    match after.iter().find(|record| record.call >= healed + RECOVERY && record.decided().is_none()) {
-        Some(record) => Verdict::Broken(Counterexample::new("long after the faults this failed", [record.id])),
-        None => Verdict::Holds(after.len() as u64),
+    let last_call = after.iter().map(|record| record.call).max().unwrap_or(healed);
+    let mut ends: Vec<Micros> =
+        after.iter().filter(|record| record.decided().is_some()).map(|record| record.end).collect();
+    ends.extend([healed, last_call]);
+    ends.sort_unstable();
+    for gap in ends.windows(2).filter(|pair| pair[1] - pair[0] > RECOVERY) {
+        let waiting = after.iter().filter(|record| (gap[0]..gap[1] - RECOVERY).contains(&record.call));
+        let waiting: Vec<u64> = waiting.map(|record| record.id).collect();
+        // Where nobody asks, nothing succeeds.
+        if !waiting.is_empty() {
+            let what = format!("long after the faults nothing succeeded for {} ms", (gap[1] - gap[0]) / 1_000);
+            return Verdict::Broken(Counterexample::new(what, waiting));
+        }
     }
+    Verdict::Holds(after.len() as u64)
 }

@@ -141,7 +141,8 @@ impl Store {
         let now = self.now;
         let Some(task) = self.tasks.get_mut(&(queue.to_owned(), id.to_owned())) else { return refused("not_found") };
         let has = task.token == token && task.lease > now && !task.is_done;
-        if !has && !(stale && completes) {
+        let is_taken = stale && completes;
+        if !has && !is_taken {
             return refused("not_lock_holder");
         }
         self.revision += 1;
