@@ -264,15 +264,37 @@ async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
     std::fs::write(&file, format!("{}\n", guarded.app)).expect("it can be written");
     let by_file = file.display().to_string();
     let put = ["--token-file", &by_file, "put", "orders/cli", "1"];
-    assert_eq!(run(None, &put).0, true, "{}", run(None, &put).1);
+    let (done, text) = run(None, &put);
+    assert!(done, "{text}");
     let (done, text) = run(Some(&guarded.app), &["put", "other/cli", "1"]);
     assert!(!done && text.contains("it needs write on `other/cli`"), "{text}");
     let (done, text) = run(None, &["get", "orders/cli"]);
     assert!(!done && text.contains("Authorization"), "{text}");
     let (done, text) = run(Some(&guarded.app), &["bench", "--keys", "10", "--duration", "1s", "--prefix", "orders/"]);
-    println!("{done}: {text}");
+    assert!(done, "{text}");
     let (done, text) = run(Some(ROOT), &["whoami"]);
     assert!(done && text.contains("root"), "{text}");
+
+    // Who changed it, at any node, back to the first change; and who tried.
+    let cas = ["cas", "orders/cli", "1", "2"];
+    assert!(!run(Some(&guarded.app), &cas).0);
+    assert!(run(Some(ROOT), &["put", "orders/cli", "3"]).0);
+    let (done, text) = run(Some(&guarded.app), &["audit", "orders/cli"]);
+    let who: Vec<_> = text.lines().map(|line| line.split("  ").skip(2).take(2).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        (done, who),
+        (
+            true,
+            vec![
+                "app upsert changed".to_owned(),
+                "app replace refused cas_mismatch".into(),
+                "root upsert changed".into()
+            ]
+        ),
+        "{text}"
+    );
+    let (done, text) = run(Some(&guarded.app), &["audit", "other/cli"]);
+    assert!(!done && text.contains("it needs read on `other/cli`"), "{text}");
 
     // Wrong ones are slowed down, good ones from the same address are not.
     let wrong = "0123456789abcdef0123456789abcdef";
