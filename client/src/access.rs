@@ -9,15 +9,15 @@ use futures::future::BoxFuture;
 use http::Method;
 
 use crate::api::{
-    Grant, RoleAnswer, RoleList, RoleRemoved, RoleRequest, SelfAnswer, TokenCreated, TokenList, TokenRemoved,
-    TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
+    AuditAnswer, Grant, RoleAnswer, RoleList, RoleRemoved, RoleRequest, SelfAnswer, TokenCreated, TokenList,
+    TokenRemoved, TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
 };
 use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
 use crate::kv::is_missing;
 use crate::pages::Pages;
-use crate::request::{Call, Intent, RequestId, name_path};
+use crate::request::{Call, Intent, RequestId, name_path, push_query};
 
 const USERS: &str = "/v1/access/users/";
 const ROLES: &str = "/v1/access/roles/";
@@ -36,6 +36,20 @@ impl Client {
 }
 
 impl<'a> Access<'a> {
+    /// Who changed a key, who tried to, and when: a page of it, from a revision on, or behind the page that ended with a cursor.
+    pub async fn audit(&self, key: &str, from: Option<u64>, cursor: Option<&str>) -> Result<AuditAnswer, Error> {
+        let mut target = "/v1/audit".to_owned();
+        push_query(&mut target, "key", key);
+        if let Some(from) = from {
+            push_query(&mut target, "from", from);
+        }
+        if let Some(cursor) = cursor {
+            push_query(&mut target, "cursor", cursor);
+        }
+        let call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
+        self.client.fetch(call).await
+    }
+
     /// Whom the cluster takes this client for, and everything that one may do.
     pub async fn who_am_i(&self) -> Result<SelfAnswer, Error> {
         self.read("/v1/access/self".to_owned()).await

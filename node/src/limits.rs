@@ -215,6 +215,9 @@ pub const SLOW_LINES_A_SECOND: u64 = 10;
 /// Most characters of a path in such a line, before they are escaped. The beginning of a key says whose it is.
 pub const SLOW_PATH_CHARS_MAX: usize = 96;
 
+/// Batches that one page of an audit trail looks at: some ten milliseconds.
+pub const AUDIT_GROUPS_MAX: usize = 10_000;
+
 /// How long `/readyz` waits for its read.
 pub const READY_TIMEOUT_MS: u64 = 1_000;
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use machine_support::model::Model;
 use machine_support::{Store, batch};
 use proptest::prelude::*;
+use quorate_store::access::{Demand, Need, Permission};
 use quorate_store::document::path::Field;
 use quorate_store::document::{self, Criteria, Json, Operand, Operator, Patch, Predicate, Term};
 use quorate_store::keyspace::family;
@@ -190,6 +191,33 @@ proptest! {
                 for revision in store.vars.oldest_revision..=store.vars.revision {
                     let read = store.read_at(key, revision);
                     prop_assert_eq!(read, model.read_at(key, revision), "{:?} at {}", key, revision);
+                }
+            }
+        }
+    }
+
+    /// Whatever a command does, it demanded a right on each key that it changes.
+    #[test]
+    fn a_command_demands_every_key_that_it_changes(history in histories()) {
+        let mut store = Store::default();
+        for (clock, commands) in history {
+            for command in commands {
+                // What is due by now is nobody's doing.
+                store.apply(&[batch(clock, &[])]).unwrap();
+                let mut demanded = Vec::new();
+                command.action.demands(&mut |demand| match demand {
+                    Demand::Need(Need::Name(permission, name)) if permission != Permission::Read => {
+                        demanded.push(name.to_vec());
+                    }
+                    _ => {}
+                });
+                let (_, changed) = store.apply(&[batch(clock, std::slice::from_ref(&command))]).unwrap();
+                if let Action::Maintain(_) = command.action {
+                    continue;
+                }
+                for (key, revision) in changed {
+                    let known = demanded.iter().any(|name| name == key.as_bytes());
+                    prop_assert!(known, "{} changed at {} by {:?}", key, revision, command);
                 }
             }
         }

@@ -3,6 +3,7 @@
 //! Owns the wire types and the error catalogue. Never used on disk.
 
 mod access;
+mod audit;
 mod barriers;
 mod bulk;
 mod claim;
@@ -23,6 +24,7 @@ mod txn;
 mod watch;
 
 pub use access::*;
+pub use audit::*;
 pub use barriers::*;
 pub use bulk::*;
 pub use claim::*;

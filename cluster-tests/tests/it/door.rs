@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
@@ -34,7 +34,7 @@ impl Guarded {
         let settings = Settings::default()
             .flag("--auth", "required")
             .flag("--root-token-file", file.display())
-            .flag("--log", "debug");
+            .flag("--log", "info,quorate_node=debug");
         let mut cluster = Cluster::new(settings);
         for id in cluster.ids() {
             cluster.set_flag(id, "--audit-log", dir.path().join(format!("audit-{id}")).display());
@@ -66,7 +66,7 @@ impl Guarded {
 
     fn client_of(&self, node: u64, token: &str) -> Client {
         let endpoint = self.cluster.client_address(node).to_string();
-        Client::builder().endpoints(endpoint).token(token).build().expect("a client")
+        Client::builder().endpoints(endpoint).timeout(PATIENCE).token(token).build().expect("a client")
     }
 
     async fn ask(&self, node: u64, token: &str, request: Request) -> u16 {
@@ -162,35 +162,37 @@ async fn nothing_is_applied_by_rights_that_were_taken_away() {
     let guarded = Arc::new(Guarded::start().await);
     let root = guarded.client(ROOT);
     for round in 0..8 {
-        let stop = Arc::new(AtomicBool::new(false));
+        let written = Arc::new(AtomicU64::new(0));
         let writers = guarded.cluster.ids().into_iter().map(|node| {
-            let (app, stop) = (guarded.client_of(node, &guarded.app), Arc::clone(&stop));
+            let (app, written) = (guarded.client_of(node, &guarded.app), Arc::clone(&written));
             tokio::spawn(async move {
-                let (mut written, mut refused) = (0, 0);
-                while !stop.load(Ordering::Relaxed) {
-                    match app.put(format!("orders/{node}"), value(&written)).await {
-                        Ok(_) => written += 1,
-                        Err(error) => {
-                            assert_eq!(code(&error), Some(ErrorCode::PermissionDenied), "{error}");
-                            refused += 1;
-                        }
-                    }
+                let put = async || match app.put(format!("orders/{node}"), value(&node)).await {
+                    Ok(_) => true,
+                    Err(error) if code(&error) == Some(ErrorCode::PermissionDenied) => false,
+                    Err(error) => panic!("node {node}: {error}"),
+                };
+                while put().await {
+                    written.fetch_add(1, Ordering::Relaxed);
                 }
-                (written, refused)
+                for _ in 0..3 {
+                    assert!(!put().await, "node {node}: refused once, and then not");
+                }
             })
         });
         let writers: Vec<_> = writers.collect();
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        // While all of them are at it.
+        eventually("they write", PATIENCE, async || match written.load(Ordering::Relaxed) {
+            0..10 => Err("too few yet".to_owned()),
+            _ => Ok(()),
+        })
+        .await;
         let taken = root.access().set_role("app", grants("elsewhere/")).await.expect("acknowledged");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        stop.store(true, Ordering::Relaxed);
         for writer in writers {
-            let (written, refused) = writer.await.expect("it ends");
-            assert!(written > 0 && refused > 0, "round {round}: {written} written, {refused} refused");
+            writer.await.expect("it ends");
         }
         for node in guarded.cluster.ids() {
-            let entry = root.get(&format!("orders/{node}")).await.expect("read").expect("written");
-            let last = entry.mod_revision;
+            let entry = root.get(&format!("orders/{node}")).await.expect("read");
+            let last = entry.map_or(0, |entry| entry.mod_revision);
             let taken = taken.set_revision;
             assert!(last < taken, "round {round}: written at {last}, the right was taken at {taken}");
         }
@@ -264,15 +266,37 @@ async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
     std::fs::write(&file, format!("{}\n", guarded.app)).expect("it can be written");
     let by_file = file.display().to_string();
     let put = ["--token-file", &by_file, "put", "orders/cli", "1"];
-    assert_eq!(run(None, &put).0, true, "{}", run(None, &put).1);
+    let (done, text) = run(None, &put);
+    assert!(done, "{text}");
     let (done, text) = run(Some(&guarded.app), &["put", "other/cli", "1"]);
     assert!(!done && text.contains("it needs write on `other/cli`"), "{text}");
     let (done, text) = run(None, &["get", "orders/cli"]);
     assert!(!done && text.contains("Authorization"), "{text}");
     let (done, text) = run(Some(&guarded.app), &["bench", "--keys", "10", "--duration", "1s", "--prefix", "orders/"]);
-    println!("{done}: {text}");
+    assert!(done, "{text}");
     let (done, text) = run(Some(ROOT), &["whoami"]);
     assert!(done && text.contains("root"), "{text}");
+
+    // Who changed it, at any node, back to the first change; and who tried.
+    let cas = ["cas", "orders/cli", "1", "2"];
+    assert!(!run(Some(&guarded.app), &cas).0);
+    assert!(run(Some(ROOT), &["put", "orders/cli", "3"]).0);
+    let (done, text) = run(Some(&guarded.app), &["audit", "orders/cli"]);
+    let who: Vec<_> = text.lines().map(|line| line.split("  ").skip(2).take(2).collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        (done, who),
+        (
+            true,
+            vec![
+                "app upsert changed".to_owned(),
+                "app replace refused cas_mismatch".into(),
+                "root upsert changed".into()
+            ]
+        ),
+        "{text}"
+    );
+    let (done, text) = run(Some(&guarded.app), &["audit", "other/cli"]);
+    assert!(!done && text.contains("it needs read on `other/cli`"), "{text}");
 
     // Wrong ones are slowed down, good ones from the same address are not.
     let wrong = "0123456789abcdef0123456789abcdef";
@@ -309,4 +333,59 @@ async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
     ] {
         assert!(told.contains(part), "{part} is not in {told}");
     }
+}
+
+/// Who shows a certificate is the user that it names, and `root` is nobody but who has one with that name.
+#[tokio::test]
+async fn a_certificate_says_who_asks() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let pki = |arguments: &[&str]| {
+        let done = Command::new(built("quorate-node")).arg("pki").args(arguments).output().expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    let home = dir.path().display().to_string();
+    pki(&["init", &home]);
+    pki(&["node", &home, "--id", "1", "--host", "localhost,127.0.0.1"]);
+    for name in ["root", "app", "stranger"] {
+        pki(&["client", &home, "--name", name]);
+    }
+    let file = |name: &str| dir.path().join(name);
+    let settings = Settings::default()
+        .flag("--auth", "required")
+        .flag("--tls-cert", file("node-1.crt").display())
+        .flag("--tls-key", file("node-1.key").display())
+        .flag("--tls-client-ca", file("ca.crt").display());
+    let mut cluster = Cluster::new(settings);
+    cluster.start_all();
+    let endpoints: Vec<_> = cluster.ids().iter().map(|id| format!("https://{}", cluster.client_address(*id))).collect();
+    let builder = || Client::builder().endpoints(endpoints.join(",")).ca_file(file("ca.crt"));
+    let client = |name: &str| {
+        let (cert, key) = (file(&format!("client-{name}.crt")), file(&format!("client-{name}.key")));
+        builder().identity_files(cert, key).build().expect("a client")
+    };
+    let root = client("root");
+    eventually("root is known", PATIENCE, async || match root.access().who_am_i().await {
+        Ok(answer) if answer.user.as_deref() == Some("root") => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    root.access().set_role("app", grants("orders/")).await.expect("a role");
+    root.access().set_user("app", ["app"]).await.expect("a user");
+    let app = client("app");
+    app.put("orders/k", value(&1)).await.expect("their own");
+    let refused = app.put("other/k", value(&1)).await.expect_err("refused");
+    assert_eq!(code(&refused), Some(ErrorCode::PermissionDenied), "{refused}");
+    for (who, client) in [("stranger", client("stranger")), ("nobody", builder().build().expect("a client"))] {
+        let refused = client.put("orders/k", value(&1)).await.expect_err("refused");
+        assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated), "{who}: {refused}");
+    }
+    // A token counts before the certificate.
+    root.access().set_user("reader", Vec::<String>::new()).await.expect("a user");
+    let token = root.access().create_token("reader").await.expect("a token").token.0;
+    let both = builder().identity_files(file("client-root.crt"), file("client-root.key")).token(token);
+    let both = both.build().expect("a client");
+    assert_eq!(both.access().who_am_i().await.expect("known").user.as_deref(), Some("reader"));
+    root.access().remove_user("app").await.expect("removed");
+    let refused = app.put("orders/k", value(&2)).await.expect_err("refused");
+    assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated), "{refused}");
 }

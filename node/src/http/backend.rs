@@ -18,8 +18,8 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery, ListRead, PastRead,
-    QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
+    AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery,
+    ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
 
@@ -108,6 +108,8 @@ pub trait Backend: Access + Coordination + Clone + Send + Sync + 'static {
         wall: (WallMillis, Instant),
         until: Instant,
     ) -> impl Future<Output = Result<bool, StateFault>> + Send;
+    /// Reads the audit trail of a key. May take long: runs on a blocking thread.
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault>;
     /// The kept answer of a request id, and who asked.
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault>;
     /// Evaluates a command without effect.
@@ -238,6 +240,10 @@ impl Backend for App {
         until: Instant,
     ) -> Result<bool, StateFault> {
         self.state().wait_tasks(queue, revision, wall, until).await
+    }
+
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
+        self.state().audit(query)
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {

@@ -1,5 +1,5 @@
-//! The opaque cursors: what is left of a listing or a find, pinned to a revision, of a change of all that matches, and
-//! of a list of tasks.
+//! The opaque cursors: what is left of a listing or a find, pinned to a revision, of a change of all that matches, of a list of
+//! tasks, and of an audit trail.
 //!
 //! Owns their encoding, with a version and a checksum, so that a damaged or invented cursor is refused rather than
 //! understood. It is no capability: whoever may list the range may also make the cursor.
@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bincode::{Decode, Encode};
 use quorate_store::codec;
-use quorate_store::state::FindPin;
+use quorate_store::state::{AuditPlace, FindPin};
 use quorate_store::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -17,6 +17,7 @@ const SEED: u64 = 0x7175_6f72_6375_7273;
 const FIND_SEED: u64 = 0x7175_6f72_6669_6e64;
 const WHERE_SEED: u64 = 0x7175_6f72_7768_6572;
 const TASK_SEED: u64 = 0x7175_6f72_7461_736b;
+const AUDIT_SEED: u64 = 0x7175_6f72_6175_6474;
 const CHECKSUM_BYTES: usize = 8;
 /// Two keys of the largest size and the rest, in base64.
 const TEXT_BYTES_MAX: usize = 12 * 1024;
@@ -66,6 +67,25 @@ impl FindCursor {
     /// Reverses [`Self::encode`]; `None` for anything else.
     pub fn decode(text: &str) -> Option<Self> {
         open(text, FIND_SEED)
+    }
+}
+
+/// Where the audit trail of a key goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AuditCursor {
+    /// The last batch that was looked at.
+    pub after: AuditPlace,
+}
+
+impl AuditCursor {
+    /// As the caller gets it.
+    pub fn encode(&self) -> String {
+        seal(self, AUDIT_SEED)
+    }
+
+    /// Reverses [`Self::encode`]; `None` for anything else.
+    pub fn decode(text: &str) -> Option<Self> {
+        open(text, AUDIT_SEED)
     }
 }
 

@@ -81,6 +81,7 @@ mod task_line;
 mod tasks;
 mod tokens;
 mod told;
+mod trail;
 mod txn;
 mod txn_answer;
 mod txn_body;
@@ -428,6 +429,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::TaskRequeue, _) => Box::pin(tasks::requeue(ask, rest, body)).await,
         (Route::TaskStats, _) => Box::pin(tasks::stats(ask, rest)).await,
         (Route::Task, _) => Box::pin(tasks::get(ask, rest)).await,
+        (Route::Audit, _) => Box::pin(trail::get(ask)).await,
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),

@@ -15,7 +15,7 @@ use super::ask::Ask;
 use super::{
     Backend, Outcome, access, backup, barriers, bulk, claim, cluster, collections, elections, find, headers, health,
     kv, latches, list, locks, matching, members, observe, ok, ops, requests, roles, schema, sequences, sessions,
-    task_claim, tasks, tokens, txn, users, watch,
+    task_claim, tasks, tokens, trail, txn, users, watch,
 };
 
 #[derive(OpenApi)]
@@ -29,7 +29,7 @@ use super::{
     ),
     paths(
         kv::get, kv::put, kv::patch, kv::delete, list::get, ops::post, bulk::post, txn::post, find::find, find::count,
-        requests::get, matching::update, matching::delete, claim::post, watch::get,
+        requests::get, trail::get, matching::update, matching::delete, claim::post, watch::get,
         collections::list, collections::get, collections::put, collections::delete, sequences::get, sequences::post,
         sessions::create, sessions::renew_many, sessions::renew, sessions::get, sessions::list, sessions::end,
         locks::acquire, locks::release, locks::get, locks::list, locks::check,

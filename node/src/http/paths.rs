@@ -103,6 +103,8 @@ pub enum Route {
     Task,
     /// `/v1/requests/{id}`
     Request,
+    /// `/v1/audit`
+    Audit,
     /// `/v1/cluster/status`
     ClusterStatus,
     /// `/v1/cluster/digest`
@@ -179,7 +181,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 68] = [
+    pub const ALL: [Self; 69] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -225,6 +227,7 @@ impl Route {
         Self::TaskStats,
         Self::Task,
         Self::Request,
+        Self::Audit,
         Self::ClusterStatus,
         Self::ClusterDigest,
         Self::Leader,
@@ -298,6 +301,7 @@ impl Route {
             Self::TaskStats => "/v1/tasks/{queue}/stats",
             Self::Task => "/v1/tasks/{queue}/task/{id}",
             Self::Request => "/v1/requests/{id}",
+            Self::Audit => "/v1/audit",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
             Self::Leader => "/v1/cluster/leader",
@@ -414,7 +418,9 @@ impl Route {
             Self::Leader | Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Guard::Admin,
             Self::MemberReplace | Self::MemberRepair | Self::Backup => Guard::Admin,
             Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count => Guard::Judged,
-            Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Watch | Self::Request => Guard::Judged,
+            Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Watch | Self::Request | Self::Audit => {
+                Guard::Judged
+            }
             Self::Collections | Self::Collection | Self::Sequence => Guard::Judged,
             Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => Guard::Judged,
             Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => Guard::Judged,
@@ -437,7 +443,7 @@ impl Route {
                 true
             }
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => true,
-            Self::Watch | Self::Collections | Self::Collection | Self::Sequence => true,
+            Self::Watch | Self::Collections | Self::Collection | Self::Sequence | Self::Audit => true,
             Self::Sessions | Self::SessionsRenew | Self::Session | Self::SessionRenew => true,
             Self::Locks | Self::Lock | Self::LockAcquire | Self::LockRelease | Self::LockCheck => true,
             Self::Elections | Self::Election | Self::ElectionObserve => true,

@@ -169,6 +169,7 @@ fn requests(route: Route) -> Vec<(&'static str, &'static str, &'static str)> {
         Route::TaskRequeue => vec![("POST", "/v1/tasks/Qq/requeue", r#"{"limit":1}"#)],
         Route::TaskStats => vec![("GET", "/v1/tasks/Qq/stats", "")],
         Route::Task => vec![("GET", "/v1/tasks/Qq/task/t", "")],
+        Route::Audit => vec![("GET", "/v1/audit?key=Pk", "")],
         // Of these it does not depend on a prefix who may ask.
         Route::Collections | Route::Sessions | Route::Locks | Route::Elections | Route::TaskQueues => Vec::new(),
         Route::Request => Vec::new(),
@@ -495,6 +496,31 @@ async fn the_audit_log_tells_of_commands_and_refusals_and_no_secrets() {
     );
     assert!(events.iter().all(|event| event["at"].is_string() && event["request_id"].is_string()));
     assert_eq!(events[0]["revision"], 4, "{lines}");
+}
+
+#[tokio::test]
+async fn the_trail_of_a_key_tells_who_did_what() {
+    let guarded = Guarded::start().await;
+    let headers = [JSON, ("Idempotency-Key", "mine"), ("Authorization", &format!("Bearer {}", guarded.app))];
+    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status, 200);
+    let trail = guarded.ask(&guarded.app, "GET", "/v1/audit?key=orders/k", "").await;
+    assert_eq!(trail.status, 200, "{}", trail.text());
+    let line = &trail.json()["lines"][0];
+    assert_eq!((&line["principal"], &line["request_id"]), (&"app".into(), &"mine".into()));
+    assert_eq!(
+        (&line["op"], &line["effect"], &line["refusal"]),
+        (&"upsert".into(), &"refused".into(), &"cas_mismatch".into())
+    );
+    for (bad, pointer) in [
+        ("/v1/audit", "query:key"),
+        ("/v1/audit?key=", "query:key"),
+        ("/v1/audit?key=a&limit=0", "query:limit"),
+        ("/v1/audit?key=a&cursor=AgAB", "query:cursor"),
+        ("/v1/audit?key=a&prefix=b", "query:prefix"),
+    ] {
+        let problem = guarded.ask(ROOT, "GET", bad, "").await.problem();
+        assert_eq!(problem.errors.first().map(|fault| fault.pointer.as_str()), Some(pointer), "{bad}");
+    }
 }
 
 /// The root token is exchanged with its file.

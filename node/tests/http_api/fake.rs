@@ -18,6 +18,7 @@ use quorate_node::http::{Backend, DigestAt};
 use quorate_node::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::document::Criteria;
+use quorate_store::keyspace::audit::{AuditEffect, AuditLine, AuditOp, Refusal};
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
@@ -25,9 +26,9 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition, FindMoment, FindPin, FindQuery,
-    FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead, QueueView, QueuesPage,
-    ReadPosition, StateFault, TasksPage, TasksQuery, Told,
+    AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition,
+    FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead,
+    QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery, Told,
 };
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
@@ -292,6 +293,24 @@ impl Fake {
 }
 
 impl State {
+    /// One line for each command about the key.
+    fn audit(&self, query: &AuditQuery) -> Vec<AuditFound> {
+        let about = |command: &&Command| matches!(&command.action, Action::Write(op) if op.key == query.key);
+        let line = |command: &Command| AuditFound {
+            index: 7,
+            wall: WALL,
+            line: AuditLine {
+                revision: 3,
+                op: AuditOp::Upsert,
+                key: Some(query.key.clone()),
+                request_id: command.request_id.clone(),
+                principal: command.principal.clone(),
+                effect: AuditEffect::Refused(Refusal::CasMismatch),
+            },
+        };
+        self.commands.iter().filter(about).map(line).collect()
+    }
+
     fn at(&self) -> ReadPosition {
         ReadPosition {
             index: self.revision + 100,
@@ -698,6 +717,10 @@ impl Backend for Fake {
                 return Ok(false);
             }
         }
+    }
+
+    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
+        Ok(self.with(|state| AuditPage { at: state.at(), lines: state.audit(query), next: None }))
     }
 
     fn request(&self, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {

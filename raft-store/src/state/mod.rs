@@ -15,6 +15,7 @@ mod recent;
 mod shared;
 
 mod access;
+mod audit;
 mod changes;
 mod coordination;
 mod declared;
@@ -43,6 +44,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
+pub use audit::{AuditFound, AuditPage, AuditPlace, AuditQuery};
 pub use changes::{ChangesPage, ChangesQuery, ChangesRead, FullChange};
 pub use coordination::{
     BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::audit::{self, AuditPage, AuditQuery};
 use super::changes::{self, ChangesQuery, ChangesRead};
 use super::declared::{self, CollectionsPage};
 use super::feed::Feed;
@@ -131,6 +132,11 @@ impl StateReader {
     /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do.
     pub fn has_index_work(&self) -> Result<bool, StateFault> {
         self.shared.with_moment(declared::has_index_work)
+    }
+
+    /// Reads the audit trail of a key. May take long.
+    pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
+        self.shared.with_moment(|moment| audit::audit(moment, query))
     }
 
     /// The kept answer of a request id, and who asked.

@@ -3,6 +3,7 @@
 //! Owns the table of commands and what they share: endpoints, deadline, output form, exit code. Each group of commands has
 //! a file of its own.
 
+mod audit;
 mod backup;
 mod barrier;
 mod bench;
@@ -195,6 +196,8 @@ enum Command {
     /// Give users tokens, list and remove them
     #[command(subcommand)]
     Token(tokens::Command),
+    /// Show who changed a key, who tried to, and when
+    Audit(audit::Args),
     /// Show whom the cluster takes you for, and what you may do
     Whoami,
     #[command(flatten)]
@@ -289,6 +292,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::User(command) => users::run(&context, command).await,
             Command::Role(command) => roles::run(&context, command).await,
             Command::Token(command) => tokens::run(&context, command).await,
+            Command::Audit(args) => audit::run(&context, args).await,
             Command::Whoami => users::run_whoami(&context).await,
             Command::Cluster(command) => cluster::run(&context, command).await,
             Command::Status => status::run(&context).await,

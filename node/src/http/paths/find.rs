@@ -31,6 +31,7 @@ pub fn find(path: &str) -> (Route, &str) {
         return find_access(rest);
     }
     let route = match path {
+        "/v1/audit" => Route::Audit,
         "/v1/sessions" => Route::Sessions,
         "/v1/sessions/renew" => Route::SessionsRenew,
         "/v1/locks" => Route::Locks,

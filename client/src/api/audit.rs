@@ -1,0 +1,48 @@
+//! The audit trail of a key: who changed it, and when.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A page of the trail: the answer of `GET /v1/audit`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditAnswer {
+    /// The key.
+    #[schema(min_length = 1, max_length = 4096)]
+    pub key: String,
+    /// What was decided about it, in order.
+    pub lines: Vec<AuditView>,
+    /// For the next page, while there may be more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Changes of before this revision are compacted; refusals are kept for 15 minutes at least.
+    pub oldest_revision: u64,
+    /// Revision at which this was read.
+    pub revision: u64,
+    /// Log index at which this was read.
+    pub index: u64,
+}
+
+/// One decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditView {
+    /// The revision that it took, or at which it was refused.
+    pub revision: u64,
+    /// Log index that decided it.
+    pub index: u64,
+    /// When, by the wall clock of the leader of that moment.
+    #[schema(format = DateTime)]
+    pub time: String,
+    /// What was asked, like `upsert` or `session_expire`.
+    pub op: String,
+    /// What came of it: `changed`, `removed`, `relocked`, `refused`, `beside` or `elected`.
+    pub effect: String,
+    /// Why it was refused, like `cas_mismatch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+    /// Who asked; absent where that was nobody in particular, or the cluster itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// Under which request id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}

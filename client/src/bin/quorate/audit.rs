@@ -1,0 +1,38 @@
+//! `quorate audit`: who changed a key, and when.
+
+use quorate_client::api::AuditView;
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::output::{self, Form};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The key.
+    key: String,
+    /// The first revision wanted.
+    #[arg(long, value_name = "REVISION")]
+    from: Option<u64>,
+}
+
+/// Shows the whole trail, a page at a time.
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    let mut cursor = None;
+    loop {
+        let page = context.client.access().audit(&args.key, args.from, cursor.as_deref()).await?;
+        match context.shared.output {
+            Form::Json => page.lines.iter().try_for_each(output::json)?,
+            Form::Text => page.lines.iter().try_for_each(|line| output::line(text(line)))?,
+        }
+        let Some(next) = page.cursor else { return Ok(()) };
+        cursor = Some(next);
+    }
+}
+
+fn text(line: &AuditView) -> String {
+    let who = line.principal.as_deref().unwrap_or("-");
+    let id = line.request_id.as_deref().unwrap_or("-");
+    let refusal = line.refusal.as_ref().map(|why| format!(" {why}")).unwrap_or_default();
+    let AuditView { time, revision, op, effect, .. } = line;
+    format!("{time}  revision {revision}  {who}  {op} {effect}{refusal}  {id}")
+}
