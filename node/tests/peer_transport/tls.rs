@@ -8,8 +8,12 @@ use futures::FutureExt;
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
 use quorate_node::peer::{CallError, PeerTimings};
 use quorate_node::tls::{Authority, Lifetime, Port, PortTls, Subject, TlsFiles};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use crate::calls::{count_of, fates};
 use crate::support::{Node, Setup, node, soon};
@@ -150,6 +154,25 @@ async fn noise_instead_of_a_handshake_costs_nobody_anything() {
         drop(stream.read_to_end(&mut rest).await);
     }
     assert_eq!(count_of(&one, &two, 5, 100).await, 5);
+}
+
+#[tokio::test]
+async fn whoever_shows_no_certificate_gets_no_word_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = authority(dir.path());
+    let two = secured(&authority, 2, 2).await;
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority.cert()).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"quorate-peer".to_vec()];
+    let stream = TcpStream::connect(&two.addr).await.unwrap();
+    let name = ServerName::try_from("node-2.quorate").unwrap();
+    // The handshake is over for us before the node judges what we have shown.
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let ended = stream.read(&mut [0; 16]).await.expect_err("it is told why");
+    assert!(ended.to_string().contains("CertificateRequired"), "{ended}");
 }
 
 #[tokio::test]
