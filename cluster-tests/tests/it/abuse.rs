@@ -85,7 +85,8 @@ async fn fill(at: SocketAddr, entries: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_live_through_a_flood_of_scans_and_writes() {
     const SESSIONS: usize = 20;
-    const TTL_MS: u64 = 5_000;
+    /// Others may use the processors too, and a failover takes a second more.
+    const TTL_MS: u64 = 10_000;
     const FLOOD: Duration = Duration::from_secs(8);
     /// Without optimisation it takes ten times as long to look at one.
     const ENTRIES: usize = if DEBUG_BUILD { 300 } else { 3_000 };
