@@ -225,6 +225,7 @@ impl Node {
             identity: identity.clone(),
             member: member.clone(),
             level_known: config.feature_level_max,
+            adopting: tokio::sync::Mutex::default(),
             app: OnceLock::new(),
         });
         let timings = PeerTimings::new(millis(config.heartbeat), millis(config.election_min));

@@ -40,6 +40,8 @@ pub struct Service {
     pub member: MemberRecord,
     /// The highest feature level that this node agrees to.
     pub level_known: Level,
+    /// Held while it becomes part of a cluster.
+    pub adopting: tokio::sync::Mutex<()>,
     /// The app, once it runs.
     pub app: OnceLock<App>,
 }
@@ -89,8 +91,10 @@ impl Service {
         }
     }
 
-    /// Makes this node part of a cluster, durably. The same cluster again is fine.
+    /// Makes this node part of a cluster, durably. The same cluster again is fine, also while it is being done: a founder that
+    /// hears nothing asks twice.
     pub async fn record_cluster(&self, cluster_id: u128) -> Result<(), String> {
+        let _one_at_a_time = self.adopting.lock().await;
         let (data_dir, current) = (self.data_dir.clone(), self.identity.load_full());
         let adopted = tokio::task::spawn_blocking(move || identity::adopt(&data_dir, &current, cluster_id))
             .await
