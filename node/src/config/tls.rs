@@ -71,7 +71,7 @@ fn judge_auth(auth: Auth, root_token_file: Option<&Path>, tls: Option<&TlsFiles>
 }
 
 fn refuse_beyond_loopback(field: &'static str, address: SocketAddr, missing: &[&str], faults: &mut Faults) {
-    if address.ip().is_loopback() || missing.is_empty() {
+    if address.ip().to_canonical().is_loopback() || missing.is_empty() {
         return;
     }
     let missing = missing.join(" and ");

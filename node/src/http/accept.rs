@@ -72,14 +72,14 @@ pub async fn serve<B: Backend>(
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             api.metrics.on_connection_end(ConnectionEnd::Refused);
-            refuse(&stream, Failure::too_many("this node has as many connections as it may"));
+            refuse(&stream, &settings, Failure::too_many("this node has as many connections as it may"));
             continue;
         };
         let held = match api.accounts.connect(peer.ip()) {
             Ok(held) => held,
             Err(why) => {
                 api.metrics.on_connection_end(ConnectionEnd::Refused);
-                refuse(&stream, why);
+                refuse(&stream, &settings, why);
                 continue;
             }
         };
@@ -114,8 +114,12 @@ async fn on_accept_error(error: &io::Error) {
     sleep(Duration::from_millis(100)).await;
 }
 
-/// Tells a surplus connection why, as far as the socket takes it at once, and closes it.
-fn refuse(stream: &TcpStream, mut why: Failure) {
+/// Tells a surplus connection why, as far as the socket takes it at once, and closes it. Where it would have to speak TLS first
+/// the close has to do.
+fn refuse(stream: &TcpStream, settings: &ServeSettings, mut why: Failure) {
+    if settings.tls.is_some() {
+        return;
+    }
     let body = String::from_utf8_lossy(&why.document("")).into_owned();
     let head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\nconnection: close";
     let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());

@@ -120,7 +120,7 @@ impl TlsFiles {
         let [own_label, ca_label] = self.port.labels();
         let cert_fault = |what| vec![fault(cert_field, &self.cert, what)];
         let (chain, key, authorities) = self.read()?;
-        let at = earliest(&chain[..1]).map_err(cert_fault)?;
+        let at = earliest(&chain).map_err(cert_fault)?;
         let mut expiries = vec![Expiry { label: own_label, field: cert_field, at }];
         let mut roots = None;
         if let Some((path, authorities)) = authorities {

@@ -34,7 +34,7 @@ struct Current {
 pub struct PortTls {
     files: TlsFiles,
     current: ArcSwap<Current>,
-    /// Of the files that were loaded, or at least tried, last.
+    /// Of the files that were loaded last.
     stamps: Mutex<Vec<Stamp>>,
     failures: AtomicU64,
     /// Why the files that are there now were not taken.
@@ -77,23 +77,23 @@ impl PortTls {
         Arc::clone(self.current.load().dial.as_ref().expect("peers are dialled with the TLS of peers"))
     }
 
-    /// Takes the files anew if they have changed; false if they have not. An error tells why the old ones stay.
+    /// Takes the files anew if they have changed; false if they have not. An error tells why the old ones stay, once for each reason.
     pub fn reload(&self) -> Result<bool, String> {
         let now: Vec<Stamp> = self.files.paths().map(stamp).collect();
-        {
-            let mut stamps = self.stamps.lock();
-            if *stamps == now {
-                return Ok(false);
-            }
-            *stamps = now;
+        if *self.stamps.lock() == now {
+            *self.fault.lock() = None;
+            return Ok(false);
         }
         let loaded = self.files.load().map_err(|faults| sentence(&faults));
         match loaded.and_then(|loaded| Current::of(loaded, self.files.port)) {
             Ok(current) => {
                 self.current.store(Arc::new(current));
+                *self.stamps.lock() = now;
                 *self.fault.lock() = None;
                 Ok(true)
             }
+            // Looked at again each time: a file may be readable by then, a certificate's time may have come.
+            Err(reason) if self.fault.lock().as_ref() == Some(&reason) => Ok(false),
             Err(reason) => {
                 self.failures.fetch_add(1, Relaxed);
                 *self.fault.lock() = Some(reason.clone());

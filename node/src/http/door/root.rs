@@ -50,20 +50,25 @@ impl RootToken {
 
     /// Reads the file again whenever it changed. Where that fails the token stays what it was.
     pub async fn follow(self: Arc<Self>) {
-        let mut seen = mark(&self.path);
+        let (mut seen, mut told) = (mark(&self.path), None);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let now = mark(&self.path);
             if now == seen {
                 continue;
             }
-            seen = now;
             match read(&self.path) {
                 Ok(hash) => {
                     self.hash.store(Arc::new(hash));
+                    (seen, told) = (now, None);
                     tracing::info!(file = %self.path.display(), "the root token was exchanged");
                 }
-                Err(reason) => tracing::error!(reason, "the root token stays what it was"),
+                // Looked at again each time: the file may be readable by then.
+                Err(reason) if told.as_ref() == Some(&reason) => {}
+                Err(reason) => {
+                    tracing::error!(reason, "the root token stays what it was");
+                    told = Some(reason);
+                }
             }
         }
     }
