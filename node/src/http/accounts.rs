@@ -206,9 +206,22 @@ impl Spender {
         spent::on(Part::Wish, tokio::time::sleep(pause)).await;
     }
 
-    /// An operation that was let in turned out to be so many.
-    pub fn costs(&self, ops: usize) {
-        self.ledger.ops.take(ops.saturating_sub(1) as u64, self.accounts.limits.ops_per_second, self.accounts.now());
+    /// An operation that was let in turned out to be so many. Refused while others of the account have taken more than there was:
+    /// many that begin at once must not all take what one may.
+    pub fn costs(&self, ops: usize) -> Result<(), Failure> {
+        let (limits, now) = (&self.accounts.limits, self.accounts.now());
+        let wait = self.ledger.ops.wait(now);
+        if ops > 1 && !wait.is_zero() {
+            let detail = format!("one account may take {} operations a second of this node", limits.ops_per_second);
+            return Err(self.accounts.refuse(Limit::Ops, detail).after(wait));
+        }
+        self.ledger.ops.take(ops.saturating_sub(1) as u64, limits.ops_per_second, now);
+        Ok(())
+    }
+
+    /// Whether one more refusal may be kept back: they take places among those that wait, which others need.
+    pub fn may_keep_back(&self) -> bool {
+        self.ledger.kept_back.load(Ordering::Relaxed) < limits::KEPT_BACK_MAX
     }
 
     /// Bytes went in or out.

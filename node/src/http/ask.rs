@@ -92,7 +92,9 @@ impl<'a, B: Backend> Ask<'a, B> {
         if let Some(account) = &self.account
             && let Err(failure) = account.admit()
         {
-            if let Some(_waiting) = self.place.wait() {
+            if account.may_keep_back()
+                && let Some(_waiting) = self.place.wait()
+            {
                 account.keep_back(&failure, self.remaining()).await;
             }
             return Err(failure);
@@ -102,11 +104,10 @@ impl<'a, B: Backend> Ask<'a, B> {
 
     /// It turned out to be about so many things: of the lane it takes `cost`, and its account pays for `ops` operations.
     pub fn costs(&mut self, cost: usize, ops: usize) -> Result<(), Failure> {
-        self.place.costs(cost)?;
         if let Some(account) = &self.account {
-            account.costs(ops);
+            account.costs(ops)?;
         }
-        Ok(())
+        self.place.costs(cost)
     }
 
     /// The same of a page of up to this many entries.

@@ -138,10 +138,15 @@ impl Lanes {
         room.took.store(after, Ordering::Relaxed);
     }
 
+    /// Counts a refusal that is told in another way.
+    pub fn count_refusal(&self, lane: Lane) {
+        self.room(lane).refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a refusal and says what there is to say: which lane is full, and when those in it will be done.
     pub fn refusal(&self, lane: Lane) -> Failure {
         let room = self.room(lane);
-        room.refused.fetch_add(1, Ordering::Relaxed);
+        self.count_refusal(lane);
         let (name, bound) = (lane.name(), room.bound);
         let detail = match lane {
             Lane::Coordination => format!("the lane `{name}` of this node is full: it takes {bound} requests at once"),

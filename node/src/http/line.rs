@@ -217,7 +217,9 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
     let (api, bytes_in, came) = (Arc::clone(&task.place.api), task.place.bytes, task.came);
     let ((answered, request_id), spent) = spent::of(execute(task)).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
-    api.lanes.observe(Lane::Point, took);
+    if answered.status != StatusCode::TOO_MANY_REQUESTS {
+        api.lanes.observe(Lane::Point, took);
+    }
     let (route, method, path, request_id) = (Route::Ops, "POST", "", &request_id);
     Told { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
     answered
@@ -227,8 +229,8 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
 async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
     let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline, who, origin } = task;
     if let Some((failure, account)) = refused {
-        // It waits, and takes nothing of what others need.
-        drop(place);
+        // It waits, and takes nothing of what others need, nor memory that nobody counts.
+        drop((place, wish));
         account.keep_back(&failure, deadline.saturating_duration_since(came)).await;
         let request_id = headers::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);

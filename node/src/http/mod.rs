@@ -279,11 +279,16 @@ impl<B: Backend> Api<B> {
         let mut ask = Ask::new(&self, &head, route, origin, started, busy);
         let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
-        self.lanes.observe(ask.place.lane(), took.saturating_sub(spent.on(Part::Wish)));
         let request_id = std::mem::take(&mut ask.request_id);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
         door::note_answered(&ask, &response, &request_id);
-        if let Some(account) = &ask.account {
+        // A refusal costs nothing, and tells nothing of how long requests take.
+        if response.status() != StatusCode::TOO_MANY_REQUESTS {
+            self.lanes.observe(ask.place.lane(), took.saturating_sub(spent.on(Part::Wish)));
+        }
+        if let Some(account) = &ask.account
+            && response.status() != StatusCode::TOO_MANY_REQUESTS
+        {
             account.moved(body_bytes + response.body().size_hint().exact().unwrap_or(0) as usize);
         }
         let (busy, origin) = (ask.busy, ask.origin);

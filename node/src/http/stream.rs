@@ -268,9 +268,13 @@ where
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
                 let timeout = line.timeout.map_or(self.timeout, |wanted| self.api.timeout(wanted));
-                let refused = self.account.as_ref().and_then(|account| {
-                    account.moved(text.len());
-                    account.admit().err().map(|failure| (failure, account.clone()))
+                // Who is refused pays nothing for it.
+                let refused = self.account.as_ref().and_then(|account| match account.admit() {
+                    Ok(()) => {
+                        account.moved(text.len());
+                        None
+                    }
+                    Err(failure) => Some((failure, account.clone())),
                 });
                 let (who, origin) = (self.who.clone(), Arc::clone(&self.origin));
                 let task = Task { line, place, refused, came, deadline: came + timeout, who, origin };

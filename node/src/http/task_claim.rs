@@ -15,7 +15,7 @@ use super::ask::Ask;
 use super::error::Failure;
 use super::openapi::Common;
 use super::task_body::ClaimWish;
-use super::{Backend, Outcome, command, task_answer, tasks, write};
+use super::{Backend, Outcome, command, task_answer, tasks, wait, write};
 use crate::spent::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
@@ -103,7 +103,10 @@ impl Claim {
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
     async fn wait<B: Backend>(&self, ask: &Ask<'_, B>, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
         // Who would be one too many to wait asks again.
-        let Some(_waiting) = ask.place.wait() else { return Ok(tried) };
+        let Some(_waiting) = ask.place.wait() else {
+            wait::instead(ask, until).await;
+            return Ok(tried);
+        };
         let mut line = ask.api.task_lines.enter(self.queue());
         while spent::on(Part::Wish, line.come_to_head(until)).await {
             loop {

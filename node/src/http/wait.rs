@@ -3,7 +3,7 @@
 //! Owns the loop of reading and waiting, which reads this node's own state: it goes on through changes of the leader. Never
 //! proposes anything.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quorate_store::state::StateFault;
 use quorate_store::types::Key;
@@ -11,6 +11,7 @@ use quorate_store::types::Key;
 use super::Backend;
 use super::ask::Ask;
 use super::error::Failure;
+use super::lanes::Lane;
 use crate::spent::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
@@ -21,8 +22,11 @@ pub async fn until<B: Backend, T: Send>(
     read: impl Fn(&B) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
     let backend = &ask.api.backend;
-    // Nor who would be one too many: it asks again.
-    let Some(_waiting) = ask.place.wait() else { return Ok(None) };
+    // Nor who would be one too many: it asks again, after a while in its own lane.
+    let Some(_waiting) = ask.place.wait() else {
+        instead(ask, end).await;
+        return Ok(None);
+    };
     // Who has no connection any more is not waited for.
     let Some(stop) = ask.busy.as_ref().map(|busy| busy.pulse().stop().clone()) else { return Ok(None) };
     loop {
@@ -43,6 +47,14 @@ pub async fn until<B: Backend, T: Send>(
             return Ok(found);
         }
     }
+}
+
+/// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
+pub async fn instead<B: Backend>(ask: &Ask<'_, B>, end: Instant) {
+    const PAUSE: Duration = Duration::from_millis(500);
+    ask.api.lanes.count_refusal(Lane::Waiting);
+    let until = end.min(Instant::now() + PAUSE);
+    spent::on(Part::Wish, tokio::time::sleep_until(until.into())).await;
 }
 
 /// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.

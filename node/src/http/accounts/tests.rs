@@ -49,9 +49,14 @@ fn what_an_operation_costs_is_paid_by_the_next() {
     let accounts = limited();
     let one = spender(&accounts, 1);
     assert!(one.admit().is_ok());
-    one.costs(20);
+    assert!(one.admit().is_ok());
+    assert!(one.costs(20).is_ok());
     let wait = one.admit().expect_err("a debt").retry_after();
-    assert!(wait > Duration::from_millis(2_500) && wait <= Duration::from_millis(3_000), "{wait:?}");
+    assert!(wait > Duration::from_millis(2_500) && wait <= Duration::from_millis(3_200), "{wait:?}");
+    // Let in beside it, and large too: it must not take what is owed already.
+    let refused = one.costs(20).expect_err("a debt");
+    assert!(refused.retry_after() > Duration::from_millis(2_500), "{:?}", refused.retry_after());
+    assert!(one.costs(1).is_ok(), "it has paid for one");
 }
 
 #[test]

@@ -26,6 +26,7 @@ impl Route {
             Self::TaskFail | Self::TaskCancel | Self::TaskStats | Self::Task => Lane::Point,
             Self::Keys | Self::Find | Self::Count | Self::UpdateWhere | Self::DeleteWhere | Self::Claim => Lane::Scan,
             Self::Collections | Self::Locks | Self::Elections | Self::TaskQueues | Self::TaskRequeue => Lane::Scan,
+            Self::Audit => Lane::Scan,
             Self::ClusterStatus | Self::ClusterDigest | Self::Leader => Lane::Node,
             Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Lane::Node,
             Self::MemberReplace | Self::MemberRepair | Self::Backup => Lane::Node,
