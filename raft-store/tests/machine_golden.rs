@@ -253,7 +253,7 @@ fn query_command(words: &[&str]) -> Command {
         }
     };
     let request_id = option("id").map(|id| RequestId(id.into()));
-    Command { request_id, principal: String::new(), action, stamp: None }
+    Command { request_id, principal: option("by").unwrap_or_default().to_owned(), action, stamp: None }
 }
 
 fn criteria(list: &str) -> Criteria {

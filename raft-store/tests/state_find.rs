@@ -42,7 +42,7 @@ fn order_by(names: &[&str]) -> Order {
 fn find(prefix: &str, filter: &str, names: &[&str], limit: usize) -> FindQuery {
     let wanted = Wanted::Page { order: order_by(names), limit, bytes_max: usize::MAX, shown: ValueShown::Whole };
     let (prefix, criteria) = (prefix.as_bytes().to_vec(), criteria(filter));
-    FindQuery { prefix, criteria, wanted, moment: FindMoment::Now, after: None, bounds: UNBOUNDED }
+    FindQuery { prefix, criteria, wanted, moment: FindMoment::Now, after: None, bounds: UNBOUNDED, may_walk_past: true }
 }
 
 fn found(read: FindRead) -> FindPage {
@@ -261,6 +261,12 @@ fn an_index_is_looked_at_only_where_the_answer_can_be() {
         }
         assert_eq!(keys, (490..500).map(|n| format!("p/{n}")).collect::<Vec<_>>());
         assert!((25..30).contains(&pages), "{pages} pages of at most 20 looks for 500 entries");
+        // Who may not learn of the rest of the collection walks along its own keys; of all of it there is no rest.
+        let own = FindQuery { prefix: b"p/49".to_vec(), may_walk_past: false, ..asked("[]", &["a"]) };
+        let page = found(reader.find(&own).unwrap());
+        assert_eq!((page.examined, page.index), (10, None));
+        let all = FindQuery { may_walk_past: false, ..asked(between, &["a"]) };
+        assert!(found(reader.find(&all).unwrap()).index.is_some());
         // Not within the collection, not narrowed, or out of bounds: as without an index.
         let counted = FindQuery { wanted: Wanted::Count, ..asked(between, &[]) };
         let page = found(reader.find(&counted).unwrap());

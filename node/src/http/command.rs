@@ -45,7 +45,7 @@ pub async fn decide<B: Backend>(ask: &Ask<'_, B>, action: Action, dry_run: bool)
         return write::propose(&ask.visitor(), action, RequestId(ask.request_id.clone()), ask.deadline).await;
     }
     read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_action(&action)).await?;
-    let command = write::rehearsal(action)?;
+    let command = write::rehearsal(ask.who.name(), action)?;
     match ask.place.lane() {
         Lane::Scan => scan(ask, move |backend| backend.dry_run(&command)).await,
         _ => evaluate(ask, move |backend| backend.dry_run(&command)).await,

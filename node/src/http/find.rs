@@ -76,7 +76,8 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) ->
     Query::parse(ask.head.uri.query()).finish("none")?;
     let media = headers::json_kind(ask.head, "a query")?;
     let body = body::collect(ask, body, usize::MAX).await?;
-    let FindWish { query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
+    let FindWish { mut query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
+    query.may_walk_past = ask.who.may_see_all();
     ask.costs_a_find()?;
     read::admit(&ask.visitor(), consistency, ask.deadline, &|visit| demands(&query, visit)).await?;
     let rendered = scan(ask, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));

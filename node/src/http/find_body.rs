@@ -89,7 +89,8 @@ impl FindWish {
         };
         let prefix = fields.prefix.map_or_else(Vec::new, |prefix| prefix.into_owned().into_bytes());
         let bounds = FindBounds { entries_max: limits::FIND_ENTRIES_MAX, bytes_max: limits::FIND_BYTES_MAX };
-        let query = FindQuery { prefix, criteria: fields.criteria, wanted, moment, after, bounds };
+        let query =
+            FindQuery { prefix, criteria: fields.criteria, wanted, moment, after, bounds, may_walk_past: false };
         Ok(Self { query, consistency, hash })
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use quorate_client::api::{Applied, ErrorCode};
 use quorate_store::state::StateFault;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -36,7 +37,7 @@ async fn blocking<B: Backend, T: Send + 'static>(
     places: &Arc<Semaphore>,
     work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    let deadline = ask.deadline;
+    let (deadline, rules) = (ask.deadline, ask.api.backend.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
     let place = waited.map_err(|_late| too_late())?.expect(OPEN);
     let backend = ask.api.backend.clone();
@@ -46,7 +47,13 @@ async fn blocking<B: Backend, T: Send + 'static>(
         // Whoever asked has its answer by now.
         if Instant::now() >= deadline { None } else { Some(work(backend)) }
     });
-    match done.await {
+    let done = done.await;
+    // Whoever asked was judged before it waited.
+    if !ask.api.door.is_open() && ask.api.backend.access_revision() != rules {
+        let why = "users, roles or tokens changed while the request was at work; ask again";
+        return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
+    }
+    match done {
         Ok(Some(outcome)) => outcome.map_err(|fault| Failure::from_fault(&fault)),
         Ok(None) => Err(too_late()),
         Err(error) => Err(Failure::from_fault(&StateFault(format!("the scan did not end: {error}")))),

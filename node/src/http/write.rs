@@ -80,10 +80,35 @@ async fn propose_judged<B: Backend>(
     deadline: Instant,
 ) -> Result<Reply, Failure> {
     let names = if visitor.api.door.notes() { Names::of(&door::on_action(&action)) } else { Names::default() };
-    let id = request_id.0.clone();
+    let mut noted = Noted { visitor, names, id: request_id.0.clone(), is_told: false };
     let result = until_judged_in_time(visitor, action, request_id, deadline).await;
-    visitor.api.door.note(|| Event::command(visitor, names, &id, &result));
+    noted.tell(Some(&result));
     result
+}
+
+/// A command on its way into the audit log, where it gets to also if whoever sent it hangs up before it is answered: it may
+/// be decided all the same.
+struct Noted<'a, B: Backend> {
+    visitor: &'a Visitor<'a, B>,
+    names: Names,
+    id: String,
+    is_told: bool,
+}
+
+impl<B: Backend> Noted<'_, B> {
+    fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
+        self.is_told = true;
+        let (visitor, names) = (self.visitor, std::mem::take(&mut self.names));
+        visitor.api.door.note(|| Event::command(visitor, names, &self.id, result));
+    }
+}
+
+impl<B: Backend> Drop for Noted<'_, B> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(None);
+        }
+    }
 }
 
 /// Proposes until the rules by which it was let in are those by which it is decided. What was refused for that reason left nothing
@@ -112,12 +137,12 @@ async fn until_judged_in_time<B: Backend>(
 /// A dry run is a linearizable read of what the write would do.
 async fn evaluate<B: Backend>(visitor: &Visitor<'_, B>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
     read::admit(visitor, Consistency::Linearizable, deadline, &door::on_action(&action)).await?;
-    visitor.api.backend.dry_run(&rehearsal(action)?).map_err(|fault| Failure::from_fault(&fault))
+    visitor.api.backend.dry_run(&rehearsal(visitor.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
 }
 
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
-pub fn rehearsal(action: Action) -> Result<Command, Failure> {
-    let command = Command::unnamed(action);
+pub fn rehearsal(principal: &str, action: Action) -> Result<Command, Failure> {
+    let command = Command { principal: principal.to_owned(), ..Command::unnamed(action) };
     let actual = codec::encode_command(&command).len();
     match actual > COMMAND_BYTES_MAX {
         true => Err(Failure::from_app(AppError::TooLarge { actual, limit: COMMAND_BYTES_MAX }, Effect::Read)),

@@ -499,6 +499,33 @@ async fn the_audit_log_tells_of_commands_and_refusals_and_no_secrets() {
 }
 
 #[tokio::test]
+async fn who_hangs_up_does_not_escape_the_audit_log() {
+    let guarded = Guarded::start().await;
+    let (backend, bearer) = (&guarded.server.backend, format!("Bearer {}", guarded.app));
+    backend.hold("orders/k");
+    let mut raw = guarded.server.connect().await;
+    raw.send_request("PUT", "/v1/kv/orders/k", &[JSON, ("Authorization", &bearer)], b"1").await;
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while backend.commands().is_empty() {
+        assert!(tokio::time::Instant::now() < until, "no command came");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    drop(raw);
+    let file = guarded.dir.path().join("audit");
+    let line = loop {
+        let text = std::fs::read_to_string(&file).expect("there");
+        if let Some(line) = text.lines().next() {
+            break line.to_owned();
+        }
+        assert!(tokio::time::Instant::now() < until, "no line came");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    let event: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!((&event["principal"], &event["outcome"]), (&"app".into(), &"unknown".into()), "{line}");
+    assert_eq!(event["names"], serde_json::json!(["Write orders/k"]));
+}
+
+#[tokio::test]
 async fn the_trail_of_a_key_tells_who_did_what() {
     let guarded = Guarded::start().await;
     let headers = [JSON, ("Idempotency-Key", "mine"), ("Authorization", &format!("Bearer {}", guarded.app))];

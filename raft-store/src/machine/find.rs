@@ -14,7 +14,7 @@ use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Order, Subject};
 use crate::keyspace::after_prefix;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
-use crate::keyspace::collection::{CollectionRow, IndexStage};
+use crate::keyspace::collection::{self, CollectionRow, IndexStage};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::index;
 use crate::limits;
@@ -98,7 +98,7 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<Result<(), Rejection>, Fault> {
         loop {
             let limit = op.limit as usize - done.entries.len();
-            let found = match self.find(op, limit, &done.refused)? {
+            let found = match self.find(op, limit, &done.refused, asker)? {
                 Ok(found) => found,
                 Err(rejection) if done.entries.is_empty() => return Ok(Err(rejection)),
                 // What was claimed has grown by its patch, so that there is less to look at now.
@@ -163,10 +163,19 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The entries that a claim is about.
-    fn find(&mut self, op: &ClaimOp, limit: usize, refused: &[WhereItem]) -> Result<Result<Found, Rejection>, Fault> {
+    fn find(
+        &mut self,
+        op: &ClaimOp,
+        limit: usize,
+        refused: &[WhereItem],
+        asker: &Asker,
+    ) -> Result<Result<Found, Rejection>, Fault> {
         let collection = self.collection_of(&op.prefix)?;
+        // Who has rights on a part of a collection must not learn of the rest by what an index makes them walk past.
+        let may_walk_past = !asker.is_judged() || self.is_whole_collection(&op.prefix)?;
         let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
-        let selected = collection.as_ref().and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
+        let usable = collection.as_ref().filter(|_| may_walk_past);
+        let selected = usable.and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
         let comes_in_order = match &selected {
             Some((selection, ..)) => selection.in_order,
             None => op.order.by_key().is_some(),
@@ -185,6 +194,12 @@ impl<V: View> Applier<'_, V> {
         }
         let index = selected.map(|(.., paths)| paths);
         Ok(Ok(Found { keys: taker.keys(), examined, more, index }))
+    }
+
+    /// Whether the keys with this prefix are all those of a collection: collections do not lie within each other.
+    fn is_whole_collection(&self, prefix: &[u8]) -> Result<bool, Fault> {
+        let Some(name) = prefix.strip_suffix(b"/") else { return Ok(false) };
+        Ok(self.decoded::<CollectionRow>(&collection::row_key(name))?.is_some())
     }
 
     /// Looks at the entries of a selection. Whether that is all of them.

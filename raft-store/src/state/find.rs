@@ -43,6 +43,9 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
             &converted
         }
     };
+    if !query.may_walk_past && query.prefix != keys {
+        return scan(moment, query, pin);
+    }
     match by_index(moment, query, pin, &keys, &collection)? {
         Some(read) => Ok(read),
         None => scan(moment, query, pin),

@@ -31,6 +31,9 @@ pub struct FindQuery {
     pub after: Option<Key>,
     /// How much may be looked at.
     pub bounds: FindBounds,
+    /// Whether keys of the same collection without the prefix may be walked past: what an index makes of them, how many there
+    /// are and where a page ends, tells of them.
+    pub may_walk_past: bool,
 }
 
 /// What the answer to a [`FindQuery`] is to be.

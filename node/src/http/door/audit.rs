@@ -113,16 +113,17 @@ impl Event {
         Self { status: Some(status), ..Self::new(visitor, request_id, "refused") }
     }
 
-    /// A command that came to something, or of which that is not known. `None` where it was refused before: that is told with
-    /// the answer.
+    /// A command that came to something, or of which that is not known; without a result, since nobody waited for it. `None` where
+    /// it was refused before: that is told with the answer.
     pub fn command<B: Backend>(
         visitor: &Visitor<'_, B>,
         names: Names,
         request_id: &str,
-        result: &Result<Reply, Failure>,
+        result: Option<&Result<Reply, Failure>>,
     ) -> Option<Self> {
         let event = match result {
-            Ok(reply) => {
+            None => Self::new(visitor, request_id, "unknown"),
+            Some(Ok(reply)) => {
                 let why = match &reply.outcome {
                     Outcome::Rejected(why) => Some(why),
                     Outcome::TxnRejected(rejected) => Some(&rejected.why),
@@ -137,8 +138,8 @@ impl Event {
                     ..Self::new(visitor, request_id, outcome)
                 }
             }
-            Err(failure) if matches!(failure.status().as_u16(), 401 | 403 | 429) => return None,
-            Err(failure) => {
+            Some(Err(failure)) if matches!(failure.status().as_u16(), 401 | 403 | 429) => return None,
+            Some(Err(failure)) => {
                 let outcome = if failure.applied() == Applied::Unknown { "unknown" } else { "failed" };
                 Self {
                     code: Some(name_of(failure.code())),

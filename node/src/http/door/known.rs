@@ -91,16 +91,18 @@ impl Door {
 
     fn try_prove<B: Backend>(&self, backend: &B, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, StateFault> {
         let doubt = |why, may_be_behind| Ok(Err(Doubt { why, may_be_behind }));
+        // Once, and first: all that is read then is as of it or newer, and so is whoever it stamps a command for.
+        let revision = backend.access_revision();
         match proof {
             Proof::Root(hash) if self.is_root(hash) => Ok(Ok(Arc::clone(&THE_ROOT))),
             Proof::Root(_) => doubt("the token is none that this cluster knows", false),
             Proof::Certificate(name) if &**name == ROOT => Ok(Ok(Arc::clone(&THE_ROOT))),
-            Proof::Certificate(name) => match self.person(backend, name)? {
+            Proof::Certificate(name) => match self.person(backend, revision, name)? {
                 Some(person) => Ok(Ok(person)),
                 None => doubt("there is no user with the name in the certificate", true),
             },
             Proof::Token { id, hash } => {
-                let Some(row) = self.token(backend, *id)? else {
+                let Some(row) = self.token(backend, revision, *id)? else {
                     return doubt("the token is none that this cluster knows, or not any more", true);
                 };
                 if !is_same(&row.hash, hash) {
@@ -109,7 +111,7 @@ impl Door {
                 if row.is_expired_at(wall_now()) {
                     return doubt("the time of the token is over", false);
                 }
-                match self.person(backend, row.user.as_str())? {
+                match self.person(backend, revision, row.user.as_str())? {
                     Some(person) => Ok(Ok(person)),
                     None => doubt("the user of the token is there no more", true),
                 }
@@ -117,9 +119,12 @@ impl Door {
         }
     }
 
-    fn token<B: Backend>(&self, backend: &B, id: TokenId) -> Result<Option<Arc<TokenRow>>, StateFault> {
-        // First the revision, then what is as of it or newer.
-        let revision = backend.access_revision();
+    fn token<B: Backend>(
+        &self,
+        backend: &B,
+        revision: Revision,
+        id: TokenId,
+    ) -> Result<Option<Arc<TokenRow>>, StateFault> {
         if let Some(row) = self.memory.recall(revision, |remembered| remembered.tokens.get(&id).cloned()) {
             return Ok(Some(row));
         }
@@ -128,8 +133,12 @@ impl Door {
         Ok(Some(row))
     }
 
-    fn person<B: Backend>(&self, backend: &B, name: &str) -> Result<Option<Arc<Person>>, StateFault> {
-        let revision = backend.access_revision();
+    fn person<B: Backend>(
+        &self,
+        backend: &B,
+        revision: Revision,
+        name: &str,
+    ) -> Result<Option<Arc<Person>>, StateFault> {
         if let Some(person) = self.memory.recall(revision, |remembered| remembered.people.get(name).cloned()) {
             return Ok(Some(person));
         }
