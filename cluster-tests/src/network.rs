@@ -116,15 +116,23 @@ fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// The inode of the socket with this local address.
+/// How often the table of sockets is read for one: it is not read at one moment, so a row can be missed while others come and go.
+const READS_MAX: usize = 20;
+
+/// The inode of the socket with this local address, which somebody has open.
 fn socket_inode(local: SocketAddr) -> Option<String> {
+    (0..READS_MAX).find_map(|_| read_socket_inode(local))
+}
+
+fn read_socket_inode(local: SocketAddr) -> Option<String> {
     let SocketAddr::V4(local) = local else { return None };
     // The kernel writes the address as the number that its four bytes make in memory.
     // It stands behind the number of the row; the address that it is connected to follows.
     let wanted = format!(": {:08X}:{:04X} ", u32::from_ne_bytes(local.ip().octets()), local.port());
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
-    let row = table.lines().find(|line| line.contains(&wanted))?;
-    row.split_whitespace().nth(9).map(str::to_owned)
+    // Of a connection that is over, from the same address, nobody has the socket: its inode is 0.
+    let inodes = table.lines().filter(|line| line.contains(&wanted)).filter_map(|row| row.split_whitespace().nth(9));
+    inodes.into_iter().find(|inode| *inode != "0").map(str::to_owned)
 }
 
 /// Whether the process has this socket open.

@@ -228,3 +228,44 @@ fn answer_bytes(fate: &Fate) -> usize {
 fn refused(reason: &str) -> PeerResponse {
     PeerResponse::Refused { reason: reason.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(dir: &std::path::Path) -> Arc<Service> {
+        let identity = identity::open(dir, 1, 7).expect("a new directory");
+        let member = MemberRecord { peer_addr: String::new(), client_addr: String::new(), incarnation: 7 };
+        Arc::new(Service {
+            data_dir: dir.to_owned(),
+            identity: Arc::new(arc_swap::ArcSwap::from_pointee(identity)),
+            member,
+            level_known: 1,
+            adopting: tokio::sync::Mutex::default(),
+            app: OnceLock::new(),
+        })
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn adoptions_at_once_do_not_get_into_each_others_way_and_one_cluster_wins() {
+        for round in 0..20 {
+            let dir = tempfile::tempdir().expect("a directory");
+            let service = service(dir.path());
+            let adopt = |cluster: u128| {
+                let service = Arc::clone(&service);
+                tokio::spawn(async move { (cluster, service.record_cluster(cluster).await) })
+            };
+            let asked: Vec<_> = [5, 5, 6, 5, 6, 6].map(adopt).into_iter().collect();
+            let mut adopted = std::collections::BTreeMap::new();
+            for answer in futures::future::join_all(asked).await {
+                let (cluster, done) = answer.expect("it ran");
+                adopted.entry(cluster).or_insert_with(Vec::new).push(done);
+            }
+            let of = identity::read(dir.path()).expect("readable").expect("there").cluster_id.expect("adopted");
+            for (cluster, done) in adopted {
+                let is_right = done.iter().all(|done| done.is_ok() == (cluster == of));
+                assert!(is_right, "round {round}: of {of} now, {cluster} was told {done:?}");
+            }
+        }
+    }
+}

@@ -185,16 +185,21 @@ fn beyond_loopback_it_takes_tls_and_authentication() {
     let tls = certificates(directory.path());
     let tls: Vec<_> = tls.iter().map(String::as_str).collect();
     let beyond = ["--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1", "--peer-listen", "0.0.0.0:7200"];
-    let config = with(&[&beyond[..], &tls, &["--auth", "required"]].concat()).expect("all that it takes");
+    let root = directory.path().join("root.token").display().to_string();
+    std::fs::write(&root, "0123456789abcdef0123456789abcdef").expect("written");
+    let auth = ["--auth", "required", "--root-token-file", &root];
+    let config = with(&[&beyond[..], &tls, &auth].concat()).expect("all that it takes");
     assert!(config.tls.is_some() && config.peer_tls.is_some() && config.auth == Auth::Required && !config.insecure);
     let told = |more: &[&str]| with(&[&beyond[..], more].concat()).expect_err("open to all").to_string();
     let error = told(&tls);
     assert!(error.contains("client_listen: ") && error.contains("--auth required"), "{error}");
     assert!(!error.contains("--tls-cert") && !error.contains("peer_listen"), "only what is missing: {error}");
-    let error = told(&["--auth", "required"]);
+    let error = told(&auth);
     assert!(error.contains("client_listen: ") && error.contains("--tls-cert FILE"), "{error}");
     assert!(error.contains("peer_listen: ") && error.contains("--peer-tls-ca FILE"), "{error}");
     assert!(with(&[&beyond[..], &["--insecure"]].concat()).is_ok(), "who insists");
+    let mapped = ["--client-listen", "[::ffff:127.0.0.1]:7100"];
+    assert!(with(&mapped).is_ok(), "loopback by another name");
     // On loopback nothing is asked for, and what is there is used.
     assert!(with(&tls).expect("good").tls.is_some());
 }

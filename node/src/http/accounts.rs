@@ -206,12 +206,12 @@ impl Spender {
         spent::on(Part::Wish, tokio::time::sleep(pause)).await;
     }
 
-    /// An operation that was let in turned out to be so many. Refused while others of the account have taken more than there was:
-    /// many that begin at once must not all take what one may.
+    /// An operation that was let in turned out to be so many. Refused while others of the account owe much: many that begin at
+    /// once must not all take what one may. What was let in a moment ago is no debt, or a large one would never get its turn.
     pub fn costs(&self, ops: usize) -> Result<(), Failure> {
         let (limits, now) = (&self.accounts.limits, self.accounts.now());
         let wait = self.ledger.ops.wait(now);
-        if ops > 1 && !wait.is_zero() {
+        if ops > 1 && wait > MUCH {
             let detail = format!("one account may take {} operations a second of this node", limits.ops_per_second);
             return Err(self.accounts.refuse(Limit::Ops, detail).after(wait));
         }
@@ -249,6 +249,9 @@ impl Spender {
         Ok(held)
     }
 }
+
+/// Owed for longer than that is much.
+const MUCH: Duration = Duration::from_secs(1);
 
 /// Something of which an account has a number.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// As much as comes in this time is there after a pause.
 const BURST_NANOS: u64 = 1_000_000_000;
 
-/// No debt takes longer to pay: one large request must not lock its account out for ever.
-const DEBT_NANOS_MAX: u64 = 60 * BURST_NANOS;
+/// No debt takes longer to pay: one large request must not lock its account out.
+const DEBT_NANOS_MAX: u64 = 10 * BURST_NANOS;
 
 /// A bucket. Times are nanoseconds of its owner's clock.
 #[derive(Debug, Default)]

@@ -165,3 +165,40 @@ fn push_txn_keys(txn: &Txn, done: &TxnDone, keys: &mut Vec<Key>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MemoryView, Vars, evaluate};
+    use super::*;
+    use crate::document::Criteria;
+    use crate::types::{Change, ContentKind, Expect, Expiry, Rejection, WriteOp};
+
+    #[test]
+    fn nobody_is_answered_what_another_asked_whatever_the_hash_says() {
+        let op = WriteOp {
+            key: Key::new("k").unwrap(),
+            expect: Expect::Any,
+            condition: Criteria::default(),
+            change: Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![1] }),
+            expiry: Expiry::Never,
+            return_previous: false,
+            session: None,
+            guard: None,
+        };
+        let command = Command {
+            request_id: Some(RequestId("cancel-42".into())),
+            principal: "app".into(),
+            ..Command::unnamed(Action::Write(op))
+        };
+        let outcome = Outcome::Written(Written { meta: None, previous: None });
+        let kept = Reply { index: 1, revision: 2, clock: 0, replayed: false, outcome };
+        let answered_after = |principal: &str| {
+            let row = request::encode(command.fingerprint(), &kept, principal);
+            let view = MemoryView([(request::row_key(bucket::at(0), "cancel-42"), row)].into());
+            evaluate(&view, &Vars { revision: 2, ..Vars::default() }, 3, &command).unwrap()
+        };
+        assert!(answered_after("app").replayed);
+        let foreign = answered_after("mallory");
+        assert!(!foreign.replayed && foreign.outcome == Outcome::Rejected(Rejection::RequestIdReused), "{foreign:?}");
+    }
+}
