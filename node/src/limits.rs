@@ -123,8 +123,8 @@ pub const REFUSAL_PAUSE_MS_MIN: u64 = 50;
 /// See [`REFUSAL_PAUSE_MS_MIN`].
 pub const REFUSAL_PAUSE_MS_MAX: u64 = 1_000;
 
-/// Most refusals of one account that are kept back at a time.
-pub const KEPT_BACK_MAX: usize = 256;
+/// Most refusals of one account that are kept back at a time: a quarter of those that may wait.
+pub const KEPT_BACK_MAX: usize = WAITING_MAX / 4;
 
 /// Scrapes of the metrics at the same time; the next one waits. Each takes some milliseconds of a core.
 pub const SCRAPES_MAX: usize = 2;

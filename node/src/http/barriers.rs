@@ -19,7 +19,6 @@ use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
 use super::{Backend, Outcome, command, coordinate, extract, read, sessions, wait, write};
-use crate::app::Consistency;
 use crate::limits;
 
 /// Enters a barrier, which opens for all once `parties` sessions are in it.
@@ -115,13 +114,7 @@ pub async fn leave<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(rest)?;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, name.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let seen = ask.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
     let told = Told::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)

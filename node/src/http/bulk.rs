@@ -19,7 +19,7 @@ use super::extract::Query;
 use super::openapi::Common;
 use super::scan::{evaluate, parse};
 use super::{Backend, Outcome, body, headers, ok, prefer, read, write};
-use crate::app::{AppError, Consistency};
+use crate::app::AppError;
 use crate::limits;
 
 /// Executes up to 10,000 operations, each on its own, in order.
@@ -96,7 +96,7 @@ async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<C
 /// Evaluates one part after the other, each seeing what those before it would do.
 async fn rehearse<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Course, Failure> {
     let wanted = |visit: &mut Visit<'_>| course.demands(visit);
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &wanted).await?;
+    read::admit_to(ask, &wanted).await?;
     course.end.dry_run = true;
     let deadline = ask.deadline;
     let rehearsed = evaluate(ask, move |backend| {

@@ -22,7 +22,6 @@ use super::extract::{Faults, Query};
 use super::openapi::Common;
 use super::scan::scan;
 use super::{Backend, Outcome, command, criteria, key, kv, read, write};
-use crate::app::Consistency;
 use crate::limits;
 
 /// Lists the collections, by name.
@@ -52,8 +51,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
     // Bounded a few lines above.
     let limit = limit as usize;
     ask.costs_page(limit)?;
@@ -80,13 +78,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
     let keys = format!("{name}/");
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_prefix(Permission::Read, keys.as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Read, keys.as_bytes())).await?;
     let (at, row) = ask.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));

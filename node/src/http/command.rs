@@ -18,7 +18,6 @@ use super::headers::decimal;
 use super::lanes::Lane;
 use super::scan::{evaluate, scan};
 use super::{Backend, Outcome, body, door, headers, kv, ok_json, read, write};
-use crate::app::Consistency;
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
 pub async fn text<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
@@ -44,7 +43,7 @@ pub async fn decide<B: Backend>(ask: &Ask<'_, B>, action: Action, dry_run: bool)
     if !dry_run {
         return write::propose(&ask.visitor(), action, RequestId(ask.request_id.clone()), ask.deadline).await;
     }
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_action(&action)).await?;
+    read::admit_to(ask, &door::on_action(&action)).await?;
     let command = write::rehearsal(ask.who.name(), action)?;
     match ask.place.lane() {
         Lane::Scan => scan(ask, move |backend| backend.dry_run(&command)).await,

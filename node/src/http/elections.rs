@@ -26,7 +26,6 @@ use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
 use super::scan::scan;
 use super::{Backend, Outcome, command, convert, coordinate, extract, read, write};
-use crate::app::Consistency;
 
 /// Stands in an election for a session, first come first served.
 ///
@@ -220,8 +219,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     ask.costs_page(limit)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: B| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());

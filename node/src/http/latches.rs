@@ -17,7 +17,6 @@ use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
 use super::{Backend, Outcome, command, coordinate, extract, read, wait, write};
-use crate::app::Consistency;
 
 /// Makes a latch that opens after `count` counts. The same again changes nothing and shows the latch as it is.
 #[utoipa::path(put, path = "/v1/latches/{name}", tag = "coordination", operation_id = "put_latch",
@@ -83,13 +82,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("wait_ms")?;
     let name = coordinate::name_of(rest)?;
     let backend = &ask.api.backend;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, name.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &B| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
     let ended = wait::until(ask, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;

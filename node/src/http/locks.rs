@@ -23,7 +23,6 @@ use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
 use super::scan::scan;
 use super::{Backend, Outcome, command, coordinate, extract, op_body, read, write};
-use crate::app::Consistency;
 use crate::limits;
 
 /// Acquires a lock for a session, first come first served.
@@ -198,13 +197,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 
 /// A lock as it is now.
 pub async fn read_lock<B: Backend>(ask: &Ask<'_, B>, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, lock.name.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
     ask.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
 
@@ -223,8 +216,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     ask.costs_page(limit)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: B| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
@@ -261,13 +253,7 @@ pub async fn check<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("token")?;
     let name = coordinate::name_of(rest)?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, name.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let held = ask.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (held.at.revision, held.at.index);
     let Some(row) = held.found else {

@@ -21,7 +21,6 @@ use super::extract::Query;
 use super::openapi::Common;
 use super::sse::{self, Chunk, Source};
 use super::{Api, Backend, Outcome, coordinate, elections, headers, read, watch_event, watch_wish};
-use crate::app::Consistency;
 use crate::limits;
 
 /// Observes an election: a stream of server-sent events.
@@ -47,13 +46,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("heartbeat_ms")?;
     let election = coordinate::name_of(rest)?;
     let resume = watch_wish::last_event_id(ask.head)?.map(|position| position.revision);
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, election.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, election.as_str().as_bytes())).await?;
     let Some(place) = Place::take(ask.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };

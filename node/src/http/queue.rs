@@ -17,7 +17,6 @@ use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Faults;
 use super::{Backend, command, coordinate, read, sessions, wait, write};
-use crate::app::Consistency;
 use crate::limits;
 
 /// A wish, and how long a request waits for it.
@@ -125,7 +124,7 @@ impl Place {
     async fn look_again<B: Backend>(&self, ask: &Ask<'_, B>, reply: &Reply) -> Result<Stood, Failure> {
         let backend = &ask.api.backend;
         let wanted = door::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
-        read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &wanted).await?;
+        read::admit_to(ask, &wanted).await?;
         let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         self.found(reply, party)
     }

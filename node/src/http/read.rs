@@ -63,6 +63,11 @@ pub async fn admit<B: Backend>(
     visitor.check(wanted)
 }
 
+/// The same of a request that asks for what is true now.
+pub async fn admit_to<B: Backend>(ask: &Ask<'_, B>, wanted: Wanted<'_>) -> Result<(), Failure> {
+    admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, wanted).await
+}
+
 /// Waits until reads are as fresh as asked for.
 async fn barrier<B: Backend>(backend: &B, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
     let passed = backend.read_barrier(consistency, deadline).await;

@@ -16,7 +16,6 @@ use super::extract::{Faults, Query};
 use super::op_body::request_id;
 use super::openapi::Common;
 use super::{Backend, Outcome, command, extract, key, read, write};
-use crate::app::Consistency;
 
 /// Shows the last number that a sequence gave. One that nobody ever drew from has given 0.
 #[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
@@ -31,13 +30,7 @@ use crate::app::Consistency;
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, name.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let (at, value) = ask.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)

@@ -28,7 +28,6 @@ use super::headers::decimal;
 use super::openapi::{Changing, Common};
 use super::scan::scan;
 use super::{Backend, Outcome, command, coordinate, extract, json, key, op_body, read, write};
-use crate::app::Consistency;
 use crate::limits;
 
 /// Creates a session.
@@ -207,10 +206,7 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let id = coordinate::session_of(rest)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &|visit: &mut Visit<'_>| {
-        visit(Demand::Something)
-    })
-    .await?;
+    read::admit_to(ask, &|visit: &mut Visit<'_>| visit(Demand::Something)).await?;
     let seen = ask.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
     let Some(held) = found else {
@@ -238,8 +234,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
     ask.costs_page(limit)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(ask, move |backend| backend.sessions(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let sessions = found.items.iter().map(|(id, row)| view_of(*id, row, at.clock, wall)).collect();

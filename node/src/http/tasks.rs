@@ -23,7 +23,6 @@ use super::openapi::Common;
 use super::scan::{parse, scan};
 use super::task_body::{self, ScheduleWish};
 use super::{Backend, Outcome, command, key, read, task_answer, write};
-use crate::app::Consistency;
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
@@ -74,8 +73,7 @@ pub async fn queues<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     });
     query.finish("limit, cursor")?;
     ask.costs_page(limit)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Read, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
     let page = scan(ask, move |backend| backend.queues(after.as_ref(), limit)).await?;
     let last = page.queues.last().map(|view| view.name.to_string());
     let ReadPosition { revision, index, .. } = page.at;
@@ -167,13 +165,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     query.finish("state, limit, cursor")?;
     // Those in another state are looked at too.
     ask.costs_a_find()?;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, queue.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (bytes_max, rows_max) = (limits::LIST_BYTES_MAX, limits::TASK_ROWS_MAX);
     let wish = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };
     let page = scan(ask, move |backend| backend.tasks(&wish)).await?;
@@ -196,13 +188,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 pub async fn stats<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let queue = queue_of(rest)?;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, queue.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, view) = ask.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = QueueStats { revision: Some(at.revision), index: Some(at.index), ..task_answer::queue(&view) };
     command::answer(&answer, at.revision, None)
@@ -226,13 +212,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     let queue = queue_of(queue)?;
     let id = key::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
-    read::admit(
-        &ask.visitor(),
-        Consistency::Linearizable,
-        ask.deadline,
-        &door::on_name(Permission::Read, queue.as_str().as_bytes()),
-    )
-    .await?;
+    read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, row) = ask.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));

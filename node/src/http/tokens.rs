@@ -19,7 +19,7 @@ use super::openapi::Common;
 use super::scan::scan;
 use super::secret::TokenText;
 use super::{Backend, Outcome, access, command, coordinate, key, op_body, read, write};
-use crate::app::{Consistency, wall_now};
+use crate::app::wall_now;
 
 /// Lists the tokens, by id. Those whose time is over are among them until their user gets another.
 #[utoipa::path(get, path = "/v1/access/tokens", tag = "access", operation_id = "tokens",
@@ -35,8 +35,7 @@ use crate::app::{Consistency, wall_now};
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| text.parse::<TokenId>().ok())?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(ask, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();

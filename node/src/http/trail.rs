@@ -14,7 +14,6 @@ use super::extract::Query;
 use super::openapi::Common;
 use super::scan::scan;
 use super::{Backend, Outcome, command, coordinate, key, read};
-use crate::app::Consistency;
 use crate::limits;
 
 /// Shows who changed a key, who tried to, and when: in the order in which it was decided.
@@ -37,7 +36,7 @@ use crate::limits;
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let query = wish(ask.head.uri.query())?;
     let wanted = door::on_name(Permission::Read, query.key.as_bytes());
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &wanted).await?;
+    read::admit_to(ask, &wanted).await?;
     drop(wanted);
     let name = key::shown(&query.key).into_owned();
     let page = scan(ask, move |backend| backend.audit(&query)).await?;

@@ -15,7 +15,6 @@ use super::extract::{self, Faults, Query};
 use super::openapi::Common;
 use super::scan::scan;
 use super::{Backend, Outcome, access, command, coordinate, read, write};
-use crate::app::Consistency;
 
 /// Lists the users, by name.
 #[utoipa::path(get, path = "/v1/access/users", tag = "access", operation_id = "users",
@@ -31,8 +30,7 @@ use crate::app::Consistency;
 pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| UserName::new(text).ok())?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, found, .. } = scan(ask, move |backend| backend.users(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let users = found.items.iter().map(|(name, row)| view(name, row)).collect();
@@ -54,8 +52,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = access::path_name(rest, UserName::new)?;
-    read::admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, &door::on_prefix(Permission::Admin, b""))
-        .await?;
+    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
     let seen = ask.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
