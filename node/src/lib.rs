@@ -10,6 +10,7 @@ pub mod config;
 pub mod limits;
 
 pub mod app;
+mod file_version;
 pub mod http;
 pub mod logging;
 pub mod metrics;

@@ -7,7 +7,7 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use super::ask::Ask;
 use super::bucket::Bucket;
 use super::door::Who;
 use super::error::Failure;
+use super::origin::network;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 use crate::spent::{self, Part};
@@ -56,10 +57,7 @@ pub fn account<B: Backend>(ask: &Ask<'_, B>) -> Account {
 impl Account {
     /// Where nothing but the address is known.
     pub fn of_address(address: IpAddr) -> Self {
-        Self::Address(match address.to_canonical() {
-            IpAddr::V4(address) => address.into(),
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-        })
+        Self::Address(network(address))
     }
 }
 
@@ -175,19 +173,31 @@ pub struct Spender {
 impl Spender {
     /// Lets one operation in, or says when there is room for one.
     pub fn admit(&self) -> Result<(), Failure> {
-        let (limits, now) = (&self.accounts.limits, self.accounts.now());
+        let now = self.accounts.now();
         let (ops, bytes) = (self.ledger.ops.wait(now), self.ledger.bytes.wait(now));
-        let (limit, detail, wait) = match (ops.is_zero(), bytes.is_zero()) {
+        match (ops.is_zero(), bytes.is_zero()) {
             (true, true) => {
-                self.ledger.ops.take(1, limits.ops_per_second, now);
-                return Ok(());
+                self.pay(1);
+                Ok(())
             }
-            (false, _) => {
-                (Limit::Ops, format!("{} operations a second", limits.ops_per_second), self.turn(ops.max(bytes)))
+            (false, _) => Err(self.too_many_ops(self.turn(ops.max(bytes)))),
+            (true, false) => {
+                let bound = self.accounts.limits.bytes_per_second;
+                let detail = format!("one account may take {bound} bytes a second of this node");
+                Err(self.accounts.refuse(Limit::Bytes, detail).after(bytes))
             }
-            (true, false) => (Limit::Bytes, format!("{} bytes a second", limits.bytes_per_second), bytes),
-        };
-        Err(self.accounts.refuse(limit, format!("one account may take {detail} of this node")).after(wait))
+        }
+    }
+
+    /// Takes operations without asking whether there are any.
+    pub fn pay(&self, ops: usize) {
+        self.ledger.ops.take(ops as u64, self.accounts.limits.ops_per_second, self.accounts.now());
+    }
+
+    fn too_many_ops(&self, wait: Duration) -> Failure {
+        let bound = self.accounts.limits.ops_per_second;
+        let detail = format!("one account may take {bound} operations a second of this node");
+        self.accounts.refuse(Limit::Ops, detail).after(wait)
     }
 
     /// How long until there is room for one more than for those who are kept back already.
@@ -209,13 +219,11 @@ impl Spender {
     /// An operation that was let in turned out to be so many. Refused while others of the account owe much: many that begin at
     /// once must not all take what one may. What was let in a moment ago is no debt, or a large one would never get its turn.
     pub fn costs(&self, ops: usize) -> Result<(), Failure> {
-        let (limits, now) = (&self.accounts.limits, self.accounts.now());
-        let wait = self.ledger.ops.wait(now);
+        let wait = self.ledger.ops.wait(self.accounts.now());
         if ops > 1 && wait > MUCH {
-            let detail = format!("one account may take {} operations a second of this node", limits.ops_per_second);
-            return Err(self.accounts.refuse(Limit::Ops, detail).after(wait));
+            return Err(self.too_many_ops(wait));
         }
-        self.ledger.ops.take(ops.saturating_sub(1) as u64, limits.ops_per_second, now);
+        self.pay(ops.saturating_sub(1));
         Ok(())
     }
 

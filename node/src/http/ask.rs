@@ -89,12 +89,11 @@ impl<'a, B: Backend> Ask<'a, B> {
     /// Lets it in, as one operation for now, or says when there will be room.
     pub async fn admit(&mut self) -> Result<(), Failure> {
         self.account = self.api.accounts.of(|| accounts::account(self));
-        // Sessions are kept alive whatever their account owes: what hangs on them is worth more than one operation.
-        let is_renewal = matches!(self.route, Route::SessionRenew | Route::SessionsRenew);
-        if let Some(account) = &self.account
-            && let Err(failure) = account.admit()
-            && !is_renewal
-        {
+        let Some(account) = &self.account else { return self.place.check() };
+        if matches!(self.route, Route::SessionRenew | Route::SessionsRenew) {
+            // Sessions are kept alive whatever their account owes: what hangs on them is worth more than one operation.
+            account.pay(1);
+        } else if let Err(failure) = account.admit() {
             if account.may_keep_back()
                 && let Some(_waiting) = self.place.wait()
             {

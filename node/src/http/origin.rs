@@ -2,7 +2,7 @@
 //!
 //! Owns what is known before a byte of a request was read. Never says who asks: that is decided for each request.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// The far end of a connection.
@@ -12,4 +12,12 @@ pub struct Origin {
     pub address: SocketAddr,
     /// The name in its certificate, where it showed one that was verified.
     pub certificate: Option<Arc<str>>,
+}
+
+/// What belongs to one owner: an address, and of IPv6, where everybody has many, its network.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        v4 => v4,
+    }
 }

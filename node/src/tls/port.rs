@@ -3,7 +3,6 @@
 //! Owns the exchange of it: handshakes that begin after a reload see the new certificates, connections that are open go on
 //! with those they had.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use rustls::{ClientConfig, ServerConfig};
 use super::files::{Expiry, Loaded, Port, TlsFault, TlsFiles, sentence, since_1970};
 use super::node_verifier::NodeVerifier;
 use super::provider;
+use crate::file_version::FileVersion;
 
 /// Once a certificate holds for less, the node is worried.
 const WARN_BEFORE: Duration = Duration::from_secs(14 * 24 * 3_600);
@@ -35,25 +35,17 @@ pub struct PortTls {
     files: TlsFiles,
     current: ArcSwap<Current>,
     /// Of the files that were loaded last.
-    stamps: Mutex<Vec<Stamp>>,
+    versions: Mutex<Vec<Option<FileVersion>>>,
     failures: AtomicU64,
     /// Why the files that are there now were not taken.
     fault: Mutex<Option<String>>,
-}
-
-/// Tells versions of a file apart: when it was changed, its length, its inode (names may be exchanged).
-type Stamp = Option<(std::time::SystemTime, u64, u64)>;
-
-fn stamp(path: &Path) -> Stamp {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.modified().ok()?, found.len(), std::os::unix::fs::MetadataExt::ino(&found)))
 }
 
 impl PortTls {
     /// Reads the files; every fault is told.
     pub fn open(files: TlsFiles) -> Result<Arc<Self>, Vec<TlsFault>> {
         // Before the content, so that a change in between is seen at the next look.
-        let stamps = files.paths().map(stamp).collect();
+        let versions = files.paths().map(FileVersion::of).collect();
         let current = Current::of(files.load()?, files.port).map_err(|detail| {
             let [field, ..] = files.port.fields();
             vec![TlsFault { field, detail }]
@@ -61,7 +53,7 @@ impl PortTls {
         Ok(Arc::new(Self {
             files,
             current: ArcSwap::from_pointee(current),
-            stamps: Mutex::new(stamps),
+            versions: Mutex::new(versions),
             failures: AtomicU64::new(0),
             fault: Mutex::default(),
         }))
@@ -79,8 +71,8 @@ impl PortTls {
 
     /// Takes the files anew if they have changed; false if they have not. An error tells why the old ones stay, once for each reason.
     pub fn reload(&self) -> Result<bool, String> {
-        let now: Vec<Stamp> = self.files.paths().map(stamp).collect();
-        if *self.stamps.lock() == now {
+        let now: Vec<Option<FileVersion>> = self.files.paths().map(FileVersion::of).collect();
+        if *self.versions.lock() == now {
             *self.fault.lock() = None;
             return Ok(false);
         }
@@ -88,7 +80,7 @@ impl PortTls {
         match loaded.and_then(|loaded| Current::of(loaded, self.files.port)) {
             Ok(current) => {
                 self.current.store(Arc::new(current));
-                *self.stamps.lock() = now;
+                *self.versions.lock() = now;
                 *self.fault.lock() = None;
                 Ok(true)
             }

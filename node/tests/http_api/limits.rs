@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use quorate_client::api::{Applied, ErrorCode, Problem};
 use quorate_node::http::AccountLimits;
+use quorate_store::types::{Outcome, SessionDone};
 use serde_json::json;
 
 use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
@@ -228,6 +229,9 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
     for path in ["/livez", "/readyz", "/metrics", "/v1/cluster/status", "/v1/cluster/members"] {
         assert_eq!(server.get(path).await.status, 200, "{path}");
     }
+    // What hangs on a session must not go for what its account owes; nor does that count as a refusal.
+    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![Some((3_000, 3_700))])));
+    assert_eq!(server.ask("POST", "/v1/sessions/7/renew", &[JSON], b"{}").await.status, 200);
     assert_eq!(metric(&server, "quorate_http_account_refused_total{limit=\"ops\"}").await, 1.0);
     assert_eq!(metric(&server, "quorate_http_accounts").await, 1.0);
     // A find costs 16 operations, and is paid for by who comes next.

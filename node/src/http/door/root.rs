@@ -4,12 +4,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use quorate_store::types::SecretHash;
 
 use super::proof::{TOKEN_MARK, hash_of, is_same};
+use crate::file_version::FileVersion;
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -50,10 +51,10 @@ impl RootToken {
 
     /// Reads the file again whenever it changed. Where that fails the token stays what it was.
     pub async fn follow(self: Arc<Self>) {
-        let (mut seen, mut told) = (mark(&self.path), None);
+        let (mut seen, mut told) = (FileVersion::of(&self.path), None);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let now = mark(&self.path);
+            let now = FileVersion::of(&self.path);
             if now == seen {
                 continue;
             }
@@ -72,12 +73,6 @@ impl RootToken {
             }
         }
     }
-}
-
-/// Changes with the file.
-fn mark(path: &Path) -> Option<(SystemTime, u64)> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 /// The hash of the token in a file.

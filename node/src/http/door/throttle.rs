@@ -4,10 +4,12 @@
 //! behind one address there are many.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+
+use crate::http::origin::network;
 
 /// Failures of one address in [`WINDOW`] that are answered as such: a person who mistypes, or a fleet that was restarted with an
 /// old token, gets to see what is wrong.
@@ -74,14 +76,6 @@ impl Failures {
         {
             self.of.remove(&any);
         }
-    }
-}
-
-/// What belongs to one owner: an address, and of IPv6, where everybody has many, its network.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
-        v4 => v4,
     }
 }
 
