@@ -23,6 +23,24 @@ const CONFIG: Configuration<LittleEndian, Varint, Limit<RECORD_BYTES_MAX>> =
 /// and bincode allocates what a length promises before it looks whether so many bytes are there.
 const DECODE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
+/// The same for records of up to [`SMALL_BYTES`] and [`TINY_BYTES`]: thousands of them may be under way at once, and a few
+/// bytes of each must not hold as much as the largest batch. A kilobyte for each byte of them, more than any record takes.
+const DECODE_SMALL_MAX: usize = SMALL_BYTES * LARGEST_ELEMENT;
+const DECODE_TINY_MAX: usize = TINY_BYTES * LARGEST_ELEMENT;
+const SMALL_BYTES: usize = 16 * 1024;
+const TINY_BYTES: usize = 1024;
+
+/// No element of a list has more bytes than this in memory, and each has one byte at least in a record.
+const LARGEST_ELEMENT: usize = 1024;
+
+const _: () = assert!(size_of::<crate::types::Step>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::types::StepDone>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::types::BulkItem>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::types::NewTask>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::types::ClaimedTask>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::types::Reply>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::keyspace::audit::AuditLine>() <= LARGEST_ELEMENT);
+
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
@@ -68,8 +86,14 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
 
 /// Decodes what stands behind the version; refuses any trailing byte.
 fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, CodecError> {
-    let config = CONFIG.with_limit::<DECODE_BYTES_MAX>();
-    let (record, used) = bincode::decode_from_slice(body, config).map_err(|e| CodecError::Malformed(e.to_string()))?;
+    let read = if body.len() <= TINY_BYTES {
+        bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_TINY_MAX>())
+    } else if body.len() <= SMALL_BYTES {
+        bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_SMALL_MAX>())
+    } else {
+        bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_BYTES_MAX>())
+    };
+    let (record, used) = read.map_err(|e| CodecError::Malformed(e.to_string()))?;
     if used != body.len() {
         return Err(CodecError::Malformed(format!("{} bytes too many", body.len() - used)));
     }

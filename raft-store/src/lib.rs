@@ -18,6 +18,7 @@ pub mod keyspace;
 pub mod machine;
 pub mod rules;
 
+pub mod background;
 pub mod backup;
 pub mod durable;
 pub mod durations;

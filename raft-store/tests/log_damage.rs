@@ -390,7 +390,7 @@ fn foreign_segment(dir: &Path) {
     let other = dir.join("other");
     let identity = quorate_store::identity::Identity { node_id: 2, ..identity() };
     quorate_store::durable::create_dir(&other).unwrap();
-    let options = quorate_store::log::LogOptions { segment_bytes: 128 * 1024 };
+    let options = quorate_store::log::LogOptions { segment_bytes: 128 * 1024, ..Default::default() };
     let on_fatal = std::sync::Arc::new(|fault: &str| panic!("{fault}"));
     drop(quorate_store::log::LogStore::open_with(&other, &identity, &options, on_fatal).unwrap());
     fs::rename(&segments(&other)[0], &segments(dir)[0]).unwrap();

@@ -402,9 +402,9 @@ fn watches_see_every_change_once_over_compaction_restarts_and_snapshots() {
                 // Who watched a node that stops goes on with its position.
                 let positions: Vec<_> = followers.iter_mut().map(|follower| follower.watch.progress()).collect();
                 let old = std::mem::take(&mut followers);
+                reader.flush().unwrap();
                 drop((state, reader));
                 (state, reader) = StateStore::open(two.path(), small()).unwrap();
-                // What was not flushed is applied again.
                 let applied = reader.position();
                 if positions.iter().any(|position| *position > applied.revision) {
                     runtime.block_on(send_snapshot(&mut leader, &mut state, &reader));

@@ -264,6 +264,7 @@ fn an_entry_that_leaves_a_gap_or_comes_twice_stops_the_node() {
         let error = try_apply(&mut state, vec![batch(2, 1, &[])]).await.unwrap_err();
         assert!(error.to_string().contains("must stop"), "{error}");
         assert_eq!(reader.applied(), before, "nothing of a group that failed is there");
+        reader.flush().unwrap();
         drop((state, reader));
         let (mut state, reader) = open(dir.path());
         let error = try_apply(&mut state, vec![batch(1, 1, &[])]).await.unwrap_err();

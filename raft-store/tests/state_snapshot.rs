@@ -102,6 +102,7 @@ fn a_snapshot_sent_in_pieces_makes_the_receiver_equal_and_survives_its_restart()
         let current = follower.get_current_snapshot().await.unwrap().unwrap();
         assert_eq!(current.snapshot.manifest(), snapshot.manifest());
         let applied = reader.applied();
+        reader.flush().unwrap();
         drop((follower, reader, current));
         let (mut follower, reader) = open(two.path());
         assert_eq!(reader.applied(), applied);
@@ -226,6 +227,7 @@ fn a_snapshot_for_another_position_is_not_installed() {
         let error = install(&mut follower, receiver.finish().unwrap()).await.unwrap_err();
         assert!(error.to_string().contains("its state is at"), "{error}");
         assert_eq!(reader.applied(), before);
+        reader.flush().unwrap();
         drop((follower, reader));
         let (mut follower, reader) = open(two.path());
         assert_eq!(reader.applied(), before);

@@ -91,6 +91,15 @@ pub(super) fn run(shared: &Arc<Shared>) {
     report(shared, reclaim(shared));
 }
 
+/// [`run`] as a task of a simulation: as often as a thread would, whatever there is to do.
+pub(super) async fn run_simulated(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(MARK_INTERVAL).await;
+        report(&shared, shared.mark.write());
+        report(&shared, reclaim(&shared));
+    }
+}
+
 fn report(shared: &Shared, result: io::Result<()>) {
     if let Err(error) = result {
         // No more appends: a log whose mark cannot be kept would not notice its own loss.

@@ -48,7 +48,9 @@ use std::thread::{self, JoinHandle};
 use openraft::storage::IOFlushed;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::background;
 use crate::identity::Identity;
 use crate::raft::wire::LogIdRecord;
 use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
@@ -60,6 +62,8 @@ mod index;
 mod inspect;
 pub mod mark;
 mod options;
+#[doc(hidden)]
+pub mod pieces;
 mod queue;
 mod read;
 mod record;
@@ -73,7 +77,7 @@ mod walk;
 mod writer;
 
 pub use inspect::{LogFacts, inspect};
-pub use options::LogOptions;
+pub use options::{LogOptions, SimulatedDisk};
 pub use recover::{LOG_DIR, LogOpenError};
 pub use stats::LogStats;
 
@@ -176,7 +180,7 @@ impl LogStore {
         let in_data_dir = |source| LogOpenError::Io { path: data_dir.to_owned(), source };
         shared.mark.raise(last);
         shared.mark.write().map_err(in_data_dir)?;
-        let threads = Arc::new(Threads::start(&shared, position).map_err(in_data_dir)?);
+        let threads = Arc::new(Threads::start(&shared, position, options).map_err(in_data_dir)?);
         Ok(LogStore { shared, threads })
     }
 
@@ -285,35 +289,53 @@ impl LogReader {
     }
 }
 
-/// The threads of an open log.
+/// The threads of an open log; in a simulation, tasks.
 struct Threads {
     running: Mutex<Option<Running>>,
     shared: Arc<Shared>,
 }
 
-struct Running {
-    writer: JoinHandle<()>,
-    chores: JoinHandle<()>,
-    spare: JoinHandle<()>,
+enum Running {
+    Threads {
+        writer: JoinHandle<()>,
+        chores: JoinHandle<()>,
+        spare: JoinHandle<()>,
+    },
+    /// Segments are made on the spot.
+    Tasks {
+        _writer: AbortOnDropHandle<()>,
+        _chores: AbortOnDropHandle<()>,
+    },
 }
 
 impl Threads {
-    fn start(shared: &Arc<Shared>, position: Position) -> io::Result<Self> {
-        let (writer, keeper, maker) =
-            (Writer::new(Arc::clone(shared), position), Arc::clone(shared), Arc::clone(shared));
-        let start = |name: &str, run: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name.to_owned()).spawn(run);
-        let running = Running {
-            writer: start("log-writer", Box::new(move || writer.run()))?,
-            chores: start("log-chores", Box::new(move || chores::run(&keeper)))?,
-            spare: start("log-spare", Box::new(move || maker.spare.run()))?,
+    fn start(shared: &Arc<Shared>, position: Position, options: &LogOptions) -> io::Result<Self> {
+        let writer = Writer::new(Arc::clone(shared), position);
+        let running = match &options.disk {
+            Some(disk) if background::is_simulated() => Running::Tasks {
+                _writer: AbortOnDropHandle::new(tokio::spawn(writer.run_simulated(Arc::clone(disk)))),
+                _chores: AbortOnDropHandle::new(tokio::spawn(chores::run_simulated(Arc::clone(shared)))),
+            },
+            _ => Self::start_threads(shared, writer)?,
         };
         Ok(Self { running: Mutex::new(Some(running)), shared: Arc::clone(shared) })
     }
 
+    fn start_threads(shared: &Arc<Shared>, writer: Writer) -> io::Result<Running> {
+        let (keeper, maker) = (Arc::clone(shared), Arc::clone(shared));
+        let start = |name: &str, run: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name.to_owned()).spawn(run);
+        Ok(Running::Threads {
+            writer: start("log-writer", Box::new(move || writer.run()))?,
+            chores: start("log-chores", Box::new(move || chores::run(&keeper)))?,
+            spare: start("log-spare", Box::new(move || maker.spare.run()))?,
+        })
+    }
+
     /// Ends the writer, then, as that may have raised the mark, the chores. The second call does nothing.
     fn stop(&self, shared: &Shared) {
-        let Some(Running { writer, chores, spare }) = self.running.lock().take() else { return };
+        let Some(running) = self.running.lock().take() else { return };
         shared.queue.close();
+        let Running::Threads { writer, chores, spare } = running else { return };
         let writer = writer.join();
         shared.chores.close();
         shared.spare.close();

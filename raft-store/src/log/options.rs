@@ -1,16 +1,31 @@
 //! Settings of the log.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 /// What may differ between logs.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
     /// Bytes of a segment. A group that is larger gets one of its own size.
     pub segment_bytes: u64,
+    /// What a simulation makes of the disk. Elsewhere of no effect.
+    pub disk: Option<Arc<dyn SimulatedDisk>>,
+}
+
+/// The disk of a simulation, as far as the log notices it. What it is given is written to real files in the end.
+pub trait SimulatedDisk: std::fmt::Debug + Send + Sync {
+    /// How long the next group takes to become durable.
+    fn takes(&self) -> Duration;
+    /// Whether the sync of the group fails.
+    fn fails(&self) -> bool;
+    /// Which of so many blocks of a group are there after a crash that came before its sync.
+    fn survivors(&self, blocks: usize) -> Vec<bool>;
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
         // A second of a busy disk: long enough to make the next one beside it, small enough to give back soon.
-        Self { segment_bytes: 32 * 1024 * 1024 }
+        Self { segment_bytes: 32 * 1024 * 1024, disk: None }
     }
 }
 

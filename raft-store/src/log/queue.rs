@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use openraft::storage::IOFlushed;
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::background;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
 use crate::raft::{LogEntry, TypeConfig};
 
@@ -87,6 +88,8 @@ impl Op {
 pub struct Queue {
     inner: Mutex<Inner>,
     ready: Condvar,
+    /// Instead of `ready`, in a simulation.
+    arrived: Option<Notify>,
     room: Arc<Semaphore>,
 }
 
@@ -101,6 +104,7 @@ impl Queue {
         Self {
             inner: Mutex::new(Inner { ops: Vec::new(), closed: false }),
             ready: Condvar::new(),
+            arrived: background::is_simulated().then(Notify::new),
             room: Arc::new(Semaphore::new(PERMITS)),
         }
     }
@@ -123,7 +127,10 @@ impl Queue {
             return Err(closed());
         }
         inner.ops.push(Op { work, _permit: permit });
-        self.ready.notify_one();
+        match &self.arrived {
+            None => drop(self.ready.notify_one()),
+            Some(arrived) => arrived.notify_one(),
+        }
         Ok(())
     }
 
@@ -140,10 +147,31 @@ impl Queue {
         true
     }
 
+    /// [`Self::drain`] for the writer of a simulation, which is the only one to wait.
+    pub async fn arrivals(&self, into: &mut Vec<Op>) -> bool {
+        let arrived = self.arrived.as_ref().expect("only a simulation waits in a task");
+        loop {
+            {
+                let mut inner = self.inner.lock();
+                if !inner.ops.is_empty() {
+                    std::mem::swap(&mut inner.ops, into);
+                    return true;
+                }
+                if inner.closed {
+                    return false;
+                }
+            }
+            arrived.notified().await;
+        }
+    }
+
     /// Takes no more; what is queued is still drained. Wakes everyone who waits for room.
     pub fn close(&self) {
         self.inner.lock().closed = true;
         self.ready.notify_all();
+        if let Some(arrived) = &self.arrived {
+            arrived.notify_one();
+        }
         self.room.close();
     }
 }

@@ -13,6 +13,7 @@ use super::index::{Content, Place};
 use super::record::Stamp;
 use super::segment::Segment;
 use super::{Shared, tail};
+use crate::background;
 use crate::raft::LogEntry;
 
 /// Most bytes read at once, unless a single entry is larger.
@@ -40,8 +41,8 @@ pub(super) async fn read(
             return Ok(cached);
         }
         let (reader, wanted) = (Arc::clone(shared), on_disk.clone());
-        let read = tokio::task::spawn_blocking(move || from_disk(&reader, wanted, bytes_max.unwrap_or(usize::MAX)));
-        let mut entries = read.await.map_err(io::Error::other)?.inspect_err(|error| shared.fault.report(error))?;
+        let read = background::blocking(move || from_disk(&reader, wanted, bytes_max.unwrap_or(usize::MAX)));
+        let mut entries = read.await?.inspect_err(|error| shared.fault.report(error))?;
         let complete = match bytes_max {
             Some(_) => !entries.is_empty(),
             None => entries.len() as u64 == on_disk.end - on_disk.start,

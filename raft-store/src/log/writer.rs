@@ -13,7 +13,8 @@ use std::time::Instant;
 
 use super::Shared;
 use super::direct::Blocks;
-use super::group::{GroupBuilder, KEPT_BYTES_MAX, Record, Standing};
+use super::group::{BLOCK, GroupBuilder, KEPT_BYTES_MAX, Record, Standing};
+use super::options::SimulatedDisk;
 use super::queue::{Op, Work};
 use super::segment::{FIRST_GROUP, Segment};
 
@@ -38,35 +39,84 @@ pub(super) struct Writer {
     records: Vec<Record>,
     /// Whether the segment after this one was asked for.
     spare_wanted: bool,
+    /// How the last group went. Nothing is written after an error.
+    outcome: io::Result<()>,
+}
+
+/// A group that waits to be written.
+struct Pending {
+    entries: u64,
+    bytes: u64,
 }
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, position: Position) -> Self {
         let standing = shared.content.read().standing;
         let (group, blocks, records) = (GroupBuilder::default(), Blocks::default(), Vec::new());
-        Self { shared, position, standing, group, blocks, records, spare_wanted: false }
+        Self { shared, position, standing, group, blocks, records, spare_wanted: false, outcome: Ok(()) }
     }
 
     /// Runs until the queue is closed and empty, or the first error.
     pub(super) fn run(mut self) {
         let mut ops = Vec::new();
-        let mut result = Ok(());
         while self.shared.queue.drain(&mut ops) {
-            if result.is_ok() {
-                result = self.commit(&ops);
-                if let Err(error) = &result {
-                    self.shared.queue.close();
-                    self.shared.fault.report(error);
-                }
+            if self.outcome.is_ok() {
+                let committed = self.commit(&ops);
+                self.note(committed);
             }
-            for op in ops.drain(..) {
-                op.complete(&result);
+            self.answer(&mut ops);
+        }
+    }
+
+    /// [`Self::run`] as a task of a simulation, on this disk.
+    pub(super) async fn run_simulated(mut self, disk: Arc<dyn SimulatedDisk>) {
+        let mut ops = Vec::new();
+        while self.shared.queue.arrivals(&mut ops).await {
+            if self.outcome.is_ok() {
+                let committed = self.commit_slowly(&ops, &disk).await;
+                self.note(committed);
             }
+            self.answer(&mut ops);
+        }
+    }
+
+    fn note(&mut self, outcome: io::Result<()>) {
+        if let Err(error) = &outcome {
+            self.shared.queue.close();
+            self.shared.fault.report(error);
+        }
+        self.outcome = outcome;
+    }
+
+    fn answer(&self, ops: &mut Vec<Op>) {
+        for op in ops.drain(..) {
+            op.complete(&self.outcome);
         }
     }
 
     /// Makes the operations durable and visible, all of them or (after a crash) a prefix.
     fn commit(&mut self, ops: &[Op]) -> io::Result<()> {
+        let pending = self.prepare(ops)?;
+        self.write()?;
+        self.finish(ops, &pending)
+    }
+
+    /// [`Self::commit`], with a time between the two in which a crash finds the group half written.
+    async fn commit_slowly(&mut self, ops: &[Op], disk: &Arc<dyn SimulatedDisk>) -> io::Result<()> {
+        let pending = self.prepare(ops)?;
+        let mut on_its_way = OnItsWay { disk: &**disk, position: &self.position, blocks: &self.blocks, is_cut: true };
+        tokio::time::sleep(disk.takes()).await;
+        on_its_way.is_cut = false;
+        drop(on_its_way);
+        if disk.fails() {
+            return Err(io::Error::other("the simulated disk failed a sync"));
+        }
+        self.write()?;
+        self.finish(ops, &pending)
+    }
+
+    /// Encodes the group and makes room for it.
+    fn prepare(&mut self, ops: &[Op]) -> io::Result<Pending> {
         for op in ops {
             if let Work::Truncate { keep, .. } = &op.work {
                 self.shared.mark.lower(*keep)?;
@@ -77,20 +127,28 @@ impl Writer {
         if self.position.offset + bytes > self.position.segment.capacity() {
             self.roll_over(bytes)?;
         }
-        let Position { segment, offset, sequence } = &self.position;
+        let Position { segment, sequence, .. } = &self.position;
         let group = self.group.finish(self.shared.stamp, *sequence, segment.number());
-        fail::fail_point!("log-before-write");
         if self.blocks.capacity() > KEPT_BYTES_MAX {
             self.blocks = Blocks::default();
         }
         self.blocks.fill(group);
+        Ok(Pending { entries, bytes })
+    }
+
+    fn write(&self) -> io::Result<()> {
+        fail::fail_point!("log-before-write");
+        let Position { segment, offset, .. } = &self.position;
         segment.write(*offset, &self.blocks)?;
         fail::fail_point!("log-before-sync");
-        self.sync()?;
+        self.sync()
+    }
+
+    fn finish(&mut self, ops: &[Op], pending: &Pending) -> io::Result<()> {
         fail::fail_point!("log-after-sync-before-ack");
-        self.shared.counters.on_group(entries, bytes);
+        self.shared.counters.on_group(pending.entries, pending.bytes);
         self.publish(ops)?;
-        self.advance(bytes);
+        self.advance(pending.bytes);
         Ok(())
     }
 
@@ -175,5 +233,28 @@ impl Writer {
         }
         self.shared.chores.nudge();
         Ok(())
+    }
+}
+
+/// A group between its write and its sync, in a simulation. Dropped by a crash, it leaves what the disk says.
+struct OnItsWay<'w> {
+    disk: &'w dyn SimulatedDisk,
+    position: &'w Position,
+    blocks: &'w Blocks,
+    is_cut: bool,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        if !self.is_cut {
+            return;
+        }
+        let blocks: Vec<&[u8]> = self.blocks.as_slice().chunks(BLOCK).collect();
+        let survivors = self.disk.survivors(blocks.len());
+        for (place, block) in blocks.into_iter().enumerate().filter(|(place, _)| survivors[*place]) {
+            let offset = self.position.offset + (place * BLOCK) as u64;
+            let written = self.position.segment.write(offset, &Blocks::copy_of(block));
+            written.expect("the file under a simulated disk can be written");
+        }
     }
 }

@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use check::{CheckReport, check};
+pub use check_rows::decode as decode_row;
 pub use recover::{RecoverWish, Recovered, Survivor, recover, survivor};
 pub use restore::{RestoreWish, Restored, restore};
 pub use staging::is_interrupted;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::types::Reply;
 
 pub mod log_storage;
+pub mod start;
 pub mod state_machine;
 pub mod wire;
 

@@ -13,6 +13,7 @@ use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 
 use super::wire::SnapshotMetaRecord;
 use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::background;
 use crate::limits;
 use crate::state::snapshot::SnapshotHandle;
 use crate::state::{
@@ -203,9 +204,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotHandle) -> Result<(), io::Error> {
         let shared = Arc::clone(&self.shared);
         let meta = SnapshotMetaRecord::from(meta);
-        tokio::task::spawn_blocking(move || install_snapshot(&shared, &meta, &snapshot))
-            .await
-            .map_err(io::Error::other)??;
+        background::blocking(move || install_snapshot(&shared, &meta, &snapshot)).await??;
         self.committer.reload()?;
         Ok(())
     }
@@ -225,7 +224,7 @@ impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
 
     async fn build_snapshot(&mut self) -> Result<Snapshot, io::Error> {
         let shared = Arc::clone(&self.shared);
-        let built = tokio::task::spawn_blocking(move || build_snapshot(&shared)).await.map_err(io::Error::other)??;
+        let built = background::blocking(move || build_snapshot(&shared)).await??;
         into_snapshot(built)
     }
 }

@@ -19,6 +19,7 @@ use rocksdb::{
 use super::fresh::FreshIds;
 use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
+use crate::background;
 use crate::codec;
 use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Applied, Fault, Vars, View, Write};
@@ -57,7 +58,11 @@ const OPEN_FILES_MAX: i32 = 512;
 /// order, so the next place is near, or right behind where keys grow. There is no function that sets this option.
 const INSERT_HINTS: &str = "memtable_insert_with_hint_prefix_extractor=rocksdb.FixedPrefix.1";
 
-/// An open database. It is closed, with a last flush, when dropped.
+/// Who closes the database made durable what should be; what is closed because it was replaced is removed. There is no
+/// function for this either.
+const CLOSE_WITHOUT_FLUSH: &str = "avoid_flush_during_shutdown=true";
+
+/// An open database. It is closed when dropped, and what was not flushed is gone as in a crash.
 pub(crate) struct Db {
     pub(crate) rocks: DB,
     pub(crate) dir: PathBuf,
@@ -88,6 +93,8 @@ impl Db {
         let cache = Cache::new_lru_cache(BLOCK_CACHE_BYTES);
         let mut options = options(&cache)?;
         options.set_write_buffer_size(write_buffer_bytes(node_id));
+        // Its threads are not a simulation's.
+        options.set_disable_auto_compactions(background::is_simulated());
         let rocks = DB::open(&options, dir)?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
@@ -330,7 +337,8 @@ fn write_buffer_bytes(node_id: u64) -> usize {
 
 /// RocksDB for small rows, many point reads that find nothing (request ids, new keys), one writer.
 fn options(cache: &Cache) -> Result<Options, StateFault> {
-    let mut options = Options::default().get_options_from_string(INSERT_HINTS)?;
+    let mut options =
+        Options::default().get_options_from_string(INSERT_HINTS)?.get_options_from_string(CLOSE_WITHOUT_FLUSH)?;
     // One column family needs no atomic flush; should a second ever be added, forgetting this would corrupt.
     options.set_atomic_flush(true);
     options.set_write_buffer_size(WRITE_BUFFER_BYTES_MAX);

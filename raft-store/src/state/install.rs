@@ -17,6 +17,7 @@ use super::home::UNFINISHED_PREFIX;
 use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file, write_manifest};
 use super::types::StateFault;
+use crate::background;
 use crate::level;
 use crate::raft::wire::SnapshotMetaRecord;
 
@@ -108,20 +109,32 @@ fn keep(shared: &Shared, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
 /// Closes the old database and removes its files once the last reader is done with it, on a thread of its own, since
 /// closing flushes. A crash before that leaves it to the next start.
 fn close_when_unused(mut old: Arc<Db>) -> Result<(), StateFault> {
-    let close = move || {
-        let db = loop {
-            match Arc::try_unwrap(old) {
-                Ok(db) => break db,
-                Err(shared) => old = shared,
+    if background::is_simulated() {
+        tokio::spawn(async move {
+            while let Err(still_used) = close(old) {
+                old = still_used;
+                tokio::time::sleep(CLOSE_POLL).await;
             }
+        });
+        return Ok(());
+    }
+    let run = move || {
+        while let Err(still_used) = close(old) {
+            old = still_used;
             std::thread::sleep(CLOSE_POLL);
-        };
-        let dir = db.dir.clone();
-        drop(db);
-        if let Err(error) = files::remove_tree(&dir) {
-            tracing::warn!(%error, "the former state could not be removed; the next start tries again");
         }
     };
-    std::thread::Builder::new().name("state-close".into()).spawn(close)?;
+    std::thread::Builder::new().name("state-close".into()).spawn(run)?;
+    Ok(())
+}
+
+/// Closes a database that nobody else uses, and removes its files; else gives it back.
+fn close(old: Arc<Db>) -> Result<(), Arc<Db>> {
+    let db = Arc::try_unwrap(old)?;
+    let dir = db.dir.clone();
+    drop(db);
+    if let Err(error) = files::remove_tree(&dir) {
+        tracing::warn!(%error, "the former state could not be removed; the next start tries again");
+    }
     Ok(())
 }

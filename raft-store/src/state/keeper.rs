@@ -8,22 +8,30 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::shared::Shared;
 use super::types::StateFault;
+use crate::background;
 
-/// Stops and joins the thread when dropped.
+/// Stops and joins the thread when dropped. In a simulation it is a task.
 pub(crate) struct Keeper {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    _task: Option<AbortOnDropHandle<()>>,
 }
 
 impl Keeper {
     pub(crate) fn start(shared: Arc<Shared>, poll: Duration, flush_every: Duration) -> Result<Self, StateFault> {
-        let (stop, stopped) = channel();
         let polls_per_flush = (flush_every.as_millis() / poll.as_millis().max(1)).max(1);
+        if background::is_simulated() {
+            let task = AbortOnDropHandle::new(tokio::spawn(run_simulated(shared, poll, polls_per_flush)));
+            return Ok(Self { stop: None, thread: None, _task: Some(task) });
+        }
+        let (stop, stopped) = channel();
         let run = move || run(&shared, &stopped, poll, polls_per_flush);
         let thread = std::thread::Builder::new().name("state-keeper".into()).spawn(run)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self { stop: Some(stop), thread: Some(thread), _task: None })
     }
 }
 
@@ -40,10 +48,21 @@ fn run(shared: &Shared, stopped: &Receiver<()>, poll: Duration, polls_per_flush:
     let mut polls = 0;
     while stopped.recv_timeout(poll) == Err(RecvTimeoutError::Timeout) {
         polls += 1;
-        // A failed flush also makes the next write fail, which stops the node; here there is nothing to decide.
-        if let Err(fault) = tick(shared, polls % polls_per_flush == 0) {
-            tracing::error!(%fault, "the state could not be made durable");
-        }
+        keep(shared, polls % polls_per_flush == 0);
+    }
+}
+
+async fn run_simulated(shared: Arc<Shared>, poll: Duration, polls_per_flush: u128) {
+    for polls in 1.. {
+        tokio::time::sleep(poll).await;
+        keep(&shared, polls % polls_per_flush == 0);
+    }
+}
+
+fn keep(shared: &Shared, flush_is_due: bool) {
+    // A failed flush also makes the next write fail, which stops the node; here there is nothing to decide.
+    if let Err(fault) = tick(shared, flush_is_due) {
+        tracing::error!(%fault, "the state could not be made durable");
     }
 }
 

@@ -31,7 +31,7 @@ pub fn try_open(dir: &Path) -> Result<LogStore, LogOpenError> {
 /// A log whose segments are so small that everything happens at their ends.
 pub fn open_small(dir: &Path, segment_bytes: u64) -> LogStore {
     quorate_store::durable::create_dir(dir).unwrap();
-    let options = LogOptions { segment_bytes };
+    let options = LogOptions { segment_bytes, ..LogOptions::default() };
     LogStore::open_with(dir, &identity(), &options, Arc::new(|fault| panic!("the log failed: {fault}")))
         .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
 }
