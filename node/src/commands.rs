@@ -3,7 +3,13 @@
 //! Owns the verbs and their words for people. Never runs while a node does on the same data directory, nor instead of one:
 //! without a verb the program is the server.
 
-#![expect(clippy::print_stdout, reason = "a verb is typed by somebody who reads its answer")]
+use std::fmt;
+use std::io::{self, Write};
+
+/// Prints a line of an answer.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::commands::say(format_args!($($words)*)) };
+}
 
 mod backup;
 mod check;
@@ -17,6 +23,11 @@ use quorate_store::offline::OfflineError;
 
 use crate::app::wall_now;
 use crate::config::{Args, Auth, Config};
+
+/// Whoever reads may have seen enough and gone (`| head -1`): what was asked for is done all the same.
+fn say(line: fmt::Arguments<'_>) {
+    let _told = writeln!(io::stdout(), "{line}");
+}
 
 /// A verb of the program.
 #[derive(Debug, Subcommand)]
@@ -78,47 +89,46 @@ fn check_config(args: Args) -> Result<(), CommandError> {
     let config = Config::try_from(args).map_err(|error| CommandError::Usage(error.to_string()))?;
     let Config { node_id, client_listen, peer_listen, client_advertise, peer_advertise, join, .. } = &config;
     match join.contains_key(node_id) {
-        true => println!("The configuration holds. Node {node_id} of {:?} would", join.keys().collect::<Vec<_>>()),
-        false => println!(
-            "The configuration holds. Node {node_id}, which joins {:?}, would",
-            join.keys().collect::<Vec<_>>()
-        ),
+        true => say!("The configuration holds. Node {node_id} of {:?} would", join.keys().collect::<Vec<_>>()),
+        false => {
+            say!("The configuration holds. Node {node_id}, which joins {:?}, would", join.keys().collect::<Vec<_>>())
+        }
     }
     if config.standby {
-        println!("  have no vote until it takes the place of a voter");
+        say!("  have no vote until it takes the place of a voter");
     }
-    println!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
-    println!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
+    say!("  listen for clients at {client_listen} and be told to them as {client_advertise}");
+    say!("  listen for peers at {peer_listen} and be known to them as {peer_advertise}");
     say_doors(&config);
-    println!("  keep its data in {}", config.data_dir);
+    say!("  keep its data in {}", config.data_dir);
     match &config.backups {
-        Some(schedule) => println!("  write a backup {schedule}"),
-        None => println!("  write no backups by itself"),
+        Some(schedule) => say!("  write a backup {schedule}"),
+        None => say!("  write no backups by itself"),
     }
     Ok(())
 }
 
 fn say_doors(config: &Config) {
     match &config.tls {
-        None => println!("  speak plain HTTP with clients"),
+        None => say!("  speak plain HTTP with clients"),
         Some(files) => match &files.ca {
-            None => println!("  speak TLS with clients, and ask them for no certificate"),
-            Some(ca) => println!("  speak TLS with clients, and believe certificates of the CA in {}", ca.display()),
+            None => say!("  speak TLS with clients, and ask them for no certificate"),
+            Some(ca) => say!("  speak TLS with clients, and believe certificates of the CA in {}", ca.display()),
         },
     }
     match config.auth {
-        Auth::Off => println!("  do what is asked for whoever asks"),
-        Auth::Required => println!("  do nothing for somebody who does not say who they are"),
+        Auth::Off => say!("  do what is asked for whoever asks"),
+        Auth::Required => say!("  do nothing for somebody who does not say who they are"),
     }
     if let Some(path) = &config.root_token_file {
-        println!("  believe the token of `root` in {}", path.display());
+        say!("  believe the token of `root` in {}", path.display());
     }
     if let Some(path) = &config.audit_log {
-        println!("  tell what is done and refused in {}", path.display());
+        say!("  tell what is done and refused in {}", path.display());
     }
     match &config.peer_tls {
-        None => println!("  speak plainly with peers"),
-        Some(_) => println!("  speak TLS with peers, each side with a certificate"),
+        None => say!("  speak plainly with peers"),
+        Some(_) => say!("  speak TLS with peers, each side with a certificate"),
     }
 }
 

@@ -14,6 +14,7 @@ mod file_version;
 pub mod http;
 pub mod logging;
 pub mod metrics;
+pub mod net;
 pub mod peer;
 pub mod raft_config;
 pub mod server;

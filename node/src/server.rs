@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::identity::{self, Identity};
-use quorate_store::log::LogStore;
+use quorate_store::log::{FatalHook, LogOptions, LogStore};
+use quorate_store::raft::start;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateOptions, StateReader, StateStore};
-use quorate_store::{codec, level};
-use tokio::net::{TcpListener, TcpSocket};
+use quorate_store::{background, codec, level};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,7 @@ use crate::config::{Auth, Config, millis};
 use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, DoorSettings, RootToken, ServeSettings};
 use crate::logging;
 use crate::metrics::Metrics;
+use crate::net::{Listener, Network, Tcp};
 use crate::peer::halt::{Halt, Haltable};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
@@ -81,14 +82,51 @@ pub enum Ended {
     Removed(String),
 }
 
+/// What a node stands in.
+pub struct Surroundings {
+    /// Where its connections come from.
+    pub network: Arc<dyn Network>,
+    /// What its log is kept on.
+    pub log: LogOptions,
+    /// How long applied entries may stay out of the durable state.
+    pub flush_every: Duration,
+    /// Called at the first fault of the log, after which the node must not say another word.
+    pub on_fatal: FatalHook,
+    /// Shown the node's parts once it has started.
+    pub on_started: OnStarted,
+}
+
+/// Who is shown the parts of a node.
+pub type OnStarted = Box<dyn FnOnce(&App, &LogStore) + Send>;
+
+impl Default for Surroundings {
+    /// Those of a process of its own.
+    fn default() -> Self {
+        Self {
+            network: Arc::new(Tcp),
+            log: LogOptions::default(),
+            flush_every: StateOptions::new(0).flush_every,
+            on_fatal: Arc::new(end_process),
+            on_started: Box::new(|_, _| {}),
+        }
+    }
+}
+
 /// Runs a node until `stop` is cancelled (a graceful end), or it has to end with an error.
 pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
+    run_in(Surroundings::default(), config, stop).await
+}
+
+/// [`run`], in these surroundings.
+pub async fn run_in(surroundings: Surroundings, config: Config, stop: CancellationToken) -> Result<(), Ended> {
     // Ports first: a taken port is the most frequent mistake and must not cost a recovery of the databases.
-    let client_listener = bind("client", config.client_listen)?;
-    let peer_listener = bind("peer", config.peer_listen)?;
+    let client_listener = listen(&*surroundings.network, "client", config.client_listen)?;
+    let peer_listener = listen(&*surroundings.network, "peer", config.peer_listen)?;
     let data_dir = config.data_dir.open().map_err(|error| ServerError(format!("the data directory: {error}")))?;
-    let opened = Opened::open(&config, data_dir.path())?;
-    let node = Node::start(&config, data_dir.path(), opened, peer_listener, client_listener).await?;
+    let opened = Opened::open(&config, data_dir.path(), &surroundings)?;
+    let network = Arc::clone(&surroundings.network);
+    let node = Node::start(&config, data_dir.path(), opened, network, peer_listener, client_listener).await?;
+    (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
         error = node.failed() => Err(error.into()),
@@ -105,18 +143,8 @@ pub async fn run(config: Config, stop: CancellationToken) -> Result<(), Ended> {
     ended
 }
 
-/// Connections that the system accepts for us while we are busy: after a fail-over all clients come at once, and one
-/// that finds the queue full waits a second before it tries again.
-const BACKLOG: u32 = 4_096;
-
-fn bind(what: &str, addr: SocketAddr) -> Result<TcpListener, ServerError> {
-    let listen = || {
-        let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        socket.set_reuseaddr(true)?;
-        socket.bind(addr)?;
-        socket.listen(BACKLOG)
-    };
-    listen().map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
+fn listen(network: &dyn Network, what: &str, addr: SocketAddr) -> Result<Listener, ServerError> {
+    network.listen(addr).map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
 }
 
 /// Everything on disk, opened.
@@ -130,47 +158,24 @@ struct Opened {
 
 impl Opened {
     /// Identity first (is this our disk?), then the log (may refuse), then the state, which may need the log's entries.
-    fn open(config: &Config, data_dir: &Path) -> Result<Self, ServerError> {
+    fn open(config: &Config, data_dir: &Path, surroundings: &Surroundings) -> Result<Self, ServerError> {
         let marker = identity::open(data_dir, config.node_id, rand::random()).map_err(ServerError::of)?;
         let space = SpaceGuard::open(data_dir, config.ballast_bytes, config.min_free_bytes);
         let space = Arc::new(space.map_err(ServerError::of)?);
-        let log = LogStore::open(data_dir, &marker, Arc::new(end_process)).map_err(ServerError::of)?;
-        let options =
-            StateOptions { snapshot_entries_min: config.snapshot_every_entries, ..StateOptions::new(config.node_id) };
+        let log = LogStore::open_with(data_dir, &marker, &surroundings.log, surroundings.on_fatal.clone());
+        let log = log.map_err(ServerError::of)?;
+        let options = StateOptions {
+            snapshot_entries_min: config.snapshot_every_entries,
+            flush_every: surroundings.flush_every,
+            ..StateOptions::new(config.node_id)
+        };
         let (machine, state) = StateStore::open(data_dir, options).map_err(ServerError::of)?;
-        reconcile(&log, &machine, state.position().index)?;
+        start::reconcile(&log, &machine, state.position().index).map_err(ServerError::of)?;
         let purger = log.clone();
         state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));
         let identity = Arc::new(ArcSwap::from_pointee(marker));
         Ok(Self { identity, space, log, machine, state })
     }
-}
-
-/// What openraft takes for granted about the three positions it starts from, but a crash or an operator can break.
-///
-/// A snapshot ahead of the state is what a crash in the middle of its installation leaves. openraft installs it before it
-/// looks at the log, so that is where the node starts from.
-fn reconcile(log: &LogStore, machine: &StateMachine, applied: u64) -> Result<(), ServerError> {
-    let purged = log.purged_index().unwrap_or(0);
-    let snapshot = machine.snapshot_index();
-    let start = snapshot.map_or(applied, |snapshot| snapshot.max(applied));
-    if purged > start {
-        return Err(ServerError(format!(
-            "the state is at log index {applied}, but the log was purged up to {purged}, and no snapshot covers the gap: \
-             the state directory is older than the log. Bring the newer state back, or remove this node and join again \
-             under a new node id"
-        )));
-    }
-    if start > applied {
-        tracing::warn!(applied, snapshot = start, purged, "the state is older than its snapshot, which replaces it");
-    }
-    // Where the state is ahead, openraft purges the log up to it.
-    let needed = if start > log.last_index() { start } else { purged };
-    if snapshot.is_some_and(|index| index < needed) {
-        tracing::info!(needed, "the snapshot is older than the start of the log; a new one will be built");
-        machine.discard_snapshot();
-    }
-    Ok(())
 }
 
 /// The first I/O error on the log ends the process at once: what was not acknowledged is unknown, and any further word of
@@ -208,8 +213,9 @@ impl Node {
         config: &Config,
         data_dir: &Path,
         opened: Opened,
-        peer_listener: TcpListener,
-        client_listener: TcpListener,
+        network: Arc<dyn Network>,
+        peer_listener: Listener,
+        client_listener: Listener,
     ) -> Result<Self, ServerError> {
         let Opened { identity, space, log, machine, state } = opened;
         let tls = NodeTls::open(config).map_err(ServerError)?;
@@ -238,7 +244,7 @@ impl Node {
             levels: levels_of(&state),
             trusts_state: Arc::new(move || !judged.is_quarantined()),
         };
-        let net = PeerNet::new(local, timings, tls.peers.clone());
+        let net = PeerNet::over(network, local, timings, tls.peers.clone());
 
         let wish = machine.snapshot_wish();
         let halt = Halt::default();
@@ -408,7 +414,7 @@ impl Node {
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
         let (state, log, traces, audit) = (self.state, self.log, self.traces, self.audit);
-        let flushed = tokio::task::spawn_blocking(move || {
+        let flushed = background::blocking(move || {
             state.flush().map_err(|fault| fault.to_string())?;
             log.close();
             if let Some(traces) = traces {

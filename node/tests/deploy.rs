@@ -77,6 +77,19 @@ fn the_example_configuration_is_accepted() {
 }
 
 #[test]
+fn who_reads_an_answer_may_go_before_its_end() {
+    let dir = certificates(1);
+    let path = dir.path().join("node.toml");
+    std::fs::write(&path, text("node.toml").replace(CERTIFICATES, dir.path().to_str().unwrap())).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate-node"));
+    let done = command.args(["config", "check", "--config"]).arg(&path).stdout(writer).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
 fn every_flag_and_variable_of_the_deployments_is_one_of_the_node() {
     let help = help();
     let mut looked_at = 0;

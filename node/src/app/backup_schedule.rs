@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quorate_store::background;
 use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
 use quorate_store::durable;
 use quorate_store::types::WallMillis;
@@ -79,7 +80,7 @@ pub async fn run(app: App, schedule: BackupSchedule) {
     loop {
         tokio::time::sleep(until_due(app.backups().last_good(), wall_now(), schedule.every)).await;
         let (taker, wish, name) = (app.clone(), schedule.clone(), prefix.clone());
-        let taken = tokio::task::spawn_blocking(move || take(&taker, &wish, &name)).await;
+        let taken = background::blocking(move || take(&taker, &wish, &name)).await;
         let failure = match taken {
             Ok(Ok((path, end))) => {
                 tracing::info!(path = %path.display(), rows = end.rows, revision = end.revision, "took a backup");

@@ -17,6 +17,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
+use quorate_store::background;
 use quorate_store::quarantine::{self, Quarantine};
 use quorate_store::raft::NodeId;
 
@@ -115,8 +116,8 @@ impl Integrity {
     async fn quarantine_for(&self, found: Quarantine) {
         let marking = (self.data_dir.clone(), found.clone());
         self.quarantine.store(Some(Arc::new(found)));
-        let marked = tokio::task::spawn_blocking(move || quarantine::write(&marking.0, &marking.1)).await;
-        if let Err(error) = marked.map_err(std::io::Error::other).and_then(|marked| marked) {
+        let marked = background::blocking(move || quarantine::write(&marking.0, &marking.1)).await;
+        if let Err(error) = marked.and_then(|marked| marked) {
             tracing::error!(%error, "the quarantine could not be marked on disk; a restart will have to find out again");
         }
     }
@@ -124,7 +125,7 @@ impl Integrity {
     /// Trusts a state that was replaced.
     async fn lift(&self) -> std::io::Result<()> {
         let data_dir = self.data_dir.clone();
-        tokio::task::spawn_blocking(move || quarantine::lift(&data_dir)).await.map_err(std::io::Error::other)??;
+        background::blocking(move || quarantine::lift(&data_dir)).await??;
         self.quarantine.store(None);
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quorate_store::background;
 use quorate_store::level::Level;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
@@ -431,7 +432,7 @@ impl App {
     /// Makes the ballast file again where it is gone and there is room.
     pub async fn restore_ballast(&self) -> std::io::Result<()> {
         let space = self.inner.space.clone();
-        tokio::task::spawn_blocking(move || space.restore_ballast().map(|_| ())).await.map_err(std::io::Error::other)?
+        background::blocking(move || space.restore_ballast().map(|_| ())).await?
     }
 
     /// Nothing is answered before [`Self::trust_disk`].

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
+use quorate_store::background;
 use quorate_store::log::LogStore;
 use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
@@ -129,7 +130,7 @@ fn is_worth_it(metrics: &Metrics) -> bool {
 /// A failed build stops the node, so it is not tried where it would fail.
 async fn has_room_for_a_snapshot(app: &App, free: u64) -> bool {
     let state: StateReader = app.state().clone();
-    let stats = tokio::task::spawn_blocking(move || state.stats()).await;
+    let stats = background::blocking(move || state.stats()).await;
     match stats.map_err(|error| error.to_string()).and_then(|stats| stats.map_err(|fault| fault.to_string())) {
         Ok(stats) => free >= stats.memtable_bytes.saturating_add(SNAPSHOT_OVERHEAD_BYTES),
         Err(error) => {

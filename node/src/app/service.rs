@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use openraft::async_runtime::WatchReceiver;
-use quorate_store::codec;
 use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
 use quorate_store::raft::NodeId;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
+use quorate_store::{background, codec};
 
 use super::integrity::Repaired;
 use super::proposer::{Submitted, Urgency};
@@ -96,7 +96,7 @@ impl Service {
     pub async fn record_cluster(&self, cluster_id: u128) -> Result<(), String> {
         let _one_at_a_time = self.adopting.lock().await;
         let (data_dir, current) = (self.data_dir.clone(), self.identity.load_full());
-        let adopted = tokio::task::spawn_blocking(move || identity::adopt(&data_dir, &current, cluster_id))
+        let adopted = background::blocking(move || identity::adopt(&data_dir, &current, cluster_id))
             .await
             .map_err(|error| error.to_string())?
             .map_err(|error| error.to_string())?;

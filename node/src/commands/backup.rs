@@ -28,8 +28,8 @@ pub enum BackupCommand {
 pub fn run(command: BackupCommand) -> Result<(), CommandError> {
     let BackupCommand::Verify { file } = command;
     let (header, end) = verify(&file).map_err(|error| CommandError::Failed(format!("{}: {error}", file.display())))?;
-    println!("The backup is whole: {} rows, {} bytes of them, in {} blocks", end.rows, end.row_bytes, end.blocks);
-    println!("  digest of its rows  {:032x}", end.digest);
+    say!("The backup is whole: {} rows, {} bytes of them, in {} blocks", end.rows, end.row_bytes, end.blocks);
+    say!("  digest of its rows  {:032x}", end.digest);
     show(&header);
     Ok(())
 }
@@ -44,12 +44,12 @@ fn verify(file: &Path) -> Result<(BackupHeader, BackupEnd), BackupError> {
 /// Says what a backup is of.
 pub fn show(header: &BackupHeader) {
     let BackupHeader { cluster_id, node_id, node_version, taken_at, log_id, vars, .. } = header;
-    println!("  cluster             {cluster_id:032x}, epoch {}", vars.epoch);
-    println!("  taken               {} by node {node_id}, version {node_version}", super::time(*taken_at));
-    println!("  revision            {}", vars.revision);
+    say!("  cluster             {cluster_id:032x}, epoch {}", vars.epoch);
+    say!("  taken               {} by node {node_id}, version {node_version}", super::time(*taken_at));
+    say!("  revision            {}", vars.revision);
     if let Some(id) = log_id {
-        println!("  log                 entry {} of term {}", id.index, id.term);
+        say!("  log                 entry {} of term {}", id.index, id.term);
     }
-    println!("  clocks              wall {}, cluster {} ms", super::time(vars.wall), vars.clock);
-    println!("  digest of the state {:032x}", vars.digest());
+    say!("  clocks              wall {}, cluster {} ms", super::time(vars.wall), vars.clock);
+    say!("  digest of the state {:032x}", vars.digest());
 }

@@ -20,10 +20,10 @@ pub fn run(args: &CheckArgs) -> Result<(), CommandError> {
     let mut progress = Progress::new("checking");
     let report = offline::check(&args.data_dir, |what, count| progress.counted(what, count))?;
     drop(progress);
-    report.looked.iter().for_each(|line| println!("{line}"));
+    report.looked.iter().for_each(|line| say!("{line}"));
     match report.faults.len() {
         0 => {
-            println!("The data directory is sound.");
+            say!("The data directory is sound.");
             Ok(())
         }
         count => Err(CommandError::Failed(format!("{count} faults:\n{}", report.faults.join("\n")))),

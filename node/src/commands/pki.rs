@@ -64,12 +64,9 @@ Example:
 pub fn run(command: PkiCommand) -> Result<(), CommandError> {
     let done = match command {
         PkiCommand::Init { dir, days } => Authority::create(&dir, Lifetime::days(days)).map(|authority| {
-            println!(
-                "{} is the certificate of the new CA: give it to all nodes and clients.",
-                authority.cert().display()
-            );
-            println!("Keep {} to yourself: whoever has it can be anybody.", dir.join("ca.key").display());
-            println!("This CA is for tests: it has no revocation. For real use bring your own.");
+            say!("{} is the certificate of the new CA: give it to all nodes and clients.", authority.cert().display());
+            say!("Keep {} to yourself: whoever has it can be anybody.", dir.join("ca.key").display());
+            say!("This CA is for tests: it has no revocation. For real use bring your own.");
         }),
         PkiCommand::Node { dir, id, host, days } => issue(&dir, &Subject::Node { id, hosts: host }, days),
         PkiCommand::Client { dir, name, days } => issue(&dir, &Subject::Client(name), days),
@@ -79,7 +76,7 @@ pub fn run(command: PkiCommand) -> Result<(), CommandError> {
 
 fn issue(dir: &std::path::Path, subject: &Subject, days: u32) -> Result<(), String> {
     let Issued { cert, key } = Authority::open(dir)?.issue(subject, Lifetime::days(days))?;
-    println!("{}", cert.display());
-    println!("{}", key.display());
+    say!("{}", cert.display());
+    say!("{}", key.display());
     Ok(())
 }

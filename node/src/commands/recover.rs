@@ -23,7 +23,7 @@ pub fn run(args: &RecoverArgs) -> Result<(), CommandError> {
     let data_dir = args.data_dir.clone();
     if !args.accept_data_loss && !offline::is_interrupted(&data_dir) {
         let found = offline::survivor(&data_dir)?;
-        println!("Nothing was done. This is what the disk has:");
+        say!("Nothing was done. This is what the disk has:");
         show(&found);
         return Err(CommandError::Usage(
             "a recovery gives up what only the lost members had, and they can never come back. Compare the disks of all \
@@ -47,9 +47,9 @@ fn show(found: &Survivor) {
     let id = |id: &Option<quorate_store::raft::wire::LogIdRecord>| {
         id.map_or("none".to_owned(), |id| format!("{} of term {}", id.index, id.term))
     };
-    println!("  node {} of cluster {:032x}, members {members:?}", identity.node_id, identity.cluster_id.unwrap_or(0));
-    println!("  last entry in the state  {}, revision {revision}, {}", id(applied), super::time(*wall));
-    println!("  last entry in the log    {} at least", id(last));
+    say!("  node {} of cluster {:032x}, members {members:?}", identity.node_id, identity.cluster_id.unwrap_or(0));
+    say!("  last entry in the state  {}, revision {revision}, {}", id(applied), super::time(*wall));
+    say!("  last entry in the log    {} at least", id(last));
 }
 
 fn report(wish: &RecoverWish, done: &Recovered) {
@@ -57,22 +57,22 @@ fn report(wish: &RecoverWish, done: &Recovered) {
         show(before);
         let last = done.last.map_or(0, |id| id.index);
         let from = before.applied.map_or(0, |id| id.index + 1);
-        println!("Kept: everything this disk had, up to entry {last}, revision {}.", done.revision_before);
+        say!("Kept: everything this disk had, up to entry {last}, revision {}.", done.revision_before);
         if from <= last {
-            println!(
+            say!(
                 "Not known: whether entries {from} to {last} were ever acknowledged. They are all kept; some may be writes that \
                  their clients were never told of."
             );
         }
-        println!("Lost: writes that were acknowledged after entry {last} by the others alone, if there were any.");
+        say!("Lost: writes that were acknowledged after entry {last} by the others alone, if there were any.");
     }
     if let Some(old) = &done.old {
-        println!("The old content is in {}; remove it once all is well.", old.display());
+        say!("The old content is in {}; remove it once all is well.", old.display());
     }
     let (epoch, revision) = (done.epoch, done.revision);
-    println!("The node is now a cluster of its own, in epoch {epoch}, and goes on at revision {revision}.");
+    say!("The node is now a cluster of its own, in epoch {epoch}, and goes on at revision {revision}.");
     if done.survivor.is_some() {
-        println!("Its cluster is {:032x}; the lost members are refused by it for ever.", wish.cluster_id);
+        say!("Its cluster is {:032x}; the lost members are refused by it for ever.", wish.cluster_id);
     }
-    println!("Start it with a join list of itself alone, then others on empty directories with the list of all.");
+    say!("Start it with a join list of itself alone, then others on empty directories with the list of all.");
 }

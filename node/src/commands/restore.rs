@@ -38,9 +38,9 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
     let mut progress = Progress::new("restoring");
     let Restored { header, end, revision, epoch } = offline::restore(&wish, |done, of| progress.at(done, of))?;
     drop(progress);
-    println!("Restored {} rows into {}. The backup:", end.rows, wish.data_dir.display());
+    say!("Restored {} rows into {}. The backup:", end.rows, wish.data_dir.display());
     backup::show(&header);
-    println!("The new cluster {:032x} is in epoch {epoch} and begins at revision {revision}.", wish.cluster_id);
-    println!("Start node {} with these settings, then the others of its join list on empty directories.", wish.node_id);
+    say!("The new cluster {:032x} is in epoch {epoch} and begins at revision {revision}.", wish.cluster_id);
+    say!("Start node {} with these settings, then the others of its join list on empty directories.", wish.node_id);
     Ok(())
 }

@@ -12,7 +12,6 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +25,7 @@ use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
 use super::{Api, Backend};
 use crate::limits;
 use crate::metrics::ConnectionEnd;
+use crate::net::{Listener, Stream};
 use crate::tls::{self, PortTls};
 
 /// How the accept loop treats connections.
@@ -47,11 +47,12 @@ pub struct ServeSettings {
 
 /// Serves `api` on `listener` until `stop` is cancelled and the open requests have ended, or the drain timeout has passed.
 pub async fn serve<B: Backend>(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     api: Arc<Api<B>>,
     settings: ServeSettings,
     stop: CancellationToken,
 ) {
+    let mut listener = listener.into();
     let places = Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS)));
     let tasks = TaskTracker::new();
     // Cancelled when draining takes too long; the connections then end at once.
@@ -116,7 +117,7 @@ async fn on_accept_error(error: &io::Error) {
 
 /// Tells a surplus connection why, as far as the socket takes it at once, and closes it. Where it would have to speak TLS first
 /// the close has to do.
-fn refuse(stream: &TcpStream, settings: &ServeSettings, mut why: Failure) {
+fn refuse(stream: &Stream, settings: &ServeSettings, mut why: Failure) {
     if settings.tls.is_some() {
         return;
     }
@@ -128,7 +129,7 @@ fn refuse(stream: &TcpStream, settings: &ServeSettings, mut why: Failure) {
 }
 
 async fn connection<B: Backend>(
-    stream: TcpStream,
+    mut stream: Stream,
     peer: SocketAddr,
     api: Arc<Api<B>>,
     settings: &ServeSettings,
@@ -136,14 +137,14 @@ async fn connection<B: Backend>(
     _place: OwnedSemaphorePermit,
 ) {
     let _open = api.metrics.connection_opened();
-    if let Err(error) = stream.set_nodelay(true) {
+    if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%peer, %error, "a connection was gone before it began");
         return;
     }
     let deadline = Instant::now() + settings.header_timeout;
     let first = tokio::select! {
         () = stop.cancelled() => return,
-        first = detect(&stream, deadline, settings.tls.is_some()) => first,
+        first = detect(&mut stream, deadline, settings.tls.is_some()) => first,
     };
     let metrics = Arc::clone(&api.metrics);
     let origin = Origin { address: peer, certificate: None };
@@ -192,7 +193,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Looks at the first bytes without taking them. Everything that is neither TLS nor HTTP/2's preface is HTTP/1's to judge. Where
 /// TLS is expected, one byte is enough.
-async fn detect(stream: &TcpStream, deadline: Instant, expects_tls: bool) -> First {
+async fn detect(stream: &mut Stream, deadline: Instant, expects_tls: bool) -> First {
     let mut first = [0u8; PREFACE.len()];
     loop {
         match timeout_at(deadline, stream.peek(&mut first)).await {
@@ -201,6 +202,8 @@ async fn detect(stream: &TcpStream, deadline: Instant, expects_tls: bool) -> Fir
             Ok(Ok(_)) if tls::may_be_tls(&first[..1]) => return First::Tls,
             Ok(Ok(count)) if expects_tls || first[..count] != PREFACE[..count] => return First::Http1,
             Ok(Ok(count)) if count == PREFACE.len() => return First::Http2,
+            // Nothing more comes, and looking shows the same bytes for ever.
+            Ok(Ok(_)) if stream.has_ended().await => return First::Gone,
             Ok(Ok(_)) => {}
         }
         if Instant::now() >= deadline {

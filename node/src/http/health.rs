@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use quorate_client::api::{Applied, ErrorCode, VersionAnswer};
+use quorate_store::background;
 
 use super::ask::Ask;
 use super::error::{Effect, Failure};
@@ -57,7 +58,7 @@ pub async fn metrics<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
     let (metrics, status, load) = (api.metrics.clone(), api.backend.status(), api.load());
     // Never refused: a scrape that finds others at work waits for its turn.
     let _turn = api.scrapes.acquire().await.expect("the semaphore is never closed");
-    let text = tokio::task::spawn_blocking(move || metrics.encode(&status, load)).await.unwrap_or_else(|error| {
+    let text = background::blocking(move || metrics.encode(&status, load)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a scrape of the metrics did not end");
         Err(std::fmt::Error)
     });

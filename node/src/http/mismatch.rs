@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use crate::app::wall_now;
 use crate::limits;
+use crate::net::Stream;
 
 /// How long there is no other line of a failed handshake.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Tells somebody who speaks plain HTTP to a port with TLS what to do.
-pub async fn say_https(mut stream: TcpStream, deadline: Instant) {
+pub async fn say_https(mut stream: Stream, deadline: Instant) {
     const BODY: &str = r#"{"type":"urn:quorate:error:invalid_argument","title":"Invalid request","status":400,"detail":"this port speaks TLS: say https:// and give the client the CA of its certificate (quorate --ca FILE, curl --cacert FILE)","code":"invalid_argument","applied":"no","retry":"never","request_id":""}"#;
     let head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close";
     let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
+use crate::net::Stream;
 
 /// Stands for `not at the moment` in the marks below.
 const NEVER: u64 = 0;
@@ -246,7 +246,7 @@ impl Drop for Busy {
 
 /// A stream that keeps its pulse.
 pub struct Watched {
-    stream: TcpStream,
+    stream: Stream,
     pulse: Arc<Pulse>,
     /// Bytes swallowed since the answer.
     swallowed: usize,
@@ -254,8 +254,8 @@ pub struct Watched {
 
 impl Watched {
     /// Wraps a stream.
-    pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse, swallowed: 0 }
+    pub fn new(stream: impl Into<Stream>, pulse: Arc<Pulse>) -> Self {
+        Self { stream: stream.into(), pulse, swallowed: 0 }
     }
 
     /// Reads and forgets until the peer ends, or has sent more than anyone should.

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_client::api::{Applied, ErrorCode};
+use quorate_store::background;
 use quorate_store::state::StateFault;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -41,7 +42,7 @@ async fn blocking<B: Backend, T: Send + 'static>(
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
     let place = waited.map_err(|_late| too_late())?.expect(OPEN);
     let backend = ask.api.backend.clone();
-    let done = tokio::task::spawn_blocking(move || {
+    let done = background::blocking(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
         // Whoever asked has its answer by now.

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_store::background;
 use quorate_store::state::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, Watch,
     WatchRange,
@@ -179,7 +180,7 @@ fn reading<B: Backend>(
     let (places, backend) = (Arc::clone(&api.watch_reads), api.backend.clone());
     Box::pin(async move {
         let place = places.acquire_owned().await.expect("the semaphore is never closed");
-        let done = tokio::task::spawn_blocking(move || {
+        let done = background::blocking(move || {
             // Kept until it ends, even if the watch ends before.
             let _place = place;
             read(&backend)

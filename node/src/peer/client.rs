@@ -20,6 +20,7 @@ use super::lane::{DialError, Lane, LaneKey};
 use super::limits::{CALL_BYTES_MAX, LANES_MAX};
 use super::message::{PeerRequest, PeerResponse};
 use super::service::PeerService;
+use crate::net::{Network, Tcp};
 use crate::tls::PortTls;
 
 /// The times that the transport derives its own from, all in milliseconds.
@@ -101,6 +102,7 @@ pub struct PeerNet {
 }
 
 pub(super) struct NetInner {
+    pub network: Arc<dyn Network>,
     pub local: LocalPeer,
     pub timings: PeerTimings,
     pub counters: Arc<Counters>,
@@ -117,7 +119,13 @@ pub(super) struct NetInner {
 impl PeerNet {
     /// Connects to nobody yet. With `tls`, no connection of either side is plain.
     pub fn new(local: LocalPeer, timings: PeerTimings, tls: Option<Arc<PortTls>>) -> Self {
+        Self::over(Arc::new(Tcp), local, timings, tls)
+    }
+
+    /// [`Self::new`] over another network than this machine's.
+    pub fn over(network: Arc<dyn Network>, local: LocalPeer, timings: PeerTimings, tls: Option<Arc<PortTls>>) -> Self {
         let inner = NetInner {
+            network,
             local,
             timings,
             counters: Arc::default(),

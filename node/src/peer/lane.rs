@@ -8,9 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use socket2::{SockRef, TcpKeepalive};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use super::client::NetInner;
@@ -20,6 +18,7 @@ use super::frame::{FrameError, FrameReader};
 use super::handshake::{hello_frame, read_welcome};
 use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
+use crate::net::Stream;
 use crate::tls;
 
 /// Whom to reach, and who they have to be.
@@ -188,7 +187,7 @@ pub(super) async fn dial(key: &LaneKey, net: &NetInner) -> Result<(FrameReader<P
     if key.node == Some(own) {
         return Err(DialError::Refused(format!("node {own} does not connect to itself")));
     }
-    let connecting = timeout(net.timings.connect(), TcpStream::connect(&key.addr));
+    let connecting = timeout(net.timings.connect(), net.network.connect(&key.addr));
     let stream = connecting
         .await
         .map_err(|_| DialError::Unreachable(format!("connecting to {} took too long", key.addr)))?
@@ -200,7 +199,7 @@ pub(super) async fn dial(key: &LaneKey, net: &NetInner) -> Result<(FrameReader<P
 }
 
 async fn shake_hands(
-    stream: TcpStream,
+    stream: Stream,
     key: &LaneKey,
     net: &NetInner,
 ) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
@@ -228,8 +227,7 @@ async fn shake_hands(
 }
 
 /// Socket options of both sides: frames are batched by us, and a peer that vanished without a word is noticed.
-pub(super) fn tune(stream: &TcpStream) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
-    SockRef::from(stream).set_tcp_keepalive(&keepalive)
+pub(super) fn tune(stream: &Stream) -> std::io::Result<()> {
+    stream.set_nodelay()?;
+    stream.set_keepalive()
 }

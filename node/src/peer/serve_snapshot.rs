@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_store::codec;
 use quorate_store::raft::Vote;
 use quorate_store::raft::wire::VoteRecord;
+use quorate_store::{background, codec};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{interval, timeout};
 
@@ -134,6 +134,6 @@ where
     T: Send + 'static,
     F: FnOnce() -> std::io::Result<T> + Send + 'static,
 {
-    let done = tokio::task::spawn_blocking(work).await.map_err(Failure::broken)?;
+    let done = background::blocking(work).await.map_err(Failure::broken)?;
     done.map_err(|error| Failure::Told(error.to_string()))
 }

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +25,7 @@ use super::service::{PeerInfo, PeerService};
 use super::stream::{PeerRead, PeerStream, PeerWrite, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
+use crate::net::{Listener, Stream};
 
 /// How long answers that are queued already may take to be written once a connection ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -74,26 +74,27 @@ impl CountedReader {
 
 /// Serves peers until `shutdown`; returns once every connection is closed. May start before Raft is there.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     net: PeerNet,
     raft: RaftCell,
     service: Arc<dyn PeerService>,
     state_dir: PathBuf,
     shutdown: CancellationToken,
 ) {
+    let mut listener = listener.into();
     net.inner.attach(&service);
     let snapshot_gate = Arc::default();
     let (warned, started) = (AtomicU64::new(0), Instant::now());
     let server = Arc::new(Server { net, raft, service, state_dir, snapshot_gate, warned, started });
     let tasks = TaskTracker::new();
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    shutdown.run_until_cancelled(accept(&listener, &server, &room, &tasks, &shutdown)).await;
+    shutdown.run_until_cancelled(accept(&mut listener, &server, &room, &tasks, &shutdown)).await;
     tasks.close();
     tasks.wait().await;
 }
 
 async fn accept(
-    listener: &TcpListener,
+    listener: &mut Listener,
     server: &Arc<Server>,
     room: &Arc<Semaphore>,
     tasks: &TaskTracker,
@@ -121,7 +122,7 @@ async fn accept(
 impl Server {
     async fn on_connection(
         self: Arc<Self>,
-        stream: TcpStream,
+        stream: Stream,
         remote: SocketAddr,
         token: CancellationToken,
         tasks: TaskTracker,
@@ -141,7 +142,7 @@ impl Server {
     /// Reads the hello and answers it; a refusal is told to the peer before it is returned.
     async fn greet(
         &self,
-        stream: TcpStream,
+        stream: Stream,
         remote: SocketAddr,
     ) -> Result<(PeerInfo, LaneKind, CountedReader, PeerWrite), String> {
         tune(&stream).map_err(|error| error.to_string())?;

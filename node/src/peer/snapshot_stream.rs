@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
-use quorate_store::codec;
 use quorate_store::raft::Vote;
 use quorate_store::raft::wire::VoteRecord;
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
+use quorate_store::{background, codec};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -139,8 +139,8 @@ impl Transfer<'_> {
     async fn read_chunk(&self, file: usize, offset: u64, left: u64) -> Result<Bytes, SendError> {
         let source = Arc::clone(&self.source);
         let length = left.min(SNAPSHOT_CHUNK_BYTES as u64) as usize;
-        let reading = tokio::task::spawn_blocking(move || source.read_chunk(file, offset, length));
-        let chunk = reading.await.map_err(io::Error::other).and_then(|read| read).map_err(SendError::Source)?;
+        let reading = background::blocking(move || source.read_chunk(file, offset, length));
+        let chunk = reading.await.and_then(|read| read).map_err(SendError::Source)?;
         if chunk.is_empty() || chunk.len() > length {
             let reason = format!("{} bytes of file {file} at {offset}, {length} wanted", chunk.len());
             return Err(SendError::Source(io::Error::new(io::ErrorKind::UnexpectedEof, reason)));

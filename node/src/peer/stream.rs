@@ -8,23 +8,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
+use crate::net::{ReadHalf, Stream, WriteHalf};
 use crate::tls::{self, PortTls};
 
 /// What is read from a peer.
 pub(super) enum PeerRead {
-    Plain(OwnedReadHalf),
-    Tls(ReadHalf<TlsStream<TcpStream>>),
+    Plain(ReadHalf),
+    Tls(tokio::io::ReadHalf<TlsStream<Stream>>),
 }
 
 /// What is written to a peer. TLS keeps bytes back until it is flushed.
 pub(super) enum PeerWrite {
-    Plain(OwnedWriteHalf),
-    Tls(WriteHalf<TlsStream<TcpStream>>),
+    Plain(WriteHalf),
+    Tls(tokio::io::WriteHalf<TlsStream<Stream>>),
 }
 
 /// Both ways to a peer, and what its certificate says.
@@ -60,7 +59,7 @@ impl Shown {
 }
 
 /// Takes a connection to a node that is known or not.
-pub(super) async fn dialled(stream: TcpStream, to: Option<u64>, tls: Option<&PortTls>) -> Result<PeerStream, String> {
+pub(super) async fn dialled(stream: Stream, to: Option<u64>, tls: Option<&PortTls>) -> Result<PeerStream, String> {
     let Some(tls) = tls else { return Ok(plain(stream)) };
     let name = match to {
         Some(id) => ServerName::try_from(tls::name_of_node(id)).expect("the name of a node is a DNS name"),
@@ -74,7 +73,7 @@ pub(super) async fn dialled(stream: TcpStream, to: Option<u64>, tls: Option<&Por
 }
 
 /// Takes a connection that was accepted.
-pub(super) async fn accepted(stream: TcpStream, tls: Option<&PortTls>) -> Result<PeerStream, String> {
+pub(super) async fn accepted(mut stream: Stream, tls: Option<&PortTls>) -> Result<PeerStream, String> {
     let mut first = [0u8; 3];
     let count = stream.peek(&mut first).await.map_err(|error| error.to_string())?;
     let is_tls = tls::may_be_tls(&first[..count]);
@@ -97,12 +96,12 @@ pub(super) async fn accepted(stream: TcpStream, tls: Option<&PortTls>) -> Result
     }
 }
 
-fn plain(stream: TcpStream) -> PeerStream {
+fn plain(stream: Stream) -> PeerStream {
     let (read, write) = stream.into_split();
     PeerStream { read: PeerRead::Plain(read), write: PeerWrite::Plain(write), shown: Shown::Nothing }
 }
 
-fn secured(stream: TlsStream<TcpStream>) -> Result<PeerStream, String> {
+fn secured(stream: TlsStream<Stream>) -> Result<PeerStream, String> {
     let certificates = stream.get_ref().1.peer_certificates();
     let certificate = certificates.and_then(<[_]>::first).ok_or("it showed no certificate")?.clone();
     let (read, write) = tokio::io::split(stream);

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_store::background;
+
 use super::PortTls;
 use crate::metrics::{MetricsSource, Sample};
 
@@ -17,7 +19,7 @@ pub async fn run(ports: Vec<Arc<PortTls>>) {
         tokio::time::sleep(LOOK_EVERY).await;
         for port in &ports {
             let looked = Arc::clone(port);
-            match tokio::task::spawn_blocking(move || looked.reload()).await {
+            match background::blocking(move || looked.reload()).await {
                 Ok(Ok(false)) => {}
                 Ok(Ok(true)) => {
                     let [field, ..] = port.port().fields();

@@ -6,6 +6,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_client::api::{Applied, ErrorCode, Problem};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
@@ -38,6 +39,22 @@ async fn silent_and_half_sent_heads_are_closed_at_the_deadline() {
     assert_eq!(closes(&server, b"PRI * HT").await, b"", "half a preface");
     assert_eq!(closes(&server, b"G").await, b"", "one byte");
     assert_eq!(closes(&server, b"PUT /v1/kv/k HTTP/1.1\r\nHost: t\r\nContent-Le").await, b"", "half a head");
+}
+
+#[tokio::test]
+async fn half_a_preface_of_somebody_who_went_is_not_waited_for() {
+    let server = Server::start().await;
+    for begun in [&b"P"[..], b"PRI * HTTP/2.0\r\n\r\nSM"] {
+        let started = Instant::now();
+        let mut stream = TcpStream::connect(server.addr).await.expect("the server listens");
+        stream.write_all(begun).await.expect("it takes them");
+        stream.shutdown().await.expect("our half can end");
+        let mut rest = Vec::new();
+        // Closed or reset: what was sent nobody took.
+        let _closed = stream.read_to_end(&mut rest).await;
+        let took = started.elapsed();
+        assert!(rest.is_empty() && took < serve_settings().header_timeout / 2, "{took:?}: {rest:?}");
+    }
 }
 
 #[tokio::test]

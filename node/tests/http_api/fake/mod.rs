@@ -88,6 +88,8 @@ struct State {
     holds_scans: bool,
     /// Listings that came.
     scans: usize,
+    /// Commands of which nobody said what comes of them are refused.
+    refuses_unscripted: bool,
 }
 
 impl Fake {
@@ -106,6 +108,12 @@ impl Fake {
     /// From now on a backup has so many pieces of 64 KiB.
     pub fn set_backup_pieces(&self, pieces: usize) {
         self.with(|state| state.backup_pieces = pieces);
+    }
+
+    /// From now on commands of which no test said what comes of them are refused, instead of ending the test.
+    #[allow(dead_code, reason = "for requests that nobody wrote, in cluster-tests/src/parsers")]
+    pub fn answer_unscripted(&self) {
+        self.with(|state| state.refuses_unscripted = true);
     }
 
     /// Lets listings come and not end, or end.
@@ -360,6 +368,14 @@ impl State {
     }
 
     fn execute(&mut self, action: &Action) -> Reply {
+        let is_scripted = match action {
+            Action::Write(_) | Action::Bulk(_) => true,
+            Action::Txn(_) => self.txn_outcome.is_some(),
+            _ => !self.outcomes.is_empty(),
+        };
+        if self.refuses_unscripted && !is_scripted {
+            return self.reply(Outcome::Rejected(Rejection::NotFound));
+        }
         match action {
             Action::Write(op) => self.apply(op),
             Action::Bulk(ops) => {
@@ -574,8 +590,11 @@ impl Backend for Fake {
                 keys.reverse();
             }
             if let Some(after) = after.filter(|_| !Finder::takes_all(query)) {
-                let at = keys.iter().position(|key| **key == after.as_bytes()).expect("a cursor of ours");
-                keys.drain(..=at);
+                // A cursor may be anybody's, so its key need not be there.
+                let is_behind = |key: &[u8]| {
+                    if Finder::is_reverse(query) { key < after.as_bytes() } else { key > after.as_bytes() }
+                };
+                keys.retain(|key| is_behind(key));
             }
             for key in keys {
                 let entry = state.entry_at(key, pin.revision);
