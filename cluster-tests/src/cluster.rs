@@ -4,7 +4,7 @@
 //! HTTP, and never repairs what a test broke.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
 use crate::eventually::{eventually, sooner_than};
+use crate::host::{Host, build_library};
 use crate::http::Request;
 use crate::network::Network;
 use crate::node_process::{NodeProcess, describe};
 use crate::ports::free_addresses;
-use crate::wall_clock::WallClock;
 
 /// Long enough for anything that works at all on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,6 +27,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Lines of each log that a failed test prints.
 const LOG_LINES: usize = 40;
+/// Ports of a node and of its proxies.
+const PORTS: usize = 4;
 /// How often new ports are tried when another program was faster.
 const PORT_TRIES: usize = 5;
 
@@ -38,6 +40,10 @@ pub struct Settings {
     data_home: Option<PathBuf>,
     /// Whether nodes reach each other, and clients them, through proxies.
     has_proxies: bool,
+    /// Whether disks and wall clocks of nodes can be hurt.
+    has_hosts: bool,
+    /// Network namespaces of the nodes by number, with the address of each.
+    namespaces: BTreeMap<u64, (PathBuf, IpAddr)>,
 }
 
 impl Default for Settings {
@@ -51,7 +57,8 @@ impl Settings {
     /// Nodes with these ids.
     pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
         let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
-        Self { ids: ids.into_iter().collect(), flags, data_home: None, has_proxies: false }
+        let (ids, namespaces) = (ids.into_iter().collect(), BTreeMap::new());
+        Self { ids, flags, data_home: None, has_proxies: false, has_hosts: false, namespaces }
     }
 
     /// With the data directories of all nodes below this directory; their logs stay where they are.
@@ -63,6 +70,18 @@ impl Settings {
     /// With a network that can be hurt: see [`Cluster::network`].
     pub fn proxied(mut self) -> Self {
         self.has_proxies = true;
+        self
+    }
+
+    /// With disks and wall clocks that can be hurt: see [`Cluster::host`].
+    pub fn hosted(mut self) -> Self {
+        self.has_hosts = true;
+        self
+    }
+
+    /// With this node in a network namespace of its own, where it has this address.
+    pub fn namespace(mut self, id: u64, namespace: &Path, address: IpAddr) -> Self {
+        self.namespaces.insert(id, (namespace.to_owned(), address));
         self
     }
 
@@ -87,13 +106,30 @@ struct Node {
     /// Flags of this node alone; they win over those of all nodes.
     flags: BTreeMap<String, String>,
     environment: BTreeMap<String, String>,
+    host: Option<Host>,
 }
 
 impl Node {
-    fn at(client: SocketAddr, peer: SocketAddr) -> Self {
-        let (peer_reached, client_reached) = (peer, client);
+    fn ports(&self) -> [SocketAddr; PORTS] {
+        [self.client, self.peer, self.peer_reached, self.client_reached]
+    }
+
+    /// With its ports, and those of its proxies where it has any.
+    fn at(ports: &[SocketAddr], has_proxies: bool) -> Self {
+        let (client, peer) = (ports[0], ports[1]);
+        let (peer_reached, client_reached) = if has_proxies { (ports[2], ports[3]) } else { (peer, client) };
         let (flags, environment) = Default::default();
-        Self { client, peer, peer_reached, client_reached, process: None, paused: false, flags, environment }
+        Self {
+            client,
+            peer,
+            peer_reached,
+            client_reached,
+            process: None,
+            paused: false,
+            flags,
+            environment,
+            host: None,
+        }
     }
 }
 
@@ -104,6 +140,8 @@ pub struct Cluster {
     settings: Settings,
     nodes: BTreeMap<u64, Node>,
     network: Network,
+    /// The highest id that any node ever had.
+    newest: u64,
     /// Digests seen so far by log index, with the node that showed it.
     digests: BTreeMap<u64, (u64, String)>,
 }
@@ -130,26 +168,42 @@ impl Cluster {
     /// Addresses and directories; nothing runs yet.
     pub fn new(settings: Settings) -> Self {
         let home = tempfile::Builder::new().prefix("quorate-test-").tempdir().expect("a temporary directory");
-        let addresses = free_addresses(4 * settings.ids.len());
-        let nodes = settings.ids.iter().zip(addresses.chunks(4)).map(|(id, four)| {
-            let node = Node::at(four[0], four[1]);
-            let proxied = Node { peer_reached: four[2], client_reached: four[3], ..Node::at(four[0], four[1]) };
-            (*id, if settings.has_proxies { proxied } else { node })
-        });
-        let (nodes, network) = (nodes.collect(), Network::default());
-        let cluster = Self { home, settings, nodes, network, digests: BTreeMap::new() };
-        if cluster.settings.has_proxies {
-            cluster.open_proxies();
+        let ids = settings.ids.clone();
+        let addresses = free_addresses(PORTS * ids.len());
+        let (nodes, network) = (BTreeMap::new(), Network::default());
+        let mut cluster = Self { home, settings, nodes, network, newest: 0, digests: BTreeMap::new() };
+        for (id, ports) in ids.into_iter().zip(addresses.chunks(PORTS)) {
+            cluster.put_node(id, ports);
         }
         cluster
     }
 
-    fn open_proxies(&self) {
-        for (id, node) in &self.nodes {
-            let peers = self.network.open_to_peers(node.peer_reached, node.peer, *id);
-            let opened = peers.and_then(|()| self.network.open_to_clients(node.client_reached, node.client, *id));
+    /// Makes room for a node at these ports.
+    fn put_node(&mut self, id: u64, ports: &[SocketAddr]) {
+        let address = self.settings.namespaces.get(&id).map(|(_, address)| *address);
+        let ports: Vec<_> =
+            ports.iter().map(|port| address.map_or(*port, |address| SocketAddr::new(address, port.port()))).collect();
+        let mut node = Node::at(&ports, self.settings.has_proxies);
+        if address.is_some() {
+            node.environment.insert("QUORATE_INSECURE".into(), "true".into());
+        }
+        if self.settings.has_proxies {
+            let peers = self.network.open_to_peers(node.peer_reached, node.peer, id);
+            let opened = peers.and_then(|()| self.network.open_to_clients(node.client_reached, node.client, id));
             opened.unwrap_or_else(|error| panic!("a proxy of node {id}: {error}"));
         }
+        if self.settings.has_hosts {
+            let library = self.home.path().join("host.so");
+            if !library.exists() {
+                build_library(self.home.path());
+            }
+            let host = Host::new(&self.home.path().join(id.to_string()), &self.data_dir(id), &library);
+            node.environment.extend(host.environment());
+            node.host = Some(host);
+        }
+        self.newest = self.newest.max(id);
+        let before = self.nodes.insert(id, node);
+        assert!(before.is_none(), "there is a node {id}");
     }
 
     async fn all_ready_or_port_taken(&mut self) -> Result<(), String> {
@@ -200,6 +254,11 @@ impl Cluster {
     /// The network between the nodes, and between clients and nodes; it can be hurt where the settings say [`Settings::proxied`].
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The disk and the wall clock of a node; they can be hurt where the settings say [`Settings::hosted`].
+    pub fn host(&self, id: u64) -> &Host {
+        self.node(id).host.as_ref().expect("the settings of this cluster say `hosted`")
     }
 
     /// Where clients reach a node over the network that can be hurt; without one, where they reach it anyway.
@@ -260,7 +319,8 @@ impl Cluster {
         let dir = self.home.path().join(id.to_string());
         std::fs::create_dir_all(&dir).expect("the directory of a node can be made");
         assert!(self.node(id).process.is_none(), "node {id} runs already");
-        let process = NodeProcess::start(&arguments, &self.node(id).environment, &dir.join("log"));
+        let namespace = self.settings.namespaces.get(&id).map(|(namespace, _)| namespace.as_path());
+        let process = NodeProcess::start(&arguments, &self.node(id).environment, &dir.join("log"), namespace);
         let process = process.unwrap_or_else(|error| panic!("node {id} cannot be started: {error}"));
         self.network.note_process(id, process.id());
         self.node_mut(id).process = Some(process);
@@ -281,14 +341,23 @@ impl Cluster {
         self.wait_ready(id).await;
     }
 
+    /// An id that no node of this cluster ever had.
+    pub fn new_id(&self) -> u64 {
+        self.newest + 1
+    }
+
     /// A node beside the founding members, which is started with their join list. It does not run yet.
     pub fn add_node(&mut self, id: u64) {
-        let taken: Vec<_> = self.nodes.values().flat_map(|node| [node.client, node.peer]).collect();
-        let free = free_addresses(2 + taken.len());
-        let mut free = free.into_iter().filter(|address| !taken.contains(address));
-        let mut next = || free.next().expect("more were looked for than can be taken");
-        let added = self.nodes.insert(id, Node::at(next(), next()));
-        assert!(added.is_none(), "there is a node {id}");
+        let taken: Vec<_> = self.nodes.values().flat_map(Node::ports).collect();
+        let free = free_addresses(PORTS + taken.len());
+        let free: Vec<_> = free.into_iter().filter(|address| !taken.contains(address)).collect();
+        self.put_node(id, &free);
+    }
+
+    /// Forgets a node that was removed from the cluster and has ended. No other ever has its id.
+    pub fn forget(&mut self, id: u64) {
+        let node = self.nodes.remove(&id).unwrap_or_else(|| panic!("there is no node {id}"));
+        assert!(node.process.is_none(), "node {id} runs");
     }
 
     /// The same of a standby.
@@ -302,13 +371,6 @@ impl Cluster {
         self.node_mut(id).flags.insert(name.to_owned(), value.to_string());
     }
 
-    /// From its next start on this node goes by a wall clock of its own, which the test may shift.
-    pub fn set_wall_clock(&mut self, id: u64) -> WallClock {
-        let clock = WallClock::new(&self.home.path().join(id.to_string()).join("clock"));
-        self.node_mut(id).environment.extend(clock.environment());
-        clock
-    }
-
     /// From its next start on this node is configured as the others are.
     pub fn unset_flags(&mut self, id: u64) {
         self.node_mut(id).flags.clear();
@@ -316,8 +378,8 @@ impl Cluster {
 
     /// The command line of a node: the same on every start, but for flags set meanwhile.
     pub fn arguments(&self, id: u64) -> Vec<String> {
-        let founders = self.settings.ids.iter();
-        let join: Vec<_> = founders.map(|id| format!("{id}={}", self.node(*id).peer_reached)).collect();
+        let join: Vec<_> =
+            self.join_list(id).into_iter().map(|id| format!("{id}={}", self.node(id).peer_reached)).collect();
         let node = self.node(id);
         let mut flags = BTreeMap::from([
             ("--node-id".to_owned(), id.to_string()),
@@ -330,6 +392,13 @@ impl Cluster {
         flags.extend(self.settings.flags.clone());
         flags.extend(node.flags.clone());
         flags.into_iter().flat_map(|(name, value)| [name, value]).collect()
+    }
+
+    /// The founding members; once one of them was forgotten, those that are left and all others but the node itself.
+    fn join_list(&self, id: u64) -> Vec<u64> {
+        let is_founder = |id: &u64| self.settings.ids.contains(id);
+        let are_all_there = self.settings.ids.iter().all(|id| self.nodes.contains_key(id));
+        self.ids().into_iter().filter(|other| is_founder(other) || (!are_all_there && *other != id)).collect()
     }
 
     /// SIGKILL, and waits until the process is gone.
@@ -381,6 +450,11 @@ impl Cluster {
         let log = process.log_text();
         self.node_mut(id).process = None;
         Some((end, log))
+    }
+
+    /// Whether a node has ended by itself, and nobody looked yet.
+    pub fn has_ended(&mut self, id: u64) -> bool {
+        self.node_mut(id).process.as_mut().is_some_and(|process| process.try_end().is_some())
     }
 
     /// SIGSTOP: the node stands still but keeps its connections.
@@ -486,6 +560,12 @@ impl Cluster {
         .await;
     }
 
+    /// Leaves data and logs of all nodes where they are when this goes away. Gives where that is.
+    pub fn keep(&mut self) -> &Path {
+        self.home.disable_cleanup(true);
+        self.home.path()
+    }
+
     // --- agreement --------------------------------------------------------------------------------------------------
 
     /// Waits until all live nodes are at the same index with the same digest. Any two digests ever seen for one index must
@@ -531,8 +611,7 @@ impl Drop for Cluster {
             println!("{}", lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"));
         }
         if std::env::var_os("QUORATE_KEEP").is_some() {
-            self.home.disable_cleanup(true);
-            println!("--- kept for QUORATE_KEEP: {}", self.home.path().display());
+            println!("--- kept for QUORATE_KEEP: {}", self.keep().display());
         } else {
             println!("--- QUORATE_KEEP=1 keeps data and logs of a failed test");
         }

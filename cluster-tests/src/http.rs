@@ -3,13 +3,14 @@
 //! Owns requests that the real client would never send, and those where a test must know that nothing was retried.
 //! Never retries, never follows, never validates: the node has to.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use quorate_client::api::Problem;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 
 /// Longest body that a test could want.
@@ -156,28 +157,43 @@ impl Answer {
     }
 }
 
+/// What a connection goes over.
+pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
+
 /// A kept-alive connection.
-#[derive(Debug)]
 pub struct Connection {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Wire>>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").finish_non_exhaustive()
+    }
 }
 
 impl Connection {
     /// Connects.
     pub async fn open(to: SocketAddr) -> io::Result<Self> {
-        Self::over(TcpStream::connect(to).await?)
+        Self::over_tcp(TcpStream::connect(to).await?)
     }
 
     /// Connects from another address of this machine, as another machine would; all of 127.0.0.0/8 are.
     pub async fn open_from(from: Ipv4Addr, to: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
-        Self::over(socket.connect(to).await?)
+        Self::over_tcp(socket.connect(to).await?)
     }
 
-    fn over(stream: TcpStream) -> io::Result<Self> {
+    fn over_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self::over(stream))
+    }
+
+    /// Over what is connected already.
+    pub fn over(wire: impl Wire + 'static) -> Self {
+        Self { stream: BufReader::new(Box::new(wire)) }
     }
 
     /// Sends a request and reads its answer.
@@ -195,6 +211,15 @@ impl Connection {
 
     /// Reads an answer; one to `HEAD` has no body whatever its headers say.
     pub async fn answer(&mut self, to_head: bool) -> io::Result<Answer> {
+        let mut answer = self.head().await?;
+        if !to_head && answer.status != 204 && answer.status != 304 {
+            answer.body = self.body(&answer).await?;
+        }
+        Ok(answer)
+    }
+
+    /// Reads the head of an answer, which is followed by its body.
+    pub async fn head(&mut self) -> io::Result<Answer> {
         let status = parse_status(&self.line().await?)?;
         let mut headers = Vec::new();
         loop {
@@ -205,11 +230,7 @@ impl Connection {
             let (name, value) = line.split_once(':').ok_or_else(|| malformed(&line))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
-        if !to_head && status != 204 && status != 304 {
-            answer.body = self.body(&answer).await?;
-        }
-        Ok(answer)
+        Ok(Answer { status, headers, body: Vec::new() })
     }
 
     /// Reads until the node closes the connection; returns what it sent before.
@@ -235,14 +256,21 @@ impl Connection {
     async fn chunks(&mut self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
-            let line = self.line().await?;
-            let length = usize::from_str_radix(line.trim(), 16).map_err(|_| malformed(&line))?;
-            body.extend(self.exactly(length).await?);
-            self.line().await?;
-            if length == 0 {
+            let chunk = self.chunk().await?;
+            if chunk.is_empty() {
                 return Ok(body);
             }
+            body.extend(chunk);
         }
+    }
+
+    /// Reads the next chunk of a body that comes in chunks; the last is empty.
+    pub async fn chunk(&mut self) -> io::Result<Vec<u8>> {
+        let line = self.line().await?;
+        let length = usize::from_str_radix(line.trim(), 16).map_err(|_| malformed(&line))?;
+        let chunk = self.exactly(length).await?;
+        self.line().await?;
+        Ok(chunk)
     }
 
     async fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use crate::eventually::sooner_than;
@@ -24,17 +25,21 @@ pub struct NodeProcess {
 
 impl NodeProcess {
     /// Starts a node with these arguments and this on top of the environment; its output is appended to `log`.
-    pub fn start(arguments: &[String], environment: &BTreeMap<String, String>, log: &Path) -> io::Result<Self> {
+    /// Where a network namespace is named, it runs in that.
+    pub fn start(
+        arguments: &[String],
+        environment: &BTreeMap<String, String>,
+        log: &Path,
+        namespace: Option<&Path>,
+    ) -> io::Result<Self> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let log_begin = output.metadata()?.len();
-        let mut command = Command::new(binary());
-        command.args(arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-        // What the shell of a developer says to its own nodes must not reach those of a test.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-            command.env_remove(name);
-        }
-        command.envs(environment);
+        let mut command = command(arguments);
+        command.stdout(output.try_clone()?).stderr(output).envs(environment);
         die_with_parent(&mut command);
+        if let Some(namespace) = namespace {
+            enter(&mut command, File::open(namespace)?);
+        }
         Ok(Self { child: command.spawn()?, log: log.to_owned(), log_begin })
     }
 
@@ -114,6 +119,22 @@ pub fn memory_of(process: u32) -> u64 {
     kib.trim().parse::<u64>().expect("a number") * 1024
 }
 
+/// The server program with these arguments.
+fn command(arguments: &[String]) -> Command {
+    let mut command = Command::new(binary());
+    command.args(arguments).stdin(Stdio::null());
+    // What the shell of a developer says to its own nodes must not reach those of a test.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs a verb of the server program to its end. Blocks.
+pub fn run_to_end(arguments: &[String]) -> Output {
+    command(arguments).output().unwrap_or_else(|error| panic!("quorate-node cannot be run: {error}"))
+}
+
 /// "exit code 1" or "signal 9".
 pub fn describe(end: ExitStatus) -> String {
     match (end.code(), end.signal()) {
@@ -128,6 +149,18 @@ fn die_with_parent(command: &mut Command) {
     // SAFETY: prctl is a plain system call; nothing is allocated or locked between fork and exec.
     unsafe {
         command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+}
+
+/// Has the process enter a network namespace before it runs its program.
+fn enter(command: &mut Command, namespace: File) {
+    // SAFETY: setns is a plain system call on a descriptor that the closure owns; nothing is allocated or locked between fork and
+    // exec.
+    unsafe {
+        command.pre_exec(move || match libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         });

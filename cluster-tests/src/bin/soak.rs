@@ -1,9 +1,11 @@
 //! Runs all scenarios again and again for a while, each time with other choices, and ends with a table of what was tried.
 //!
-//! Owns going on after a failure, and the table. A run that fails leaves its history, and with `QUORATE_KEEP=1` the data and logs
+//! Owns going on after a failure, and the tables: scenarios, and each fault by the workloads it met. The last line is the sum as
+//! JSON, for `scripts/soak`. A run that fails leaves its history, and with `QUORATE_KEEP=1` the data and logs
 //! of its nodes.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -25,12 +27,15 @@ struct Args {
     /// Of all choices; a new one each time without it.
     #[arg(long)]
     seed: Option<u64>,
+    /// One run only, of this seed, as a line about a failure says it.
+    #[arg(long, value_name = "SEED")]
+    run: Option<u64>,
     /// How long each run hurts its cluster, in seconds.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 30)]
     during: u64,
-    /// Nodes of each cluster. Five need more than two processors to keep their election times.
-    #[arg(long, default_value_t = 3)]
-    nodes: u64,
+    /// Nodes of each cluster; without it three, and in every fourth run five.
+    #[arg(long)]
+    nodes: Option<u64>,
     /// Only these scenarios.
     #[arg(long, value_name = "NAME", value_parser = scenario)]
     only: Vec<&'static Scenario>,
@@ -64,14 +69,16 @@ async fn main() -> ExitCode {
     let all: Vec<&Scenario> = SCENARIOS.iter().collect();
     let chosen = if args.only.is_empty() { all } else { args.only };
     let during = Duration::from_secs(args.during);
-    let pace = Pace { during, after: Duration::from_secs(8), faults_min: args.during / 10, ..Pace::SHORT };
+    let pace = Pace::soak(during);
     let (begun, limit) = (Instant::now(), Duration::from_secs(args.minutes * 60));
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
-    for scenario in chosen.iter().cycle() {
-        if begun.elapsed() >= limit {
+    let mut matrix = Matrix::default();
+    for (number, scenario) in chosen.iter().cycle().enumerate() {
+        if (number > 0 && args.run.is_some()) || (args.run.is_none() && begun.elapsed() >= limit) {
             break;
         }
-        let (nodes, seed, since) = (args.nodes, dice.random(), Instant::now());
+        let nodes = args.nodes.unwrap_or(if number % 4 == 3 { 5 } else { 3 });
+        let (seed, since, pace) = (args.run.unwrap_or_else(|| dice.random()), Instant::now(), pace.clone());
         let (scenario, row) = (**scenario, rows.entry(scenario.name).or_default());
         // In a task of its own, so that a panic ends only this run.
         let work = async move { scenario.run(nodes, pace, &mut StdRng::seed_from_u64(seed)).await };
@@ -79,15 +86,21 @@ async fn main() -> ExitCode {
         row.runs += 1;
         row.time += since.elapsed();
         let said = match run {
-            Ok(run) => row.take(seed, run),
+            Ok(run) => {
+                matrix.take(&scenario, &run);
+                row.take(seed, run)
+            }
             Err(error) => {
                 row.ended.push(seed);
-                format!("ended: {error}")
+                let name = scenario.name;
+                format!("ENDED: {error}; soak --only {name} --nodes {nodes} --run {seed}")
             }
         };
         println!("{:5} s  {:10} {nodes} nodes  {said}", begun.elapsed().as_secs(), scenario.name);
     }
     print_table(&rows);
+    matrix.print();
+    print_sum(seed, &rows);
     let is_sound = rows.values().all(|row| row.broken.is_empty() && row.ended.is_empty());
     if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -137,6 +150,48 @@ fn print_table(rows: &BTreeMap<&str, Row>) {
             seeds(&row.ended)
         );
     }
+}
+
+/// One line of JSON that sums all up.
+fn print_sum(seed: u64, rows: &BTreeMap<&str, Row>) {
     let sum = |count: fn(&Row) -> usize| rows.values().map(count).sum::<usize>();
-    println!("\n{} operations checked, {} faults", sum(|row| row.operations), sum(|row| row.faults));
+    let line = serde_json::json!({
+        "program": "soak",
+        "seed": seed,
+        "seeds": rows.values().map(|row| row.runs).sum::<u64>(),
+        "operations": sum(|row| row.operations),
+        "unknown": sum(|row| row.unknown),
+        "faults": sum(|row| row.faults),
+        "undecided": sum(|row| row.undecided.len()),
+        "broken": sum(|row| row.broken.len() + row.ended.len()),
+    });
+    println!("{line}");
+}
+
+/// How often each fault met each workload.
+#[derive(Default)]
+struct Matrix(BTreeMap<String, BTreeMap<&'static str, u64>>);
+
+impl Matrix {
+    fn take(&mut self, scenario: &Scenario, run: &Run) {
+        for fault in &run.history.faults {
+            let row = self.0.entry(fault.kind.clone()).or_default();
+            scenario.workloads().into_iter().for_each(|workload| *row.entry(workload).or_default() += 1);
+        }
+    }
+
+    fn print(&self) {
+        let mut workloads: Vec<_> = self.0.values().flat_map(BTreeMap::keys).copied().collect();
+        workloads.sort_unstable();
+        workloads.dedup();
+        println!("\n| fault | {} |\n|---|{}", workloads.join(" | "), "---|".repeat(workloads.len()));
+        for (fault, row) in &self.0 {
+            let mut line = format!("| {fault} |");
+            for workload in &workloads {
+                write!(line, " {} |", row.get(workload).copied().unwrap_or(0)).expect("a string takes everything");
+            }
+            println!("{line}");
+        }
+        println!();
+    }
 }

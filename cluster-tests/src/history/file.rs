@@ -69,21 +69,25 @@ pub enum Line {
 impl History {
     /// Reads a file. An error names the line.
     pub fn load(path: &Path) -> io::Result<Self> {
-        let mut history = Self::default();
         let file = std::fs::File::open(path);
         let file = file.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-        for (number, line) in io::BufReader::new(file).lines().enumerate() {
-            let line = serde_json::from_str(&line?);
-            let line = line.map_err(|error| {
+        let lines = io::BufReader::new(file).lines().enumerate().map(|(number, line)| {
+            serde_json::from_str(&line?).map_err(|error| {
                 io::Error::new(io::ErrorKind::InvalidData, format!("{}:{}: {error}", path.display(), number + 1))
-            })?;
-            history.take(line);
-        }
+            })
+        });
+        Ok(Self::of(lines.collect::<io::Result<Vec<Line>>>()?))
+    }
+
+    /// What these lines say.
+    pub fn of(lines: Vec<Line>) -> Self {
+        let mut history = Self::default();
+        lines.into_iter().for_each(|line| history.take(line));
         // What was unknown at first may have been found out later: the last line of an operation counts.
         history.records.reverse();
         history.records.sort_by_key(|record| record.id);
         history.records.dedup_by_key(|record| record.id);
-        Ok(history)
+        history
     }
 
     /// Writes a file.

@@ -1,51 +1,146 @@
 //! What a sound store does with entries, written for the eye: a map and the rules of writes.
 //!
 //! Owns the meaning of reads, writes, bulks and transactions on a state. Knows no time, so entries that live for a while are not
-//! its business, and no locks: whether a guard holds is judged where tokens are.
+//! its business, nor when a lock on an entry ends by itself; and no named locks: whether a guard holds is judged where tokens are.
 
 use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use super::operation::{Change, Check, Step, Txn, Write};
 use super::record::{Entry, Refused, StepSeen, TxnSeen, Written};
 
 /// The entries, by key.
-pub type State = BTreeMap<String, Entry>;
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// As they are shown: a locked one has no token.
+    entries: BTreeMap<String, Entry>,
+    /// The keys to the locks on them.
+    locks: BTreeMap<String, u64>,
+}
+
+impl State {
+    /// Nothing at all.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The entry of this key.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Takes an entry away, and a lock on it.
+    pub fn remove(&mut self, key: &str) -> Option<Entry> {
+        self.locks.remove(key);
+        self.entries.remove(key)
+    }
+
+    /// Whether the entry is locked, as far as nothing ends by itself.
+    pub fn is_locked(&self, key: &str) -> bool {
+        self.locks.contains_key(key)
+    }
+
+    /// An entry and the lock on it, to be put back.
+    fn kept(&self, key: &str) -> (String, Option<Entry>, Option<u64>) {
+        (key.to_owned(), self.entries.get(key).cloned(), self.locks.get(key).copied())
+    }
+
+    fn put_back(&mut self, (key, entry, lock): (String, Option<Entry>, Option<u64>)) {
+        self.remove(&key);
+        self.locks.extend(lock.map(|lock| (key.clone(), lock)));
+        self.entries.extend(entry.map(|entry| (key, entry)));
+    }
+}
 
 /// Why a write would be refused, if it would.
 pub fn refusal(state: &State, write: &Write) -> Option<Refused> {
     let refused = |code: &str, current: Option<&Entry>| Some(Refused { code: code.into(), current: current.cloned() });
     let Some(entry) = state.get(&write.key) else {
         return match (&write.change, write.cas) {
-            (Change::Replace(_) | Change::Remove, _) => refused("not_found", None),
+            (Change::Replace(_) | Change::Adjust { .. } | Change::Remove | Change::Lock(_) | Change::Unlock, _) => {
+                refused("not_found", None)
+            }
             (_, Some(_)) => refused("cas_mismatch", None),
             (_, None) => None,
         };
     };
+    let lock = state.locks.get(&write.key);
+    let has_key = lock.is_some() && write.cas.as_ref() == lock;
     match &write.change {
         Change::Insert(_) => refused("already_exists", Some(entry)),
+        Change::Lock(_) if lock.is_some() => refused("locked", Some(entry)),
+        Change::Unlock if lock.is_none() => refused("not_lock_holder", Some(entry)),
+        Change::Unlock if !has_key => refused("locked", Some(entry)),
+        _ if lock.is_some() => {
+            if has_key {
+                None
+            } else {
+                refused("cas_mismatch", Some(entry))
+            }
+        }
         _ if write.cas.is_some() && write.cas != entry.cas => refused("cas_mismatch", Some(entry)),
+        Change::Adjust { at_least: Some(least), .. } if !is_found(entry, *least) => {
+            refused("condition_not_met", Some(entry))
+        }
         _ => None,
     }
 }
 
 /// Carries out a write that is not refused.
 pub fn apply(state: &mut State, write: &Write, revision: u64) -> Written {
-    let before = state.get(&write.key);
-    let Some(value) = write.change.value() else {
-        state.remove(&write.key);
-        return Written::default();
+    if write.change.is_of_lock() {
+        return relock(state, write, revision);
+    }
+    let value = match &write.change {
+        Change::Adjust { amount, by, .. } => adjusted(state.get(&write.key), *amount, by),
+        change => match change.value() {
+            Some(value) => value.clone(),
+            None => {
+                state.remove(&write.key);
+                return Written::default();
+            }
+        },
     };
+    // Any write of who has the key ends the lock.
+    state.locks.remove(&write.key);
+    let before = state.get(&write.key);
     let entry = Entry {
         key: write.key.clone(),
-        value: value.clone(),
+        value,
         cas: Some(revision),
         create_revision: before.map_or(revision, |entry| entry.create_revision),
         mod_revision: revision,
         version: before.map_or(1, |entry| entry.version + 1),
     };
     let written = written(&entry);
-    state.insert(write.key.clone(), entry);
+    state.entries.insert(write.key.clone(), entry);
     written
+}
+
+/// The document after the patch.
+fn adjusted(entry: Option<&Entry>, amount: i64, by: &str) -> Value {
+    let mut document = entry.map_or_else(|| json!({}), |entry| entry.value.clone());
+    document["n"] = (document["n"].as_i64().unwrap_or(0) + amount).into();
+    document["by"] = by.into();
+    document
+}
+
+/// Locks an entry or ends its lock. Its value stays, and so does all that is known of its versions.
+fn relock(state: &mut State, write: &Write, revision: u64) -> Written {
+    let Some(entry) = state.entries.get_mut(&write.key) else { return Written::default() };
+    let token = match write.change {
+        Change::Lock(_) => {
+            state.locks.insert(write.key.clone(), revision);
+            entry.cas = None;
+            Some(revision)
+        }
+        _ => {
+            entry.cas = state.locks.remove(&write.key).or(entry.cas);
+            entry.cas
+        }
+    };
+    Written { cas: token, ..written(entry) }
 }
 
 /// What the writer of an entry is told.
@@ -68,10 +163,10 @@ pub fn txn(state: &mut State, txn: &Txn, revision: u64) -> Result<TxnSeen, Refus
             Step::Get(key) => steps.push(StepSeen::Entry(state.get(key).cloned())),
             Step::Write(write) => {
                 if let Some(refused) = refusal(state, write) {
-                    undo.into_iter().rev().for_each(|(key, entry)| put_back(state, key, entry));
+                    undo.into_iter().rev().for_each(|kept| state.put_back(kept));
                     return Err(refused);
                 }
-                undo.push((write.key.clone(), state.get(&write.key).cloned()));
+                undo.push(state.kept(&write.key));
                 steps.push(StepSeen::Written(apply(state, write, revision)));
             }
         }
@@ -79,16 +174,9 @@ pub fn txn(state: &mut State, txn: &Txn, revision: u64) -> Result<TxnSeen, Refus
     Ok(TxnSeen { succeeded, steps })
 }
 
-fn put_back(state: &mut State, key: String, entry: Option<Entry>) {
-    match entry {
-        Some(entry) => state.insert(key, entry),
-        None => state.remove(&key),
-    };
-}
-
 /// The entries below a prefix.
 pub fn list<'a>(state: &'a State, prefix: &'a str) -> impl Iterator<Item = &'a Entry> {
-    let below = state.range(prefix.to_owned()..).map(|(_, entry)| entry);
+    let below = state.entries.range(prefix.to_owned()..).map(|(_, entry)| entry);
     below.take_while(move |entry| entry.key.starts_with(prefix))
 }
 
@@ -111,6 +199,43 @@ mod tests {
             vec![Step::Write(Write::put("a", 2)), Step::Write(Write::put("b", 3)), Step::Write(Write::remove("c"))];
         let refused = txn(&mut state, &Txn { then: steps, ..Txn::default() }, 3).expect_err("c is not there");
         assert_eq!((refused.code.as_str(), &state), ("not_found", &before));
+    }
+
+    #[test]
+    fn a_lock_on_an_entry_keeps_others_out_and_ends_with_a_write_of_its_holder() {
+        let mut state = State::new();
+        let code = |state: &State, write: Write| refusal(state, &write).map(|refused| refused.code);
+        let (lock, unlock) = (Write::new("a", Change::Lock(9)), Write::new("a", Change::Unlock));
+        assert_eq!(code(&state, lock.clone()).as_deref(), Some("not_found"));
+        apply(&mut state, &Write::put("a", 1), 2);
+        assert_eq!(code(&state, unlock.clone().cas(2)).as_deref(), Some("not_lock_holder"));
+        assert_eq!(apply(&mut state, &lock, 3).cas, Some(3));
+        assert_eq!(state.get("a").map(|entry| (entry.cas, entry.version)), Some((None, 1)));
+        assert_eq!(code(&state, lock.clone()).as_deref(), Some("locked"));
+        for cas in [None, Some(2)] {
+            assert_eq!(code(&state, Write { cas, ..Write::put("a", 2) }).as_deref(), Some("cas_mismatch"));
+        }
+        assert_eq!(code(&state, unlock.clone().cas(2)).as_deref(), Some("locked"));
+        assert_eq!(apply(&mut state, &unlock.cas(3), 4).cas, Some(3));
+        assert_eq!(state.get("a").and_then(|entry| entry.cas), Some(3));
+        apply(&mut state, &lock, 5);
+        assert_eq!(code(&state, Write::put("a", 2).cas(5)), None);
+        apply(&mut state, &Write::put("a", 2).cas(5), 6);
+        assert!(!state.is_locked("a") && state.get("a").and_then(|entry| entry.cas) == Some(6));
+    }
+
+    #[test]
+    fn a_patch_changes_what_is_there_and_its_condition_is_judged_on_that() {
+        let mut state = State::new();
+        let add = |amount, by: &str, at_least| Write::new("a", Change::Adjust { amount, by: by.into(), at_least });
+        let code = |state: &State, write: Write| refusal(state, &write).map(|refused| refused.code);
+        assert_eq!(code(&state, add(1, "x", None)).as_deref(), Some("not_found"));
+        apply(&mut state, &Write::put("a", json!({"n": 5, "by": "w", "other": 1})), 2);
+        assert_eq!(code(&state, add(-6, "x", Some(6))).as_deref(), Some("condition_not_met"));
+        assert_eq!(code(&state, add(-5, "x", Some(5))), None);
+        apply(&mut state, &add(-5, "x", Some(5)), 3);
+        let value = state.get("a").map(|entry| entry.value.clone());
+        assert_eq!(value, Some(json!({"n": 0, "by": "x", "other": 1})));
     }
 
     #[test]

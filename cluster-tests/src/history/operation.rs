@@ -15,6 +15,14 @@ pub enum Operation {
         /// Its key.
         key: String,
     },
+    /// Reads an entry as the node that is asked knows it, however old that is.
+    Local {
+        /// Its key.
+        key: String,
+        /// It is to wait until it knows this revision.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        min_revision: Option<u64>,
+    },
     /// Lists all entries below a prefix, at one revision.
     List {
         /// How their keys begin.
@@ -136,6 +144,20 @@ pub enum Change {
     Replace(Value),
     /// Removes.
     Remove,
+    /// Adds to the field `n` of a document, and notes by whom in `by`: a patch whose outcome depends on what is there.
+    Adjust {
+        /// What is added.
+        amount: i64,
+        /// By whom: unique.
+        by: String,
+        /// Only while the sum of before is at least this: a condition on the document.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_least: Option<i64>,
+    },
+    /// Locks the entry for so many milliseconds; the answer has the key to the lock.
+    Lock(u64),
+    /// Ends a lock; its token is the key.
+    Unlock,
 }
 
 /// A lock or an election.
@@ -235,13 +257,31 @@ impl Write {
 }
 
 impl Change {
-    /// The value that it brings; none where it removes.
+    /// The value that it brings; none where it brings none.
     pub fn value(&self) -> Option<&Value> {
         match self {
             Self::Put(value) | Self::Insert(value) | Self::Replace(value) => Some(value),
-            Self::Remove => None,
+            Self::Adjust { .. } | Self::Remove | Self::Lock(_) | Self::Unlock => None,
         }
     }
+
+    /// The mark of the value that it leaves; none where it leaves none of its own.
+    pub fn mark(&self) -> Option<String> {
+        match self {
+            Self::Adjust { by, .. } => Some(by.clone()),
+            other => other.value().map(mark_of),
+        }
+    }
+
+    /// Whether it leaves the value as it is.
+    pub fn is_of_lock(&self) -> bool {
+        matches!(self, Self::Lock(_) | Self::Unlock)
+    }
+}
+
+/// By what a value is known. No two writes leave values with the same mark: documents say by whom they are, others are unique.
+pub fn mark_of(value: &Value) -> String {
+    value["by"].as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Txn {
@@ -283,7 +323,7 @@ impl Operation {
     /// Whether it changes nothing and so needs no request id; a transaction without writes is a read too.
     pub fn is_read(&self) -> bool {
         match self {
-            Self::Get { .. } | Self::List { .. } | Self::Find { .. } => true,
+            Self::Get { .. } | Self::Local { .. } | Self::List { .. } | Self::Find { .. } => true,
             Self::Txn(_) => self.writes().is_empty(),
             _ => false,
         }
@@ -298,8 +338,12 @@ impl Operation {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Get { .. } => "get",
+            Self::Local { .. } => "local",
             Self::List { .. } => "list",
             Self::Find { .. } => "find",
+            Self::Write(Write { change: Change::Lock(_), .. }) => "lock",
+            Self::Write(Write { change: Change::Unlock, .. }) => "unlock",
+            Self::Write(Write { change: Change::Adjust { .. }, .. }) => "adjust",
             Self::Write(Write { cas: Some(_), .. }) => "cas",
             Self::Write(Write { change: Change::Put(_), .. }) => "put",
             Self::Write(Write { change: Change::Insert(_), .. }) => "insert",

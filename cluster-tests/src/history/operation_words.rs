@@ -22,6 +22,12 @@ impl fmt::Display for Write {
             Change::Insert(value) => write!(out, "insert {} {value}", self.key)?,
             Change::Replace(value) => write!(out, "replace {} {value}", self.key)?,
             Change::Remove => write!(out, "remove {}", self.key)?,
+            Change::Adjust { amount, by, at_least: None } => write!(out, "add {amount} to {} by {by}", self.key)?,
+            Change::Adjust { amount, by, at_least: Some(least) } => {
+                write!(out, "add {amount} to {} by {by} if it has {least}", self.key)?;
+            }
+            Change::Lock(ms) => write!(out, "lock {} for {ms} ms", self.key)?,
+            Change::Unlock => write!(out, "unlock {}", self.key)?,
         }
         if let Some(cas) = self.cas {
             write!(out, " if cas {cas}")?;
@@ -60,6 +66,8 @@ impl fmt::Display for Operation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Get { key } => write!(out, "get {key}"),
+            Self::Local { key, min_revision: None } => write!(out, "get {key} as it is there"),
+            Self::Local { key, min_revision: Some(least) } => write!(out, "get {key} as of {least} or later"),
             Self::List { prefix } => write!(out, "list {prefix}"),
             Self::Find { prefix, at_least } => write!(out, "find n ≥ {at_least} below {prefix}"),
             Self::Write(write) => write.fmt(out),

@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::file::{Header, History, Line, write_line};
@@ -23,10 +23,18 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Shared {
     began: Instant,
-    path: PathBuf,
-    lines: Sender<Entry>,
+    lines: Lines,
     records: AtomicU64,
     processes: AtomicU64,
+}
+
+/// Where lines go.
+#[derive(Debug)]
+enum Lines {
+    /// To a thread that writes this file.
+    File(PathBuf, Sender<Entry>),
+    /// Nowhere.
+    Memory(Mutex<Vec<Line>>),
 }
 
 /// What goes to the thread that writes.
@@ -40,14 +48,22 @@ enum Entry {
 impl Recorder {
     /// Begins a history in this file.
     pub fn begin(path: &Path, header: Header) -> io::Result<Self> {
-        let (records, processes) = (AtomicU64::new(0), AtomicU64::new(0));
         let (lines, queue) = mpsc::channel();
         let file = BufWriter::new(File::create(path)?);
         std::thread::spawn(move || write_all(&queue, file).expect("the file of a history can be written"));
-        let shared = Shared { began: Instant::now(), path: path.to_owned(), lines, records, processes };
-        let recorder = Self { shared: Arc::new(shared) };
+        Ok(Self::with(Lines::File(path.to_owned(), lines), header))
+    }
+
+    /// Begins a history that stays in memory. The clock begins now.
+    pub fn in_memory(header: Header) -> Self {
+        Self::with(Lines::Memory(Mutex::default()), header)
+    }
+
+    fn with(lines: Lines, header: Header) -> Self {
+        let (records, processes) = (AtomicU64::new(0), AtomicU64::new(0));
+        let recorder = Self { shared: Arc::new(Shared { began: Instant::now(), lines, records, processes }) };
         recorder.put(Line::Header(header));
-        Ok(recorder)
+        recorder
     }
 
     /// The time now.
@@ -92,20 +108,26 @@ impl Recorder {
 
     /// What was recorded.
     pub fn history(&self) -> io::Result<History> {
+        let (path, lines) = match &self.shared.lines {
+            Lines::File(path, lines) => (path, lines),
+            Lines::Memory(lines) => {
+                return Ok(History::of(lines.lock().expect("nobody panics with it in hand").clone()));
+            }
+        };
         let (done, written) = mpsc::channel();
         let failed = |_| io::Error::other("the history could not be written");
-        self.shared.lines.send(Entry::Flush(done)).map_err(|_| io::Error::other("nobody writes the history"))?;
+        lines.send(Entry::Flush(done)).map_err(|_| io::Error::other("nobody writes the history"))?;
         written.recv().map_err(failed)?;
-        History::load(&self.shared.path)
-    }
-
-    /// Where it stands.
-    pub fn path(&self) -> &Path {
-        &self.shared.path
+        History::load(path)
     }
 
     fn put(&self, line: Line) {
-        self.shared.lines.send(Entry::Line(line)).expect("the thread that writes ends after the last client");
+        match &self.shared.lines {
+            Lines::File(_, lines) => {
+                lines.send(Entry::Line(line)).expect("the thread that writes ends after the last client");
+            }
+            Lines::Memory(lines) => lines.lock().expect("nobody panics with it in hand").push(line),
+        }
     }
 }
 

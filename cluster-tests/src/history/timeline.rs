@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::file::History;
-use super::operation::{Operation, Txn, Write, writes_of};
+use super::operation::{Change, Operation, Txn, Write, mark_of, writes_of};
 use super::record::{Came, Decided, Entry, Event, Item, Record, Refused, Seen, Shown, StepSeen, TxnSeen, Written};
 
 /// Something that happened at one revision and cannot be divided.
@@ -56,10 +56,11 @@ impl Part<'_> {
 }
 
 impl<'h> Atom<'h> {
-    /// The keys that it changed, each with its new value.
-    pub fn changes(&self) -> Vec<(&'h str, Option<&'h serde_json::Value>)> {
-        let change = |write: &'h Write| (write.key.as_str(), write.change.value());
+    /// The keys that it changed, each with the mark of its new value.
+    pub fn changes(&self) -> Vec<(&'h str, Option<String>)> {
+        let change = |write: &'h Write| (write.key.as_str(), write.change.mark());
         match self.part {
+            Part::Wrote(write, _) if write.change.is_of_lock() => Vec::new(),
             Part::Wrote(write, _) => vec![change(write)],
             Part::Transacted(txn, succeeded, _) => writes_of(txn.branch(succeeded)).map(change).collect(),
             Part::Vanished(key) => vec![(key, None)],
@@ -120,8 +121,8 @@ impl<'h> Timeline<'h> {
         for record in history.records.iter().filter(|record| record.is_unknown()) {
             unknown.insert(record.id, record);
             for write in record.operation.writes() {
-                if let Some(value) = write.change.value() {
-                    by_value.insert((write.key.as_str(), value.to_string()), (record.id, write));
+                if let Some(mark) = write.change.mark() {
+                    by_value.insert((write.key.as_str(), mark), (record.id, write));
                 }
             }
         }
@@ -134,7 +135,7 @@ impl<'h> Timeline<'h> {
             if !is_new(entry.mod_revision, &entry.key, &mut seen) {
                 continue;
             }
-            if let Some((id, write)) = by_value.get(&(entry.key.as_str(), entry.value.to_string())) {
+            if let Some((id, write)) = by_value.get(&(entry.key.as_str(), mark_of(&entry.value))) {
                 located.insert((*id, entry.mod_revision), *write);
             }
         }
@@ -147,7 +148,7 @@ impl<'h> Timeline<'h> {
                 let elsewhere = located.keys().any(|(id, revision)| *id == record.id && *revision != event.revision);
                 let is_free = !elsewhere || matches!(record.operation, Operation::Bulk { .. });
                 let mut writes = record.operation.writes().into_iter();
-                let write = writes.find(|write| write.key == event.key && write.change.value().is_none());
+                let write = writes.find(|write| write.key == event.key && write.change == Change::Remove);
                 write.filter(|_| is_free).map(|write| (record.id, write))
             };
             match unknown.values().find_map(remover) {

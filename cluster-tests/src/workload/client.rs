@@ -4,15 +4,19 @@
 //! the same request id. Goes over one HTTP connection to each node, whose addresses may as well be those of proxies.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::task::JoinSet;
 
 use super::wire::{outcome_of, request_of};
+use crate::cluster::Cluster;
 use crate::history::Recorder;
 use crate::history::operation::Operation;
 use crate::history::record::{Outcome, Record, Try};
@@ -25,8 +29,51 @@ const OPERATION_MAX: Duration = Duration::from_secs(4);
 /// Pause behind a try that failed.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// The nodes by number, and where each is reached.
-pub type Nodes = Arc<Vec<(u64, SocketAddr)>>;
+/// How a node is connected to.
+pub type Dial = dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<Connection>> + Send + Sync;
+
+/// The nodes by number, and where and how each is reached. All clones are the same.
+#[derive(Clone)]
+pub struct Nodes {
+    addresses: Arc<Mutex<Vec<(u64, SocketAddr)>>>,
+    dial: Arc<Dial>,
+}
+
+impl Nodes {
+    /// These nodes, by TCP.
+    pub fn of(cluster: &Cluster) -> Self {
+        let nodes = Self::over(Vec::new(), Arc::new(|address| Connection::open(address).boxed()));
+        nodes.update(cluster);
+        nodes
+    }
+
+    /// Nodes that are reached in this way.
+    pub fn over(addresses: Vec<(u64, SocketAddr)>, dial: Arc<Dial>) -> Self {
+        Self { addresses: Arc::new(Mutex::new(addresses)), dial }
+    }
+
+    /// From now on those that the cluster has now.
+    pub fn update(&self, cluster: &Cluster) {
+        let nodes = cluster.ids().into_iter().map(|id| (id, cluster.client_address_over_network(id)));
+        *self.addresses.lock().unwrap_or_else(PoisonError::into_inner) = nodes.collect();
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The one in this place, counted round and round.
+    pub fn at(&self, place: usize) -> (u64, SocketAddr) {
+        let nodes = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes[place % nodes.len()]
+    }
+
+    /// Connects to the one that is reached there.
+    pub fn connect(&self, address: SocketAddr) -> BoxFuture<'static, io::Result<Connection>> {
+        (self.dial)(address)
+    }
+}
 
 /// How a client sends what it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +87,11 @@ pub enum Manner {
 }
 
 /// A client.
-#[derive(Debug)]
 pub struct Process {
     recorder: Recorder,
     nodes: Nodes,
     manner: Manner,
-    /// Which node is asked next.
+    /// The place of the node that is asked next.
     next: usize,
     number: u64,
     connections: BTreeMap<u64, Connection>,
@@ -54,8 +100,8 @@ pub struct Process {
 impl Process {
     /// A client that asks the node of this place first.
     pub fn new(recorder: Recorder, nodes: Nodes, first: usize, manner: Manner) -> Self {
-        let (next, number) = (first % nodes.len(), recorder.next_process());
-        Self { recorder, nodes, manner, next, number, connections: BTreeMap::new() }
+        let number = recorder.next_process();
+        Self { recorder, nodes, manner, next: first, number, connections: BTreeMap::new() }
     }
 
     /// Does something, records it, and gives the record.
@@ -93,9 +139,9 @@ impl Process {
         let begun = Instant::now();
         let mut tries = Vec::new();
         loop {
-            let (node, address) = self.nodes[self.next];
-            let (connection, tried) =
-                send(&self.recorder, node, address, self.connections.remove(&node), operation, request).await;
+            let to = self.nodes.at(self.next);
+            let (node, open) = (to.0, self.connections.remove(&to.0));
+            let (connection, tried) = send(&self.recorder, &self.nodes, to, open, operation, request).await;
             if let Some(connection) = connection {
                 self.connections.insert(node, connection);
             }
@@ -106,7 +152,7 @@ impl Process {
                 return tries;
             }
             if self.manner != Manner::Pinned {
-                self.next = (self.next + 1) % self.nodes.len();
+                self.next += 1;
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -116,12 +162,13 @@ impl Process {
     async fn storm(&mut self, operation: &Operation, request: &Request, dice: &mut StdRng) -> Vec<Try> {
         let mut sending = JoinSet::new();
         for turn in 0..dice.random_range(1..=4) {
-            let (node, address) = self.nodes[dice.random_range(0..self.nodes.len())];
-            let (recorder, operation, request) = (self.recorder.clone(), operation.clone(), request.clone());
+            let to = self.nodes.at(dice.random_range(0..self.nodes.count()));
+            let (recorder, nodes) = (self.recorder.clone(), self.nodes.clone());
+            let (operation, request) = (operation.clone(), request.clone());
             let delay = Duration::from_millis(dice.random_range(0..=turn * 15));
             sending.spawn(async move {
                 tokio::time::sleep(delay).await;
-                send(&recorder, node, address, None, &operation, &request).await.1
+                send(&recorder, &nodes, to, None, &operation, &request).await.1
             });
         }
         let mut tries = sending.join_all().await;
@@ -142,8 +189,8 @@ fn end_of(record: &Record) -> u64 {
 /// Sends a request once. Gives the connection back where it can be used again.
 async fn send(
     recorder: &Recorder,
-    node: u64,
-    address: SocketAddr,
+    nodes: &Nodes,
+    (node, address): (u64, SocketAddr),
     connection: Option<Connection>,
     operation: &Operation,
     request: &Request,
@@ -152,7 +199,7 @@ async fn send(
     let exchange = async {
         let mut connection = match connection {
             Some(connection) => connection,
-            None => match Connection::open(address).await {
+            None => match nodes.connect(address).await {
                 Ok(connection) => connection,
                 Err(error) => return (None, Outcome::Failed(format!("cannot connect: {error}"))),
             },

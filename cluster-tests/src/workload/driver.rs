@@ -4,6 +4,7 @@
 //! what is left of a run that failed. Never decides whether a rule holds.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +17,18 @@ use tokio::time::Instant;
 
 use super::client::{Manner, Nodes, Process};
 use super::nemesis::Nemesis;
+use super::progress::Progress;
 use super::watcher::{self, Last};
-use super::{Next, Script, THINK, Workload};
+use super::{Next, Script, Workload};
 use crate::cluster::{Cluster, PATIENCE};
 use crate::history::check::Report;
 use crate::history::file::{Demand, Header};
 use crate::history::operation::{Operation, Write};
+use crate::history::record::Micros;
 use crate::history::{History, Recorder};
 
+/// How often it is looked whether a phase may end.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long a leader may take to be replaced on a busy machine, in milliseconds.
 const FAILOVER_MS: u64 = 3_000;
 
@@ -45,16 +50,22 @@ pub struct Plan {
     pub staff: Vec<Staff>,
     /// What is watched, by prefix.
     pub watches: Vec<&'static str>,
-    /// How long nothing is wrong at first.
+    /// How long nothing is wrong at first, at least.
     pub before: Duration,
-    /// How long faults are caused.
+    /// How long faults are caused, at least.
     pub during: Duration,
-    /// How long nothing is wrong in the end.
+    /// How long nothing is wrong in the end, at least.
     pub after: Duration,
+    /// How much longer a phase may take until what is demanded of it has happened.
+    pub grace: Duration,
     /// Successes of a kind that each phase needs.
     pub demands: Vec<(&'static str, u64)>,
     /// Fewest faults.
     pub faults_min: u64,
+    /// Whether nodes come and go; the first one stays.
+    pub has_churn: bool,
+    /// How long a client does nothing between two operations.
+    pub think: Range<Micros>,
 }
 
 /// What a run left.
@@ -81,33 +92,29 @@ impl Plan {
         let dir = std::env::var_os("QUORATE_HISTORIES").map_or_else(std::env::temp_dir, PathBuf::from);
         let path = dir.join(format!("quorate-{}-{seed}.jsonl", self.name));
         let recorder = Recorder::begin(&path, self.header(seed)).expect("the file of a history can be made");
-        let nodes: Nodes =
-            Arc::new(cluster.ids().into_iter().map(|id| (id, cluster.client_address_over_network(id))).collect());
+        let nodes = Nodes::of(cluster);
         let mut dice = StdRng::seed_from_u64(seed);
 
         let mut hand = Process::new(recorder.clone(), nodes.clone(), 0, Manner::Persistent);
         let first = put_mark(&mut hand, "mark/first", &mut dice).await;
         let last = Last::default();
         let watches = self.watch(cluster, &recorder, first, &last);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let clients = self.employ(&recorder, &nodes, &is_over, &mut dice);
-        tokio::time::sleep(self.before).await;
-        let until = Instant::now() + self.during;
-        while Instant::now() < until {
-            nemesis.strike(cluster, &recorder, &mut dice).await;
-        }
+        let shift = Shift::new(recorder.clone(), self.think.clone());
+        let clients = employ(&self.staff, &shift, &nodes, &mut dice);
+        let progress = &shift.progress;
+        self.rest(progress, self.before).await;
+        self.hurt(cluster, nemesis, &recorder, &nodes, progress, &mut dice).await;
         cluster.wait_all_ready().await;
         cluster.leader().await;
         recorder.healed();
-        tokio::time::sleep(self.after).await;
-        is_over.store(true, Ordering::Relaxed);
+        progress.begin(recorder.now());
+        self.rest(progress, self.after).await;
+        shift.end();
         clients.join_all().await;
 
-        let history = recorder.history().expect("a history can be read back");
-        for record in history.records.into_iter().filter(|record| record.is_unknown() && record.operation.is_kept()) {
-            hand.resolve(record).await;
-        }
-        self.read_last(&recorder, &nodes, &mut dice).await;
+        resolve_unknown(&recorder, &mut hand).await;
+        let reads: Vec<_> = self.staff.iter().flat_map(|staff| staff.workload.last_reads()).collect();
+        read_last(&reads, &recorder, &nodes, &mut dice).await;
         last.set(put_mark(&mut hand, "mark/last", &mut dice).await);
         let watched = tokio::time::timeout(PATIENCE, watches.join_all()).await;
         watched.unwrap_or_else(|_| panic!("watches do not come to their end; the history is {}", path.display()));
@@ -116,11 +123,50 @@ impl Plan {
         Run { report: Report::of(&history), history, path }
     }
 
+    /// A phase without faults: so long, and until what is demanded has happened.
+    async fn rest(&self, progress: &Progress, at_least: Duration) {
+        tokio::time::sleep(at_least).await;
+        let until = Instant::now() + self.grace;
+        while !progress.has(&self.demands) && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The phase of the faults: so long, and until there were enough of them and what is demanded has happened.
+    async fn hurt(
+        &self,
+        cluster: &mut Cluster,
+        nemesis: &mut impl Nemesis,
+        recorder: &Recorder,
+        nodes: &Nodes,
+        progress: &Progress,
+        dice: &mut StdRng,
+    ) {
+        let begun = Instant::now();
+        let mut strikes = 0;
+        loop {
+            let is_enough = strikes >= self.faults_min && progress.has(&self.demands);
+            let at_most = if is_enough { self.during } else { self.during + self.grace };
+            if begun.elapsed() >= at_most {
+                return;
+            }
+            nemesis.rest(dice).await;
+            if strikes == 0 {
+                progress.begin(recorder.now());
+            }
+            nemesis.strike(cluster, recorder, dice).await;
+            strikes += 1;
+            nodes.update(cluster);
+        }
+    }
+
     fn watch(&self, cluster: &Cluster, recorder: &Recorder, first: u64, last: &Last) -> JoinSet<()> {
         let mut watches = JoinSet::new();
         let ids = cluster.ids();
+        // A node that stays must be among those that a watch knows.
+        let unknown = |number: usize| (!self.has_churn).then(|| ids[number % ids.len()]);
         for (number, prefix) in self.watches.iter().enumerate() {
-            let client = cluster.client_without(Some(ids[number % ids.len()]));
+            let client = cluster.client_without(unknown(number));
             let (recorder, last, prefix) = (recorder.clone(), last.clone(), *prefix);
             // Some begin with what is past.
             let delay = self.during * u32::try_from(number % 3).expect("small") / 3;
@@ -131,32 +177,42 @@ impl Plan {
         }
         watches
     }
+}
 
-    fn employ(&self, recorder: &Recorder, nodes: &Nodes, is_over: &Arc<AtomicBool>, dice: &mut StdRng) -> JoinSet<()> {
-        let mut clients = JoinSet::new();
-        let mut hired: BTreeMap<&str, usize> = BTreeMap::new();
-        for staff in &self.staff {
-            let name = staff.workload.name();
-            let of = self.staff.iter().filter(|other| other.workload.name() == name).map(|other| other.clients).sum();
-            // Clients of one workload have different numbers, however they send.
-            let first = hired.entry(name).or_default();
-            for number in *first..*first + staff.clients {
-                let process = Process::new(recorder.clone(), nodes.clone(), number, staff.manner);
-                let script = staff.workload.script(number, of);
-                let dice = StdRng::seed_from_u64(dice.random());
-                clients.spawn(work(script, process, recorder.clone(), is_over.clone(), dice));
-            }
-            *first += staff.clients;
+/// Sets all clients to work until it is over.
+pub fn employ(all: &[Staff], shift: &Shift, nodes: &Nodes, dice: &mut StdRng) -> JoinSet<()> {
+    let mut clients = JoinSet::new();
+    let mut hired: BTreeMap<&str, usize> = BTreeMap::new();
+    for staff in all {
+        let name = staff.workload.name();
+        let of = all.iter().filter(|other| other.workload.name() == name).map(|other| other.clients).sum();
+        // Clients of one workload have different numbers, however they send.
+        let first = hired.entry(name).or_default();
+        for number in *first..*first + staff.clients {
+            let process = Process::new(shift.recorder.clone(), nodes.clone(), number, staff.manner);
+            let script = staff.workload.script(number, of);
+            let dice = StdRng::seed_from_u64(dice.random());
+            clients.spawn(work(script, process, shift.clone(), dice));
         }
-        clients
+        *first += staff.clients;
     }
+    clients
+}
 
-    async fn read_last(&self, recorder: &Recorder, nodes: &Nodes, dice: &mut StdRng) {
-        for place in 0..nodes.len() {
-            let mut reader = Process::new(recorder.clone(), nodes.clone(), place, Manner::Pinned);
-            for operation in self.staff.iter().flat_map(|staff| staff.workload.last_reads()) {
-                reader.perform(operation, dice).await;
-            }
+/// Asks once more for what is not known, until it is.
+pub async fn resolve_unknown(recorder: &Recorder, hand: &mut Process) {
+    let history = recorder.history().expect("a history can be read back");
+    for record in history.records.into_iter().filter(|record| record.is_unknown() && record.operation.is_kept()) {
+        hand.resolve(record).await;
+    }
+}
+
+/// Reads everything through each node.
+pub async fn read_last(reads: &[Operation], recorder: &Recorder, nodes: &Nodes, dice: &mut StdRng) {
+    for place in 0..nodes.count() {
+        let mut reader = Process::new(recorder.clone(), nodes.clone(), place, Manner::Pinned);
+        for operation in reads {
+            reader.perform(operation.clone(), dice).await;
         }
     }
 }
@@ -183,27 +239,43 @@ impl Run {
     }
 }
 
-/// Writes a key of our own, and gives the revision.
-async fn put_mark(hand: &mut Process, key: &str, dice: &mut StdRng) -> u64 {
+/// Writes a key of our own while nothing is wrong, and gives the revision.
+pub async fn put_mark(hand: &mut Process, key: &str, dice: &mut StdRng) -> u64 {
     let record = hand.perform(Operation::Write(Write::put(key, key)), dice).await;
     record.decided().unwrap_or_else(|| panic!("nothing is wrong, yet: {record}")).revision
 }
 
-/// One client until it is over.
-async fn work(
-    mut script: Box<dyn Script>,
-    mut process: Process,
+/// What all clients of a run share.
+#[derive(Clone)]
+pub struct Shift {
     recorder: Recorder,
     is_over: Arc<AtomicBool>,
-    mut dice: StdRng,
-) {
-    while !is_over.load(Ordering::Relaxed) {
-        match script.next(recorder.now(), &mut dice) {
+    progress: Progress,
+    think: Range<Micros>,
+}
+
+impl Shift {
+    /// For clients that rest so long between two operations, in microseconds.
+    pub fn new(recorder: Recorder, think: Range<Micros>) -> Self {
+        Self { recorder, is_over: Arc::default(), progress: Progress::default(), think }
+    }
+
+    /// Lets each client end what it is at, and no more.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One client until it is over.
+async fn work(mut script: Box<dyn Script>, mut process: Process, shift: Shift, mut dice: StdRng) {
+    while !shift.is_over.load(Ordering::Relaxed) {
+        match script.next(shift.recorder.now(), &mut dice) {
             Next::Pause(pause) => tokio::time::sleep(Duration::from_micros(pause)).await,
             Next::Do(operation) => {
                 let record = process.perform(operation, &mut dice).await;
+                shift.progress.note(&record);
                 script.learn(&record);
-                tokio::time::sleep(Duration::from_micros(dice.random_range(THINK..THINK * 10))).await;
+                tokio::time::sleep(Duration::from_micros(dice.random_range(shift.think.clone()))).await;
             }
         }
     }

@@ -6,11 +6,17 @@
 
 pub mod accounts;
 pub mod client;
+pub mod clock_faults;
+pub mod counters;
+pub mod disk_faults;
 pub mod driver;
 pub mod fleeting;
 pub mod locks;
+pub mod member_faults;
 pub mod nemesis;
 pub mod network_faults;
+pub mod process_faults;
+pub mod progress;
 pub mod registers;
 pub mod scenarios;
 pub mod set;
@@ -54,6 +60,3 @@ pub trait Workload {
         vec![Operation::List { prefix: format!("{}/", self.name()) }]
     }
 }
-
-/// A time of clients that do one thing after the other.
-pub const THINK: Micros = 2_000;

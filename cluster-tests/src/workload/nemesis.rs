@@ -1,39 +1,31 @@
 //! What hurts a cluster while clients are at work.
 //!
-//! Owns choosing a fault, causing it, ending it and recording it, and the faults of processes. After each fault the cluster is
-//! whole again. Whatever else can hurt implements [`Nemesis`].
+//! Owns choosing a fault, when it is caused, and recording it. After each fault the cluster is whole again. What each kind does
+//! stands in a file of its own; whatever else can hurt implements [`Nemesis`].
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 
+use super::clock_faults::ClockFault;
+use super::disk_faults::DiskFault;
+use super::member_faults::MemberFault;
 use super::network_faults::NetworkFault;
+use super::process_faults::ProcessFault;
 use crate::cluster::Cluster;
 use crate::history::Recorder;
 use crate::history::record::Fault;
+use crate::network::Rule;
 
 /// Something that hurts.
 pub trait Nemesis {
+    /// Does nothing for a while.
+    fn rest(&mut self, dice: &mut StdRng) -> impl Future<Output = ()>;
+
     /// Causes one fault and waits until it is over.
     fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) -> impl Future<Output = ()>;
-}
-
-/// What can be done to processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessFault {
-    /// `kill -9` of the leader; it comes back a while later.
-    KillLeader,
-    /// The same of a follower.
-    KillFollower,
-    /// The same of all nodes at once.
-    KillAll,
-    /// `SIGSTOP` of the leader for longer or shorter than an election takes, then `SIGCONT`.
-    PauseLeader,
-    /// The same of a follower.
-    PauseFollower,
-    /// The leader is told to hand over.
-    HandOver,
 }
 
 /// What can be done.
@@ -43,32 +35,129 @@ pub enum Kind {
     Process(ProcessFault),
     /// To links. Needs a cluster with a network of its own: [`crate::Settings::proxied`].
     Network(NetworkFault),
+    /// To disks. Needs [`crate::Settings::hosted`].
+    Disk(DiskFault),
+    /// To wall clocks. Needs [`crate::Settings::hosted`].
+    Clock(ClockFault),
+    /// To the membership.
+    Members(MemberFault),
 }
 
-/// One fault after the other, by chance.
+/// What goes on in the background while something else hurts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backdrop {
+    SlowDisk,
+    SlowLinks,
+}
+
+/// One fault after the other: each of the choices once, in an order by chance, then each again.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    /// Those to choose from.
-    pub choices: Vec<Kind>,
+    choices: Vec<Kind>,
+    pace: FaultPace,
+    /// Whether faults are combined: other nodes have slow disks or slow links meanwhile, now and then.
+    has_backdrops: bool,
+    /// The choices of this round that are left.
+    deck: Vec<Kind>,
+}
+
+/// How fast faults follow each other.
+#[derive(Debug, Clone)]
+pub struct FaultPace {
     /// The time between two, in milliseconds.
-    pub rest_ms: std::ops::Range<u64>,
-    /// How long one of links takes, in milliseconds.
-    pub lasts_ms: std::ops::Range<u64>,
+    pub rest_ms: Range<u64>,
+    /// How long one takes that does not end by itself, in milliseconds.
+    pub lasts_ms: Range<u64>,
+}
+
+impl Faults {
+    /// Of these choices. Where they are combined, the cluster needs hosts and a network that can be hurt.
+    pub fn new(choices: &[Kind], pace: FaultPace, has_backdrops: bool) -> Self {
+        Self { choices: choices.to_vec(), pace, has_backdrops, deck: Vec::new() }
+    }
+
+    fn draw(&mut self, dice: &mut StdRng) -> Kind {
+        if self.deck.is_empty() {
+            self.deck.clone_from(&self.choices);
+        }
+        self.deck.swap_remove(dice.random_range(0..self.deck.len()))
+    }
 }
 
 impl Nemesis for Faults {
+    async fn rest(&mut self, dice: &mut StdRng) {
+        tokio::time::sleep(Duration::from_millis(dice.random_range(self.pace.rest_ms.clone()))).await;
+    }
+
     async fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) {
-        tokio::time::sleep(Duration::from_millis(dice.random_range(self.rest_ms.clone()))).await;
+        let kind = self.draw(dice);
         let place = Place::choose(cluster, dice).await;
+        let lasts = Duration::from_millis(dice.random_range(self.pace.lasts_ms.clone()));
+        let backdrop = if self.has_backdrops { Backdrop::choose(dice) } else { None };
         let begin = recorder.now();
-        let (kind, node) = match self.choices[dice.random_range(0..self.choices.len())] {
-            Kind::Process(fault) => (format!("{fault:?}"), fault.cause(cluster, &place, dice).await),
-            Kind::Network(fault) => {
-                let lasts = Duration::from_millis(dice.random_range(self.lasts_ms.clone()));
-                (format!("{fault:?}"), fault.cause(cluster, &place, lasts, dice).await)
+        if let Some(backdrop) = backdrop {
+            backdrop.begin(cluster, &place, dice);
+        }
+        let node = kind.cause(cluster, &place, lasts, dice).await;
+        if let Some(backdrop) = backdrop {
+            backdrop.end(cluster);
+            let kind = format!("{backdrop:?}Beside");
+            recorder.fault(Fault { kind, node: place.follower, begin, end: recorder.now() });
+        }
+        recorder.fault(Fault { kind: kind.name(), node, begin, end: recorder.now() });
+    }
+}
+
+impl Kind {
+    /// Its name in histories.
+    fn name(self) -> String {
+        match self {
+            Self::Process(fault) => format!("{fault:?}"),
+            Self::Network(fault) => format!("{fault:?}"),
+            Self::Disk(fault) => format!("{fault:?}"),
+            Self::Clock(fault) => format!("{fault:?}"),
+            Self::Members(fault) => format!("{fault:?}"),
+        }
+    }
+
+    async fn cause(self, cluster: &mut Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
+        match self {
+            Self::Process(fault) => fault.cause(cluster, place, dice).await,
+            Self::Network(fault) => fault.cause(cluster, place, lasts, dice).await,
+            Self::Disk(fault) => fault.cause(cluster, place, lasts, dice).await,
+            Self::Clock(fault) => fault.cause(cluster, place, lasts, dice).await,
+            Self::Members(fault) => fault.cause(cluster, place, dice).await,
+        }
+    }
+}
+
+impl Backdrop {
+    fn choose(dice: &mut StdRng) -> Option<Self> {
+        match dice.random_range(0..4) {
+            0 => Some(Self::SlowDisk),
+            1 => Some(Self::SlowLinks),
+            _ => None,
+        }
+    }
+
+    fn begin(self, cluster: &Cluster, place: &Place, dice: &mut StdRng) {
+        let delay = Duration::from_millis(dice.random_range(3..25));
+        match self {
+            Self::SlowDisk => cluster.host(place.follower).slow_disk(delay, delay, Duration::ZERO),
+            Self::SlowLinks => {
+                for other in place.but(place.follower) {
+                    cluster.network().rule_both(place.follower, other, Rule::Delay(delay));
+                }
             }
-        };
-        recorder.fault(Fault { kind, node, begin, end: recorder.now() });
+        }
+    }
+
+    fn end(self, cluster: &Cluster) {
+        match self {
+            // Whoever was removed meanwhile has no host any more.
+            Self::SlowDisk => cluster.ids().into_iter().for_each(|id| cluster.host(id).heal_disk()),
+            Self::SlowLinks => cluster.network().heal(),
+        }
     }
 }
 
@@ -93,36 +182,5 @@ impl Place {
     /// All nodes but one.
     pub fn but(&self, one: u64) -> impl Iterator<Item = u64> {
         self.all.iter().copied().filter(move |other| *other != one)
-    }
-}
-
-impl ProcessFault {
-    /// From its cause to its end. Gives the node that it hurt.
-    async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
-        let node = match self {
-            Self::KillFollower | Self::PauseFollower | Self::HandOver => place.follower,
-            Self::KillLeader | Self::KillAll | Self::PauseLeader => place.leader,
-        };
-        match self {
-            Self::KillLeader | Self::KillFollower => {
-                cluster.kill(node).await;
-                tokio::time::sleep(Duration::from_millis(dice.random_range(0..1_200))).await;
-                cluster.bring_up(node).await;
-            }
-            Self::KillAll => {
-                cluster.kill_all().await;
-                cluster.start_all();
-                cluster.wait_all_ready().await;
-            }
-            Self::PauseLeader | Self::PauseFollower => {
-                cluster.pause(node);
-                // An election takes 250 to 400 ms.
-                tokio::time::sleep(Duration::from_millis(dice.random_range(30..1_500))).await;
-                cluster.resume(node);
-                cluster.wait_ready(node).await;
-            }
-            Self::HandOver => cluster.hand_leadership_to(node).await,
-        }
-        node
     }
 }

@@ -1,4 +1,4 @@
-//! W1: registers that many clients read, write, exchange by token and remove.
+//! W1: registers that many clients read, write, exchange by token, lock and remove.
 //!
 //! Owns one client of that. Values are unique, so that each read shows whose write it saw. Keys are given up after a while, so
 //! that the history of each stays small enough for a search.
@@ -18,6 +18,9 @@ const SLOTS: u64 = 6;
 /// How long a set of registers is used.
 const GENERATION: Micros = 1_500_000;
 
+/// How long an entry is locked: longer than it is used, so that no lock in use ends by itself.
+const LOCK_MS: u64 = 30_000;
+
 /// Registers below a prefix.
 #[derive(Debug, Clone, Copy)]
 pub struct Registers {
@@ -31,7 +34,14 @@ impl Workload for Registers {
     }
 
     fn script(&self, number: usize, _of: usize) -> Box<dyn Script> {
-        Box::new(Client { prefix: self.name, number, written: 0, tokens: BTreeMap::new() })
+        Box::new(Client {
+            prefix: self.name,
+            number,
+            written: 0,
+            newest: 1,
+            tokens: BTreeMap::new(),
+            held: BTreeMap::new(),
+        })
     }
 
     fn last_reads(&self) -> Vec<Operation> {
@@ -43,8 +53,12 @@ struct Client {
     prefix: &'static str,
     number: usize,
     written: u64,
+    /// The newest revision that it knows.
+    newest: u64,
     /// The tokens that it has seen last.
     tokens: BTreeMap<String, u64>,
+    /// The keys to locks that it has on entries.
+    held: BTreeMap<String, u64>,
 }
 
 impl Client {
@@ -62,7 +76,9 @@ impl Client {
     fn single(&mut self, key: String, dice: &mut StdRng) -> Operation {
         let value = self.value();
         match dice.random_range(0..100) {
-            0..40 => Operation::Get { key },
+            0..28 => Operation::Get { key },
+            28..32 => Operation::Local { key, min_revision: None },
+            32..40 => Operation::Local { key, min_revision: Some(self.newest) },
             40..55 => Operation::Write(Write::put(key, value)),
             55..62 => Operation::Write(Write::insert(key, value)),
             62..66 => Operation::Write(Write::new(key, Change::Replace(value))),
@@ -76,9 +92,34 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Something about an entry that is locked now and then.
+    fn locking(&mut self, key: String, dice: &mut StdRng) -> Operation {
+        let held = self.held.first_key_value().map(|(key, token)| (key.clone(), *token));
+        match (dice.random_range(0..8), held) {
+            (0 | 1, Some((key, token))) => Operation::Write(Write::new(key, Change::Unlock).cas(token)),
+            (2..5, Some((key, token))) => {
+                let value = self.value();
+                Operation::Write(Write::put(key, value).cas(token))
+            }
+            (0..4, _) => Operation::Write(Write::new(key, Change::Lock(LOCK_MS))),
+            (4, _) => Operation::Get { key },
+            _ => self.single(key, dice),
+        }
+    }
+
+    /// What it knows of its locks from what it was told.
+    fn learn_lock(&mut self, write: &Write, cas: Option<u64>) {
+        match (&write.change, cas) {
+            (Change::Lock(_), Some(token)) => self.held.insert(write.key.clone(), token),
+            _ => self.held.remove(&write.key),
+        };
+    }
+}
+
 impl Script for Client {
     fn next(&mut self, now: Micros, dice: &mut StdRng) -> Next {
-        let operation = match dice.random_range(0..20) {
+        let operation = match dice.random_range(0..22) {
             0..14 => {
                 let key = self.key(now, "one", dice);
                 self.single(key, dice)
@@ -100,12 +141,17 @@ impl Script for Client {
                 }
                 Operation::Bulk { writes }
             }
+            18..20 => {
+                let key = self.key(now, "held", dice);
+                self.locking(key, dice)
+            }
             _ => Operation::List { prefix: format!("{}/{}/{:03}.", self.prefix, "many", now / GENERATION) },
         };
         Next::Do(operation)
     }
 
     fn learn(&mut self, record: &Record) {
+        self.newest = self.newest.max(record.decided().map_or(0, |decided| decided.revision));
         for entry in entries_of(record) {
             if let Some(cas) = entry.cas {
                 self.tokens.insert(entry.key.clone(), cas);
@@ -113,10 +159,14 @@ impl Script for Client {
         }
         let (Operation::Write(write), Some(decided)) = (&record.operation, record.decided()) else { return };
         if let Seen::Written(written) = &decided.seen {
+            self.learn_lock(write, written.cas);
             match written.cas {
                 Some(cas) => self.tokens.insert(write.key.clone(), cas),
                 None => self.tokens.remove(&write.key),
             };
+        } else if write.cas.is_some() {
+            // Somebody else has it, or nobody any more.
+            self.held.remove(&write.key);
         }
     }
 }

@@ -1,29 +1,22 @@
-//! What is tried: which clients, which faults, what is watched, and how much has to happen.
+//! What is tried: clients and faults that belong together, and how long each takes.
 //!
-//! Owns the list that tests and the soak share. How long each takes is for them to say.
+//! Owns carrying one out on a cluster of its own. The list that tests and the soak share is in `list`.
 
+mod list;
+
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
 
+pub use list::{SCENARIOS, SLICES};
+
 use super::Workload;
-use super::accounts::Accounts;
-use super::client::Manner::{self, Persistent, Pinned, Storming};
+use super::client::Manner;
 use super::driver::{Plan, Run, Staff};
-use super::fleeting::Fleeting;
-use super::locks::Locks;
-use super::nemesis::Kind::{self, Network, Process};
-use super::nemesis::{
-    Faults,
-    ProcessFault::{HandOver, KillAll, KillFollower, KillLeader, PauseFollower, PauseLeader},
-};
-use super::network_faults::NetworkFault::{
-    AnswersLost, Bridge, ClientsCut, IsolateFollower, IsolateLeader, LeaderUnheard, OneWay, Resets, Slow, SlowNode,
-};
-use super::registers::Registers;
-use super::set::Set;
-use super::tasks::Tasks;
+use super::nemesis::{FaultPace, Faults, Kind};
 use crate::cluster::{Cluster, Settings};
+use crate::history::record::Micros;
 
 /// Clients and faults that belong together.
 #[derive(Debug, Clone, Copy)]
@@ -35,168 +28,117 @@ pub struct Scenario {
     /// Kinds of operations, and how many of each have to succeed before, during and after the faults.
     demands: &'static [(&'static str, u64)],
     faults: &'static [Kind],
+    /// Whether slow disks and links are combined with the faults.
+    has_backdrops: bool,
+    /// Flags of all nodes.
+    flags: &'static [(&'static str, u64)],
 }
 
-/// How long a run takes.
-#[derive(Debug, Clone, Copy)]
+/// How long a run takes, and how fast it goes.
+#[derive(Debug, Clone)]
 pub struct Pace {
-    /// How long nothing is wrong at first.
+    /// How long nothing is wrong at first, at least.
     pub before: Duration,
-    /// How long faults are caused.
+    /// How long faults are caused, at least.
     pub during: Duration,
-    /// How long nothing is wrong in the end.
+    /// How long nothing is wrong in the end, at least.
     pub after: Duration,
-    /// Fewest faults.
-    pub faults_min: u64,
+    /// How much longer each of these may take until what is demanded has happened.
+    pub grace: Duration,
+    /// The time between two faults, in milliseconds.
+    pub rest_ms: Range<u64>,
+    /// How long one fault takes, in milliseconds, if it does not end by itself.
+    pub lasts_ms: Range<u64>,
+    /// How long a client does nothing between two operations.
+    pub think: Range<Micros>,
 }
 
 impl Pace {
-    /// About twenty seconds.
-    pub const SHORT: Self = Self {
-        before: Duration::from_secs(2),
-        during: Duration::from_secs(12),
-        after: Duration::from_secs(3),
-        faults_min: 3,
-    };
+    /// As long as it takes to meet each fault once, about fifteen seconds; clients that leave something for other tests' nodes.
+    pub fn short() -> Self {
+        Self {
+            before: Duration::from_secs(1),
+            during: Duration::from_secs(5),
+            after: Duration::from_millis(1_500),
+            grace: Duration::from_secs(20),
+            rest_ms: 50..500,
+            lasts_ms: 300..1_200,
+            think: 2_000..20_000,
+        }
+    }
+
+    /// Of a soak that hurts each cluster for so long.
+    pub fn soak(during: Duration) -> Self {
+        Self {
+            before: Duration::from_secs(1),
+            during,
+            after: Duration::from_secs(3),
+            rest_ms: 50..1_000,
+            lasts_ms: 200..2_500,
+            think: 200..2_500,
+            ..Self::short()
+        }
+    }
 }
+
+/// What is added to the grace for each fault, on a machine that is busy with other things.
+const EACH_FAULT: Duration = Duration::from_secs(4);
 
 fn staff(workload: impl Workload + 'static, clients: usize, manner: Manner) -> Staff {
     Staff { workload: Box::new(workload), clients, manner }
 }
 
-/// All of them.
-pub const SCENARIOS: [Scenario; 9] = [
-    Scenario {
-        name: "registers",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 5, Persistent);
-            vec![free, staff(Registers { name: "pinned" }, 3, Pinned)]
-        },
-        watches: &["", "registers/one/"],
-        demands: &[("get", 10), ("put", 5), ("cas", 3), ("bulk", 3), ("list", 3)],
-        faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
-    },
-    Scenario {
-        name: "accounts",
-        staff: || vec![staff(Accounts, 4, Persistent), staff(Accounts, 2, Pinned), staff(Set, 3, Persistent)],
-        watches: &["accounts/", "", "set/"],
-        demands: &[("txn", 10), ("list", 5), ("find", 2), ("insert", 5)],
-        faults: &[Process(KillLeader), Process(PauseLeader), Process(KillAll)],
-    },
-    Scenario {
-        name: "locks",
-        staff: || vec![staff(Locks, 8, Persistent), staff(Fleeting, 4, Persistent)],
-        watches: &["locks/"],
-        demands: &[("acquire", 5), ("renew", 3), ("put", 3)],
-        faults: &[Process(PauseLeader), Process(PauseLeader), Process(KillLeader), Process(HandOver)],
-    },
-    Scenario {
-        name: "watches",
-        staff: || {
-            let registers = staff(Registers { name: "registers" }, 4, Persistent);
-            vec![registers, staff(Accounts, 2, Persistent), staff(Fleeting, 2, Persistent)]
-        },
-        watches: &["", "", "", "accounts/", "registers/many/", "fleeting/"],
-        demands: &[("put", 3), ("txn", 3)],
-        faults: &[Process(KillLeader), Process(KillFollower), Process(PauseFollower), Process(HandOver)],
-    },
-    Scenario {
-        name: "storm",
-        staff: || {
-            let registers = staff(Registers { name: "storm" }, 4, Storming);
-            vec![registers, staff(Accounts, 2, Storming), staff(Locks, 2, Storming), staff(Tasks, 2, Storming)]
-        },
-        watches: &[""],
-        demands: &[("put", 3), ("bulk", 3), ("txn", 3)],
-        faults: &[Process(KillLeader), Process(PauseLeader)],
-    },
-    Scenario {
-        name: "tasks",
-        staff: || vec![staff(Tasks, 6, Persistent)],
-        watches: &[],
-        demands: &[("schedule", 5), ("claim", 5), ("complete", 5)],
-        faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
-    },
-    Scenario {
-        name: "partitions",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 4, Persistent);
-            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)]
-        },
-        watches: &["", "accounts/"],
-        demands: &[("get", 5), ("put", 3), ("txn", 3)],
-        faults: &[
-            Network(IsolateLeader),
-            Network(IsolateFollower),
-            Network(Bridge),
-            Network(OneWay),
-            Network(LeaderUnheard),
-            Network(Slow),
-        ],
-    },
-    Scenario {
-        name: "links",
-        staff: || {
-            let storm = staff(Registers { name: "storm" }, 3, Storming);
-            vec![storm, staff(Locks, 5, Persistent), staff(Tasks, 3, Persistent)]
-        },
-        watches: &[""],
-        demands: &[("put", 2), ("acquire", 1), ("claim", 1)],
-        faults: &[
-            Network(AnswersLost),
-            Network(ClientsCut),
-            Network(Resets),
-            Network(SlowNode),
-            Network(IsolateLeader),
-        ],
-    },
-    Scenario {
-        name: "everything",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 2, Persistent);
-            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            let storm = staff(Registers { name: "storm" }, 1, Storming);
-            let coordination =
-                [staff(Locks, 3, Persistent), staff(Tasks, 2, Persistent), staff(Fleeting, 2, Persistent)];
-            let data = [free, pinned, storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)];
-            data.into_iter().chain(coordination).collect()
-        },
-        watches: &["", "accounts/", "set/"],
-        demands: &[("get", 2), ("put", 2), ("txn", 2)],
-        faults: &[
-            Process(KillLeader),
-            Process(KillFollower),
-            Process(KillAll),
-            Process(PauseLeader),
-            Process(PauseFollower),
-            Process(HandOver),
-            Network(IsolateLeader),
-            Network(LeaderUnheard),
-            Network(OneWay),
-            Network(Slow),
-            Network(Resets),
-            Network(AnswersLost),
-        ],
-    },
-];
-
 /// The scenario of this name.
 pub fn named(name: &str) -> Option<&'static Scenario> {
-    SCENARIOS.iter().find(|scenario| scenario.name == name)
+    SCENARIOS.iter().chain(&SLICES).find(|scenario| scenario.name == name)
 }
 
 impl Scenario {
-    /// Carries it out on a cluster of its own, of so many nodes.
+    /// The names of its workloads.
+    pub fn workloads(&self) -> Vec<&'static str> {
+        let mut names: Vec<_> = (self.staff)().iter().map(|staff| staff.workload.name()).collect();
+        names.dedup();
+        names
+    }
+
+    /// Carries it out on a cluster of its own, of so many nodes. Each of its faults happens at least once.
     pub async fn run(&self, nodes: u64, pace: Pace, dice: &mut StdRng) -> Run {
-        let settings = Settings::with_ids(1..=nodes);
-        let needs_network = self.faults.iter().any(|kind| matches!(kind, Network(_)));
-        let settings = if needs_network { settings.proxied() } else { settings };
-        let mut cluster = Cluster::start_with(settings).await;
-        let mut faults = Faults { choices: self.faults.to_vec(), rest_ms: 200..1_500, lasts_ms: 300..2_500 };
-        let Pace { before, during, after, faults_min } = pace;
-        let (watches, demands) = (self.watches.to_vec(), self.demands.to_vec());
-        let plan = Plan { name: self.name, staff: (self.staff)(), watches, before, during, after, demands, faults_min };
-        plan.run(&mut cluster, &mut faults, dice).await
+        let mut cluster = Cluster::start_with(self.settings(nodes)).await;
+        let fault_pace = FaultPace { rest_ms: pace.rest_ms, lasts_ms: pace.lasts_ms };
+        let mut faults = Faults::new(self.faults, fault_pace, self.has_backdrops);
+        let Pace { before, during, after, grace, think, .. } = pace;
+        let plan = Plan {
+            name: self.name,
+            staff: (self.staff)(),
+            watches: self.watches.to_vec(),
+            before,
+            during,
+            after,
+            grace: grace + EACH_FAULT * u32::try_from(self.faults.len()).expect("few faults"),
+            demands: self.demands.to_vec(),
+            faults_min: self.faults.len() as u64,
+            has_churn: self.has(|kind| matches!(kind, Kind::Members(_))),
+            think,
+        };
+        let run = plan.run(&mut cluster, &mut faults, dice).await;
+        if !run.report.broken().is_empty() && std::env::var_os("QUORATE_KEEP").is_some() {
+            println!("--- kept for QUORATE_KEEP: {}", cluster.keep().display());
+        }
+        run
+    }
+
+    fn settings(&self, nodes: u64) -> Settings {
+        let mut settings = Settings::with_ids(1..=nodes);
+        if self.has_backdrops || self.has(|kind| matches!(kind, Kind::Network(_))) {
+            settings = settings.proxied();
+        }
+        if self.has_backdrops || self.has(|kind| matches!(kind, Kind::Disk(_) | Kind::Clock(_))) {
+            settings = settings.hosted();
+        }
+        self.flags.iter().fold(settings, |settings, (name, value)| settings.flag(name, value))
+    }
+
+    fn has(&self, what: impl Fn(&Kind) -> bool) -> bool {
+        self.faults.iter().any(what)
     }
 }

@@ -36,6 +36,10 @@ pub fn request_of(operation: &Operation, request_id: Option<&str>) -> Request {
     };
     match operation {
         Operation::Get { key } => Request::get(format!("/v1/kv/{key}")),
+        Operation::Local { key, min_revision: None } => Request::get(format!("/v1/kv/{key}?consistency=local")),
+        Operation::Local { key, min_revision: Some(least) } => {
+            Request::get(format!("/v1/kv/{key}?min_revision={least}"))
+        }
         Operation::List { prefix } => Request::get(format!("/v1/kv?limit=1000&prefix={prefix}")),
         Operation::Find { prefix, at_least } => {
             let criteria = json!([{"field": "n", "op": "gte", "value": at_least}]);
@@ -89,12 +93,23 @@ fn op_of(write: &Write) -> Value {
         Change::Insert(value) => ("insert", Some(value)),
         Change::Replace(value) => ("replace", Some(value)),
         Change::Remove => ("remove", None),
+        Change::Adjust { .. } => ("update", None),
+        Change::Lock(_) => ("lock", None),
+        Change::Unlock => ("unlock", None),
     };
     let mut body = Map::from_iter([("op".to_owned(), op.into()), ("key".to_owned(), write.key.as_str().into())]);
     let mut put = |name: &str, value: Option<Value>| value.and_then(|value| body.insert(name.to_owned(), value));
     put("value", value.cloned());
     put("cas", write.cas.map(|cas| cas.to_string().into()));
     put("ttl_ms", write.ttl_ms.map(Value::from));
+    if let Change::Adjust { amount, by, at_least } = &write.change {
+        let patch = json!([{"op": "inc", "path": "n", "value": amount}, {"op": "set", "path": "by", "value": by}]);
+        put("patch", Some(patch));
+        put("if", at_least.map(|least| json!([{"field": "n", "op": "gte", "value": least}])));
+    }
+    if let Change::Lock(ms) = write.change {
+        put("lock_ms", Some(ms.into()));
+    }
     let guard = write.guard.as_ref().map(|guard| match &guard.hold {
         Hold::Lock(name) => json!({"lock": name, "token": guard.token}),
         Hold::Election(name) => json!({"election": name, "token": guard.token}),
@@ -138,7 +153,9 @@ pub fn outcome_of(operation: &Operation, answer: &Answer) -> Outcome {
     match (problem.applied, at, operation) {
         (Applied::Unknown, ..) => Outcome::Unknown(format!("{code}: {}", problem.detail)),
         (Applied::Yes, ..) => absurd("applied, and yet an error"),
-        (Applied::No, Some((revision, index)), Operation::Get { .. }) if problem.code == ErrorCode::NotFound => {
+        (Applied::No, Some((revision, index)), Operation::Get { .. } | Operation::Local { .. })
+            if problem.code == ErrorCode::NotFound =>
+        {
             Outcome::Decided(Decided { revision, index, replayed: problem.replayed, seen: Seen::Entry(None) })
         }
         (Applied::No, Some((revision, index)), _) if !operation.is_read() => {
@@ -177,7 +194,7 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, Fault> {
 fn decided(operation: &Operation, answer: &Answer) -> Result<Decided, Fault> {
     let at = |(revision, index, replayed), seen| Ok(Decided { revision, index, replayed, seen });
     match operation {
-        Operation::Get { .. } => {
+        Operation::Get { .. } | Operation::Local { .. } => {
             let entry: EntryView = read(answer)?;
             let place = entry.revision.zip(entry.index).ok_or_else(|| Fault("a read without revision".into()))?;
             at((place.0, place.1, false), Seen::Entry(Some(entry_of(entry)?)))

@@ -1,6 +1,8 @@
 //! The checkers of histories, tried on a store that can be broken: they accept the sound one whatever the seed, and each mutant is
 //! caught by every checker that is for it. No cluster is started here.
 
+use std::time::Instant;
+
 use cluster_tests::history::Verdict;
 use cluster_tests::history::check::{Report, named};
 use cluster_tests::history::sim::{Mutant, simulate};
@@ -30,13 +32,16 @@ fn each_mutant_is_caught_by_every_checker_that_is_for_it() {
     let mut survivors = Vec::new();
     for (mutant, checkers) in Mutant::ALL {
         let seed: u64 = dice.random();
-        let (mut missing, mut runs) = (checkers.to_vec(), 0);
+        let (mut missing, mut runs, since) = (checkers.to_vec(), 0, Instant::now());
         while !missing.is_empty() && runs < MUTANT_SEEDS_MAX {
             let history = simulate(seed.wrapping_add(runs), Some(mutant));
             missing.retain(|name| !(named(name).expect("a checker of this name").check)(&history).is_broken());
             runs += 1;
         }
-        println!("{mutant:?} from seed {seed}: caught by {checkers:?} within {runs} runs, but for {missing:?}");
+        let took = since.elapsed();
+        println!(
+            "{mutant:?} from seed {seed}: caught by {checkers:?} within {runs} runs, but for {missing:?}; {took:.1?}"
+        );
         survivors.extend(missing.iter().map(|name| format!("{mutant:?} was not seen by {name}, seeds from {seed} on")));
     }
     assert!(survivors.is_empty(), "{}", survivors.join("\n"));

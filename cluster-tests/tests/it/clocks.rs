@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Request, Settings, WallClock, eventually};
+use cluster_tests::{Cluster, Host, Request, Settings, eventually};
 use rand::RngExt;
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -65,15 +65,13 @@ async fn nothing_ends_by_a_wall_clock() {
 
 /// Three nodes, each with a wall clock that jumps by up to an hour either way five times a second.
 async fn cluster_with_jumping_clocks() -> (Cluster, JoinHandle<()>) {
-    let mut cluster = Cluster::new(Settings::default());
-    let clocks: Vec<WallClock> = cluster.ids().into_iter().map(|id| cluster.set_wall_clock(id)).collect();
-    cluster.start_all();
-    cluster.wait_all_ready().await;
+    let cluster = Cluster::start_with(Settings::default().hosted()).await;
+    let hosts: Vec<Host> = cluster.ids().into_iter().map(|id| cluster.host(id).clone()).collect();
     let mut random = seeded();
     let jumping = tokio::spawn(async move {
         loop {
-            for clock in &clocks {
-                clock.shift(random.random_range(-3_600..=3_600));
+            for host in &hosts {
+                host.shift_wall_clock(random.random_range(-3_600..=3_600));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

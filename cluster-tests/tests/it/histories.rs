@@ -1,41 +1,23 @@
 //! Workloads on clusters that are hurt, recorded whole and judged by every rule.
+//!
+//! Together they meet each workload and each fault once; the soak has more time for them.
 
 use cluster_tests::seed::seeded;
 use cluster_tests::workload::scenarios::{Pace, named};
 
 async fn run(name: &str) {
     let scenario = named(name).expect("a scenario of this name");
-    scenario.run(3, Pace::SHORT, &mut seeded()).await.assert_sound();
+    scenario.run(3, Pace::short(), &mut seeded()).await.assert_sound();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn registers_are_linearizable_while_leaders_are_killed_and_paused() {
-    run("registers").await;
+async fn data_is_linearizable_while_nodes_are_killed_and_paused() {
+    run("processes").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn transactions_keep_the_sum_of_accounts_while_nodes_are_killed_and_paused() {
-    run("accounts").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn locks_and_sessions_hold_what_they_promise_while_leaders_are_paused_and_killed() {
-    run("locks").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watches_show_everything_once_while_nodes_go_and_come_back() {
-    run("watches").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_of_retries_is_carried_out_once_while_leaders_are_killed_and_paused() {
-    run("storm").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_are_done_once_and_in_time_while_leaders_are_killed_and_paused() {
-    run("tasks").await;
+async fn locks_sessions_and_tasks_hold_what_they_promise_while_leaders_are_paused_and_killed() {
+    run("coordination").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -49,6 +31,16 @@ async fn a_storm_of_retries_over_broken_links_is_carried_out_once_and_locks_hold
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_promise_holds_while_processes_and_links_are_hurt() {
-    run("everything").await;
+async fn nothing_is_lost_on_disks_that_are_slow_fail_or_run_full() {
+    run("disks").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_and_sessions_hold_while_wall_clocks_jump_and_leaders_change() {
+    run("clocks").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_while_nodes_come_go_and_start_from_snapshots() {
+    run("churn").await;
 }

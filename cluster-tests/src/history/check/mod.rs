@@ -4,6 +4,7 @@
 
 pub mod coverage;
 pub mod liveness;
+pub mod locals;
 pub mod locks;
 pub mod phantoms;
 pub mod retries;
@@ -30,11 +31,12 @@ pub struct Checker {
 }
 
 /// All of them, the strongest first.
-pub const CHECKERS: [Checker; 11] = [
+pub const CHECKERS: [Checker; 12] = [
     Checker { name: "witness", rule: "the revisions are an order that explains every answer", check: witness::check },
     Checker { name: "search", rule: "each key alone has an order that explains its values", check: search::check },
     Checker { name: "phantoms", rule: "every value was written by somebody, and once", check: phantoms::check },
     Checker { name: "set", rule: "what was added stays", check: set::check },
+    Checker { name: "locals", rule: "no node shows less than it showed, nor than was asked for", check: locals::check },
     Checker { name: "watches", rule: "watches show every change once and in order", check: watches::check },
     Checker { name: "locks", rule: "one holder at a time, tokens only grow, guards hold", check: locks::check },
     Checker { name: "sessions", rule: "nothing ends early, nor much too late", check: sessions::check },

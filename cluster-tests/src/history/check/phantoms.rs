@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::history::operation::mark_of;
 use crate::history::record::{Entry, Outcome, Record, Seen, Shown};
 use crate::history::timeline::{Part, Timeline, entries_of};
 use crate::history::{Counterexample, History, Verdict};
@@ -16,8 +17,8 @@ pub fn check(history: &History) -> Verdict {
     let mut writers = HashMap::new();
     for record in &history.records {
         for write in record.operation.writes() {
-            if let Some(value) = write.change.value() {
-                writers.insert((write.key.as_str(), value.to_string()), record);
+            if let Some(mark) = write.change.mark() {
+                writers.insert((write.key.as_str(), mark), record);
             }
         }
     }
@@ -45,8 +46,8 @@ impl<'h> Judge<'h> {
         else {
             return Ok(());
         };
-        match (&decided.seen, write.change.value()) {
-            (Seen::Written(_), Some(value)) => self.at(&write.key, value.to_string(), decided.revision, record.id),
+        match (&decided.seen, write.change.mark()) {
+            (Seen::Written(_), Some(mark)) => self.at(&write.key, mark, decided.revision, record.id),
             _ => Ok(()),
         }
     }
@@ -60,7 +61,7 @@ impl<'h> Judge<'h> {
 
     fn sighting(&mut self, entry: &'h Entry, by: Option<&Record>) -> Checked {
         self.checked += 1;
-        let value = entry.value.to_string();
+        let value = mark_of(&entry.value);
         let reader = by.map(|record| record.id);
         let Some(writer) = self.writers.get(&(entry.key.as_str(), value.clone())) else {
             return Err(Counterexample::new(format!("nobody wrote {entry}"), reader));

@@ -1,7 +1,7 @@
 //! C9: whoever sends a request again, under the same request id, is told the same.
 //!
-//! Owns comparing all answers under one id. What is told of a place in a queue is told as it is now, so only a token counts
-//! there; and a claim that found nothing is not kept.
+//! Owns comparing all answers under one id. What is told of a place in a queue is told as it is now, that its session has ended
+//! included, so only a token counts there; and a claim that found nothing is not kept.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub fn check(history: &History) -> Verdict {
     }
     let mut checked = 0;
     for (id, answers) in answers.iter().filter(|(_, answers)| answers.len() > 1) {
-        let kept: Vec<_> = answers.iter().filter(|(_, decided)| is_kept(decided)).collect();
+        let kept: Vec<_> = answers.iter().filter(|(record, decided)| is_kept(&record.operation, decided)).collect();
         checked += kept.len() as u64;
         let firsts: Vec<_> = kept.iter().filter(|(_, decided)| !decided.replayed).collect();
         if firsts.len() > 1 {
@@ -36,15 +36,18 @@ pub fn check(history: &History) -> Verdict {
     Verdict::Holds(checked)
 }
 
-fn is_kept(decided: &Decided) -> bool {
-    !matches!(&decided.seen, Seen::Claimed(tasks) if tasks.is_empty())
+fn is_kept(operation: &Operation, decided: &Decided) -> bool {
+    match (operation, &decided.seen) {
+        (Operation::Acquire { .. }, seen) => matches!(seen, Seen::Held { .. }),
+        (_, Seen::Claimed(tasks)) => !tasks.is_empty(),
+        _ => true,
+    }
 }
 
 /// Whether two answers under one id agree.
 fn same(operation: &Operation, one: &Decided, other: &Decided) -> bool {
     match (operation, &one.seen, &other.seen) {
         (Operation::Acquire { .. }, Seen::Held { token }, Seen::Held { token: again }) => token == again,
-        (Operation::Acquire { .. }, ..) => true,
         (_, seen, again) => (one.revision, one.index) == (other.revision, other.index) && bare(seen) == bare(again),
     }
 }

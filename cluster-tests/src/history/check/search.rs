@@ -154,12 +154,16 @@ fn call_of(record: &Record, tokens: &Tokens) -> Option<Option<Call>> {
             let Seen::Entry(entry) = &decided.seen else { return None };
             call(Act::Read(entry.as_ref().map(|entry| number(&entry.value))), false)
         }
+        // A locked entry has no token, so that values alone do not say what is refused.
+        (Operation::Write(write), _) if write.change.is_of_lock() => None,
+        // Its value depends on what was there.
+        (Operation::Write(Write { change: Change::Adjust { .. }, .. }), _) => None,
         (Operation::Write(write), outcome) => {
             let need = match (write.cas, &write.change) {
                 (Some(cas), _) => Need::Value(*tokens.by_token.get(&(write.key.clone(), cas))?),
                 (None, Change::Put(_)) => Need::Nothing,
                 (None, Change::Insert(_)) => Need::Absent,
-                (None, Change::Replace(_) | Change::Remove) => Need::Present,
+                (None, _) => Need::Present,
             };
             let set = Act::Set(write.change.value().map(number), need);
             match outcome {

@@ -43,7 +43,7 @@ fn added(history: &History) -> BTreeMap<&str, &Record> {
         }
     }
     for write in history.records.iter().flat_map(|record| record.operation.writes()) {
-        if write.change.value().is_none() || write.ttl_ms.is_some() {
+        if write.change == Change::Remove || write.ttl_ms.is_some() {
             added.remove(write.key.as_str());
         }
     }

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::history::operation::mark_of;
 use crate::history::record::{Event, Moment, Shown};
 use crate::history::timeline::Timeline;
 use crate::history::{Counterexample, History, Verdict};
 
 type Checked = Result<u64, Box<Counterexample>>;
 /// Every change: by revision and key the new value and who asked for it.
-type Changes<'h> = BTreeMap<(u64, &'h str), (Option<&'h serde_json::Value>, Option<u64>)>;
+type Changes<'h> = BTreeMap<(u64, &'h str), (Option<String>, Option<u64>)>;
 
 /// Judges a history.
 pub fn check(history: &History) -> Verdict {
@@ -85,7 +86,7 @@ impl Watch<'_> {
             return wrong("nobody made such a change".into(), None);
         };
         let shown = event.entry.as_ref();
-        if shown.map(|entry| &entry.value) != *value {
+        if shown.map(|entry| mark_of(&entry.value)) != *value {
             return wrong(format!("it shows {:?}", shown.map(|entry| &entry.value)), *by);
         }
         if let Some(entry) = shown

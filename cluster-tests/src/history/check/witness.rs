@@ -2,25 +2,26 @@
 //!
 //! Owns the proof: the order of revisions must agree with real time, and a sound store that is led through it must give every
 //! answer that was given. No search: the revisions are the witness. Leaves out keys that live for a while, whose absence the
-//! order does not decide, and keys of writes whose fate nobody saw.
+//! order does not decide, keys of writes whose fate nobody saw, and locked ones from when their lock may have ended by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::model::{self, State};
-use crate::history::operation::{Operation, Txn, Write, writes_of};
-use crate::history::record::{Came, Entry, Record, Refused, Seen, TxnSeen, Written};
+use crate::history::operation::{Change, Operation, Txn, Write, writes_of};
+use crate::history::record::{Came, Entry, Micros, Record, Refused, Seen, TxnSeen, Written};
 use crate::history::timeline::{Atom, Part, Timeline};
 use crate::history::{Counterexample, History, Verdict};
 
 /// Refusals that depend on nothing but entries.
-const CODES: [&str; 3] = ["already_exists", "not_found", "cas_mismatch"];
+const CODES: [&str; 6] =
+    ["already_exists", "not_found", "cas_mismatch", "condition_not_met", "locked", "not_lock_holder"];
 
 type Checked = Result<(), Box<Counterexample>>;
 
 /// Judges a history.
 pub fn check(history: &History) -> Verdict {
     let timeline = Timeline::of(history);
-    let mut replay = Replay { timeline: &timeline, state: State::new(), writers: BTreeMap::new(), last: None };
+    let mut replay = Replay::of(&timeline);
     let replayed = timeline.atoms.iter().try_for_each(|atom| replay.step(atom));
     Verdict::of(replayed.and_then(|()| check_real_time(history, &timeline)).map(|()| timeline.atoms.len() as u64))
 }
@@ -33,10 +34,21 @@ struct Replay<'t, 'h> {
     writers: BTreeMap<&'h str, u64>,
     /// The last revision that changed something, and by whom.
     last: Option<(u64, Option<u64>)>,
+    /// When a lock on an entry may end by itself.
+    lapses: BTreeMap<&'h str, Micros>,
+    /// Entries whose lock may have ended by itself.
+    lapsed: BTreeSet<&'h str>,
 }
 
-impl<'h> Replay<'_, 'h> {
+impl<'t, 'h> Replay<'t, 'h> {
+    fn of(timeline: &'t Timeline<'h>) -> Self {
+        let (state, last) = (State::new(), None);
+        let (writers, lapses, lapsed) = Default::default();
+        Self { timeline, state, writers, last, lapses, lapsed }
+    }
+
     fn step(&mut self, atom: &Atom<'h>) -> Checked {
+        self.let_lapse(atom);
         if atom.part.is_change() {
             self.take_revision(atom)?;
         }
@@ -51,6 +63,13 @@ impl<'h> Replay<'_, 'h> {
             Part::Observed(txn, told) => self.observed(atom, txn, told),
             Part::Read(operation, seen) => self.read(atom, operation, seen),
         }
+    }
+
+    /// Nothing is known any more of locks that may have ended when this was answered.
+    fn let_lapse(&mut self, atom: &Atom<'h>) {
+        let end = atom.record.map_or(0, |record| record.end);
+        self.lapsed.extend(self.lapses.iter().filter(|(_, lapse)| **lapse <= end).map(|(key, _)| *key));
+        self.lapses.retain(|_, lapse| *lapse > end);
     }
 
     /// Each revision is taken once, but by the parts of one change.
@@ -77,6 +96,10 @@ impl<'h> Replay<'_, 'h> {
             );
         }
         let expected = model::apply(&mut self.state, write, atom.revision);
+        match (&write.change, atom.record) {
+            (Change::Lock(ms), Some(record)) => drop(self.lapses.insert(&write.key, record.call + ms * 1_000)),
+            _ => drop(self.lapses.remove(write.key.as_str())),
+        }
         let wrong = told.is_some_and(|told| *told != expected && self.is_certain(&write.key));
         let checked = match wrong {
             true => self.contradiction(atom, &write.key, &format!("the write should have been told {expected:?}")),
@@ -149,7 +172,7 @@ impl<'h> Replay<'_, 'h> {
 
     fn read(&self, atom: &Atom<'h>, operation: &'h Operation, seen: &Seen) -> Checked {
         let (expected, seen): (Vec<&Entry>, Vec<&Entry>) = match (operation, seen) {
-            (Operation::Get { key }, Seen::Entry(entry)) => {
+            (Operation::Get { key } | Operation::Local { key, .. }, Seen::Entry(entry)) => {
                 (self.state.get(key).into_iter().collect(), entry.iter().collect())
             }
             (Operation::List { prefix }, Seen::Entries(entries)) => {
@@ -164,7 +187,9 @@ impl<'h> Replay<'_, 'h> {
         let certain = |entry: &&&Entry| self.is_certain(&entry.key);
         let [expected, seen] =
             [&expected, &seen].map(|entries| entries.iter().filter(certain).copied().collect::<Vec<_>>());
-        if matches!(operation, Operation::Get { key } if !self.is_certain(key)) || expected == seen {
+        if matches!(operation, Operation::Get { key } | Operation::Local { key, .. } if !self.is_certain(key))
+            || expected == seen
+        {
             return Ok(());
         }
         let (shown, key) = difference(&expected, &seen);
@@ -172,7 +197,8 @@ impl<'h> Replay<'_, 'h> {
     }
 
     fn is_certain(&self, key: &str) -> bool {
-        !self.timeline.doubtful.contains(key) && !self.timeline.fleeting.contains(key)
+        let Timeline { doubtful, fleeting, .. } = self.timeline;
+        ![doubtful, fleeting, &self.lapsed].iter().any(|keys| keys.contains(key))
     }
 
     fn is_certain_txn(&self, txn: &Txn) -> bool {
@@ -230,6 +256,8 @@ fn check_real_time(history: &History, timeline: &Timeline<'_>) -> Checked {
         let evaluated = record.decided().map(|decided| decided.revision);
         let too_old = match (changed, evaluated) {
             (Some(changed), _) => changed <= newest,
+            // May be old, but what came after it may not be older.
+            (None, Some(_)) if matches!(record.operation, Operation::Local { .. }) => false,
             (None, Some(evaluated)) => evaluated < newest,
             (None, None) => false,
         };

@@ -9,12 +9,26 @@ pub enum Mutant {
     StaleRead,
     /// A read shows an old state, and says of which revision.
     FollowerBehind,
+    /// A read that may be old shows less than the same node showed before.
+    LocalFalls,
+    /// A read is answered before the node knows the revision that was asked for.
+    MinRevisionIgnored,
+    /// A read that may be old shows an entry that is newer than what it says.
+    LocalAhead,
     /// A write is acknowledged and not carried out.
     LostWrite,
     /// A request that is sent again is carried out again.
     DoubleApply,
     /// A write takes effect whatever token it gives.
     CasIgnored,
+    /// A locked entry is written by somebody without the key to its lock.
+    EntryLockIgnored,
+    /// An entry is locked for a second client while the first has its lock.
+    EntryLockedTwice,
+    /// A patch is applied to the document of before the last change.
+    PatchOfThePast,
+    /// A write takes effect though its condition does not hold.
+    ConditionIgnored,
     /// A transaction loses its last step.
     TornTransaction,
     /// A write that was refused for lack of room takes effect all the same.
@@ -57,12 +71,19 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them, each with the checkers that have to catch it.
-    pub const ALL: [(Self, &'static [&'static str]); 24] = [
+    pub const ALL: [(Self, &'static [&'static str]); 31] = [
         (Self::StaleRead, &["witness", "search"]),
         (Self::FollowerBehind, &["witness", "search", "set"]),
+        (Self::LocalFalls, &["locals"]),
+        (Self::MinRevisionIgnored, &["locals"]),
+        (Self::LocalAhead, &["witness"]),
         (Self::LostWrite, &["witness", "search", "set"]),
         (Self::DoubleApply, &["retries", "phantoms"]),
         (Self::CasIgnored, &["witness", "search"]),
+        (Self::EntryLockIgnored, &["witness"]),
+        (Self::EntryLockedTwice, &["witness"]),
+        (Self::PatchOfThePast, &["witness"]),
+        (Self::ConditionIgnored, &["witness"]),
         (Self::TornTransaction, &["witness"]),
         (Self::FailedWriteApplied, &["phantoms"]),
         (Self::RevisionReused, &["witness"]),
@@ -89,6 +110,8 @@ impl Mutant {
         match self {
             Self::SessionEndsEarly | Self::SessionNeverEnds | Self::EntryExpiresEarly | Self::NeverRecovers => 1,
             Self::TaskLost | Self::CasIgnored | Self::DoubleApply | Self::GuardIgnored | Self::StaleCompletion => 1,
+            Self::LocalFalls | Self::MinRevisionIgnored | Self::LocalAhead => 3,
+            Self::EntryLockIgnored | Self::EntryLockedTwice | Self::PatchOfThePast | Self::ConditionIgnored => 2,
             Self::LockGivenTwice | Self::TokenReused | Self::TornTransaction => 3,
             _ => 20,
         }

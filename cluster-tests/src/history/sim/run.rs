@@ -15,6 +15,7 @@ use crate::history::file::{Demand, Header};
 use crate::history::operation::Operation;
 use crate::history::record::{Event, Fault, Micros, Moment, Outcome, Record, Shown, Try};
 use crate::workload::accounts::Accounts;
+use crate::workload::counters::Counters;
 use crate::workload::fleeting::Fleeting;
 use crate::workload::locks::Locks;
 use crate::workload::registers::Registers;
@@ -82,6 +83,7 @@ fn workloads() -> Vec<(Box<dyn Workload>, usize, bool)> {
         (Box::new(Registers { name: "registers" }), 4, false),
         (Box::new(Registers { name: "storm" }), 3, true),
         (Box::new(Accounts), 2, false),
+        (Box::new(Counters), 2, false),
         (Box::new(Set), 2, false),
         (Box::new(Fleeting), 3, false),
         (Box::new(Locks), 6, false),
@@ -181,7 +183,12 @@ impl Run {
             }
             Outcome::Failed("no room".into())
         } else {
-            Outcome::Decided(self.store.perform(now, &record.operation, record.request_id.as_deref()))
+            Outcome::Decided(self.store.perform(
+                now,
+                record.tries[attempt].node,
+                &record.operation,
+                record.request_id.as_deref(),
+            ))
         };
         // Nobody listens to an answer that comes too late.
         if record.tries[attempt].end > now {
@@ -216,7 +223,7 @@ impl Run {
             if !record.is_unknown() || !is_asked_again || !record.operation.is_kept() {
                 continue;
             }
-            let decided = self.store.perform(now + 500, &record.operation, record.request_id.as_deref());
+            let decided = self.store.perform(now + 500, 1, &record.operation, record.request_id.as_deref());
             let outcome = Outcome::Decided(decided);
             record.tries.push(Try { node: 1, call: now, end: now + 1_000, outcome });
             settle(record);
@@ -224,7 +231,7 @@ impl Run {
         }
         for operation in workloads().iter().flat_map(|(workload, ..)| workload.last_reads()) {
             let id = self.opens.len() as u64;
-            let outcome = Outcome::Decided(self.store.perform(now + 500, &operation, None));
+            let outcome = Outcome::Decided(self.store.perform(now + 500, 1, &operation, None));
             let tries = vec![Try { node: 1, call: now, end: now + 1_000, outcome: outcome.clone() }];
             let record =
                 Record { id, process: 0, operation, request_id: None, call: now, end: now + 1_000, outcome, tries };

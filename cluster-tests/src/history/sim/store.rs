@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 
 use super::Mutant;
 use crate::history::model::{self, State};
-use crate::history::operation::{Hold, Operation, Txn, Write, writes_of};
+use crate::history::operation::{Change, Hold, Operation, Txn, Write, writes_of};
 use crate::history::record::{Came, Decided, Entry, Event, Item, Micros, Refused, Seen, Written};
 
 /// How far back a stale read may look, in changes.
@@ -24,6 +24,8 @@ pub struct Store {
     index: u64,
     /// The newest states before this one, for reads that are stale.
     past: VecDeque<(u64, State)>,
+    /// What each node knows, where that is less than everything.
+    replicas: BTreeMap<u64, Replica>,
     requests: HashMap<String, Decided>,
     pub(super) sessions: BTreeMap<String, Session>,
     pub(super) locks: BTreeMap<Hold, Lock>,
@@ -32,6 +34,15 @@ pub struct Store {
     /// Every change of an entry, with its time.
     pub line: Vec<(Micros, Event)>,
     pub(super) now: Micros,
+}
+
+/// A node that is behind.
+#[derive(Clone, Default)]
+struct Replica {
+    revision: u64,
+    state: State,
+    /// What it knew before.
+    before: Option<(u64, State)>,
 }
 
 /// A session.
@@ -65,7 +76,7 @@ pub(super) fn refused(code: &str) -> Seen {
 impl Store {
     /// An empty store with at most one bug.
     pub fn new(mutant: Option<Mutant>, dice: StdRng) -> Self {
-        let (state, past, requests, sessions) = Default::default();
+        let (state, past, replicas, requests, sessions) = Default::default();
         let (locks, tasks, expiries, line) = Default::default();
         Self {
             mutant,
@@ -74,6 +85,7 @@ impl Store {
             revision: 1,
             index: 1,
             past,
+            replicas,
             requests,
             sessions,
             locks,
@@ -89,8 +101,8 @@ impl Store {
         self.mutant == Some(mutant) && self.dice.random_range(0..mutant.rarity()) == 0
     }
 
-    /// Carries out a request at this time.
-    pub fn perform(&mut self, now: Micros, operation: &Operation, request_id: Option<&str>) -> Decided {
+    /// Carries out a request at this time, at this node.
+    pub fn perform(&mut self, now: Micros, node: u64, operation: &Operation, request_id: Option<&str>) -> Decided {
         self.now = self.now.max(now);
         self.index += 1;
         self.end_due();
@@ -99,7 +111,7 @@ impl Store {
         {
             return Decided { replayed: true, ..kept };
         }
-        let decided = self.decide(operation);
+        let decided = self.decide(node, operation);
         let is_empty = matches!(&decided.seen, Seen::Claimed(tasks) if tasks.is_empty());
         if let Some(id) = request_id.filter(|_| operation.is_kept() && !is_empty) {
             self.requests.insert(id.to_owned(), decided.clone());
@@ -115,9 +127,14 @@ impl Store {
         }
     }
 
-    fn decide(&mut self, operation: &Operation) -> Decided {
+    fn decide(&mut self, node: u64, operation: &Operation) -> Decided {
         let seen = match operation {
-            Operation::Get { .. } | Operation::List { .. } | Operation::Find { .. } => return self.read(operation),
+            Operation::Local { key, min_revision } => return self.read_local(node, key, min_revision.unwrap_or(1)),
+            Operation::Get { .. } | Operation::List { .. } | Operation::Find { .. } => {
+                // To know that nothing is newer, a node catches up.
+                self.catch_up(node);
+                return self.read(operation);
+            }
             Operation::Write(write) => self.write(write).map_or_else(Seen::Refused, Seen::Written),
             Operation::Bulk { writes } => self.bulk(writes),
             Operation::Txn(txn) => self.txn(txn),
@@ -176,6 +193,30 @@ impl Store {
         Decided { revision, ..self.told(seen) }
     }
 
+    /// The node knows everything from now on.
+    fn catch_up(&mut self, node: u64) {
+        let replica = self.replicas.entry(node).or_default();
+        if replica.revision < self.revision {
+            let state = std::mem::replace(&mut replica.state, self.state.clone());
+            replica.before = Some((replica.revision.max(1), state));
+            replica.revision = self.revision;
+        }
+    }
+
+    fn read_local(&mut self, node: u64, key: &str, least: u64) -> Decided {
+        let known = self.replicas.get(&node).map_or(0, |replica| replica.revision);
+        let ignores = known > 0 && self.is(Mutant::MinRevisionIgnored);
+        if known == 0 || (known < least && !ignores) || self.dice.random_range(0..4) == 0 {
+            self.catch_up(node);
+        }
+        let (falls, is_ahead) = (self.is(Mutant::LocalFalls), self.is(Mutant::LocalAhead));
+        let replica = &self.replicas[&node];
+        let before = replica.before.as_ref().filter(|(revision, _)| falls && *revision >= least);
+        let (revision, state) = before.map_or((replica.revision, &replica.state), |(at, state)| (*at, state));
+        let shown = if is_ahead { &self.state } else { state };
+        Decided { revision, ..self.told(Seen::Entry(shown.get(key).cloned())) }
+    }
+
     fn write(&mut self, write: &Write) -> Result<Written, Refused> {
         if let Some(guard) = &write.guard
             && !self.holds(&guard.hold, guard.token)
@@ -185,6 +226,12 @@ impl Store {
         }
         match model::refusal(&self.state, write) {
             Some(refused) if refused.code == "cas_mismatch" && self.is(Mutant::CasIgnored) => {}
+            Some(_)
+                if write.change.value().is_some()
+                    && self.state.is_locked(&write.key)
+                    && self.is(Mutant::EntryLockIgnored) => {}
+            Some(refused) if refused.code == "condition_not_met" && self.is(Mutant::ConditionIgnored) => {}
+            Some(refused) if refused.code == "locked" && self.is(Mutant::EntryLockedTwice) => {}
             Some(refused) => return Err(refused),
             None => {}
         }
@@ -202,7 +249,19 @@ impl Store {
         if !self.is(Mutant::RevisionReused) {
             self.revision += 1;
         }
+        let write = match &write.change {
+            // As if the last change had not been seen: the sum loses something.
+            Change::Adjust { amount, by, .. } if self.is(Mutant::PatchOfThePast) => {
+                let change = Change::Adjust { amount: amount - 1, by: by.clone(), at_least: None };
+                &Write { change, ..write.clone() }
+            }
+            _ => write,
+        };
         let written = model::apply(&mut self.state, write, self.revision);
+        if write.change.is_of_lock() {
+            // No watch is shown this.
+            return written;
+        }
         self.expiries.remove(&write.key);
         if let Some(ttl_ms) = write.ttl_ms {
             let ttl = ttl_ms * 1_000 / if self.is(Mutant::EntryExpiresEarly) { 2 } else { 1 };

@@ -1,0 +1,145 @@
+//! Time and chance of a simulation.
+//!
+//! Owns what the program asks the system for that would differ from run to run: clocks and random bytes. Both calls are
+//! answered here in place of the C library, so that no code of the product has to know: on a thread that simulates from the
+//! virtual time and the seed, on every other by the system. Nothing else of the system is replaced.
+
+use std::cell::Cell;
+
+use libc::{c_int, c_uint, c_void, clockid_t, size_t, ssize_t, timespec};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+/// The wall clock at virtual time 0, in nanoseconds since 1970. Any day is as good.
+const WALL_BEGAN: i128 = 1_800_000_000 * 1_000_000_000;
+
+/// Nanoseconds of the monotonic clock at virtual time 0: machines have run for a while when a program starts.
+const BEGAN: u64 = 1_000_000_000_000;
+
+#[derive(Clone, Copy)]
+struct Face {
+    /// The runtime's clock when it was made, and the virtual time then.
+    began: Option<(Instant, u64)>,
+    /// Nanoseconds by which the wall clock is off.
+    wall_offset: i64,
+}
+
+thread_local! {
+    static SIMULATES: Cell<bool> = const { Cell::new(false) };
+    static FACE: Cell<Face> = const { Cell::new(Face { began: None, wall_offset: 0 }) };
+    /// Virtual time where no runtime can be asked, nanoseconds.
+    static NOW: Cell<u64> = const { Cell::new(BEGAN) };
+    static IS_ASKING: Cell<bool> = const { Cell::new(false) };
+    static DICE: Cell<u64> = const { Cell::new(0) };
+}
+
+/// From now on, this thread's clocks stand still unless they are moved, and its random bytes come from the seed.
+pub fn simulate(seed: u64) {
+    SIMULATES.set(true);
+    DICE.set(seed ^ 0x5851_F42D_4C95_7F2D);
+}
+
+/// The clocks of one host.
+#[derive(Clone, Copy, Debug)]
+pub struct HostClock {
+    began: (Instant, u64),
+    wall_offset: i64,
+}
+
+impl HostClock {
+    /// Of a runtime that was just made while the virtual time was `now` nanoseconds; `first` is what its clock says.
+    pub fn new(first: Instant, now: u64) -> Self {
+        Self { began: (first, BEGAN + now), wall_offset: 0 }
+    }
+
+    /// Moves its wall clock.
+    pub fn shift_wall(&mut self, nanos: i64) {
+        self.wall_offset = self.wall_offset.saturating_add(nanos);
+    }
+
+    /// With this wall clock.
+    pub fn with_wall_offset(mut self, nanos: i64) -> Self {
+        self.wall_offset = nanos;
+        self
+    }
+
+    /// Shows this host's clocks to whatever runs next on this thread.
+    pub fn show(&self) {
+        FACE.set(Face { began: Some(self.began), wall_offset: self.wall_offset });
+    }
+}
+
+/// Shows the simulator's own clock again, which says `now` nanoseconds of virtual time.
+pub fn hide(now: u64) {
+    FACE.set(Face { began: None, wall_offset: 0 });
+    NOW.set(BEGAN + now);
+}
+
+fn monotonic() -> u64 {
+    let Some((first, at)) = FACE.get().began else { return NOW.get() };
+    // The runtime's clock asks the system, too, where there is no runtime to ask.
+    if IS_ASKING.replace(true) {
+        return NOW.get();
+    }
+    let now = match Handle::try_current() {
+        Ok(_) => at + u64::try_from((Instant::now() - first).as_nanos()).expect("no simulation takes 500 years"),
+        Err(_) => NOW.get(),
+    };
+    IS_ASKING.set(false);
+    NOW.set(now);
+    now
+}
+
+fn next_random() -> u64 {
+    let state = DICE.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
+    DICE.set(state);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// In place of the C library's.
+///
+/// # Safety
+/// As there: `time` points to room for a `timespec`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
+    let nanos = match clock {
+        _ if !SIMULATES.get() => None,
+        libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => {
+            let since_start = i128::from(monotonic() - BEGAN) + i128::from(FACE.get().wall_offset);
+            Some((WALL_BEGAN + since_start) as u64)
+        }
+        libc::CLOCK_MONOTONIC | libc::CLOCK_MONOTONIC_COARSE | libc::CLOCK_MONOTONIC_RAW | libc::CLOCK_BOOTTIME => {
+            Some(monotonic())
+        }
+        _ => None,
+    };
+    match nanos {
+        Some(nanos) => {
+            let (seconds, rest) = ((nanos / 1_000_000_000) as i64, (nanos % 1_000_000_000) as i64);
+            // SAFETY: the caller says that there is room.
+            unsafe { time.write(timespec { tv_sec: seconds, tv_nsec: rest }) };
+            0
+        }
+        // SAFETY: the same call with the same arguments, past the C library.
+        None => unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
+    }
+}
+
+/// In place of the C library's.
+///
+/// # Safety
+/// As there: `buffer` points to room for `length` bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn getrandom(buffer: *mut c_void, length: size_t, flags: c_uint) -> ssize_t {
+    if !SIMULATES.get() {
+        // SAFETY: the same call with the same arguments, past the C library.
+        return unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) as ssize_t };
+    }
+    for place in 0..length {
+        // SAFETY: the caller says that there is room.
+        unsafe { buffer.cast::<u8>().add(place).write(next_random() as u8) };
+    }
+    length as ssize_t
+}

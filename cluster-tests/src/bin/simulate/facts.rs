@@ -1,0 +1,145 @@
+//! What must hold between the nodes at every moment.
+//!
+//! Owns what was ever seen of them, and the comparison with what is seen now. Looks at nodes from the inside, which no client
+//! can. Never changes one.
+
+use std::collections::BTreeMap;
+
+use openraft::async_runtime::WatchReceiver;
+use openraft::storage::RaftLogReader;
+use quorate_store::codec;
+use quorate_store::raft::LogEntry;
+
+use crate::host::{Host, Parts};
+use crate::network::HostId;
+
+/// What one node was like when it was last looked at, since its start.
+#[derive(Debug, Clone, Default)]
+struct Seen {
+    /// Term and candidate. A term can have several leaders here, of which each outdoes those of a smaller number.
+    vote: (u64, u64),
+    applied: u64,
+    revision: u64,
+    clock: u64,
+    /// Its log was compared up to here.
+    compared: u64,
+}
+
+/// Everything that was seen.
+#[derive(Debug, Default)]
+pub struct Facts {
+    nodes: BTreeMap<HostId, Seen>,
+    /// Who was seen to lead by which vote: the greatest is the latest.
+    leaders: BTreeMap<(u64, u64), HostId>,
+    /// State at each index.
+    digests: BTreeMap<u64, u128>,
+    /// What each log id stands for, as a checksum.
+    entries: BTreeMap<(u64, u64, u64), u32>,
+    /// The highest index that was applied anywhere.
+    applied: u64,
+    /// A number that differs where anything seen differs.
+    pub trace: u64,
+    /// What was compared.
+    pub comparisons: u64,
+}
+
+impl Facts {
+    /// A node starts: what it had only in memory may be gone.
+    pub fn forget(&mut self, node: HostId) {
+        self.nodes.remove(&node);
+    }
+
+    /// The highest index that was applied anywhere.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Who led last, as far as was seen.
+    pub fn last_leader(&self) -> Option<HostId> {
+        self.leaders.last_key_value().map(|(_, leader)| *leader)
+    }
+
+    /// Looks at a node. An error says what contradicts what.
+    pub fn look(&mut self, host: &Host) -> Result<(), String> {
+        let Some(parts) = host.parts() else { return Ok(()) };
+        self.comparisons += 1;
+        self.leader(host.id, parts)?;
+        self.state(host.id, parts)
+    }
+
+    fn leader(&mut self, id: HostId, parts: &Parts) -> Result<(), String> {
+        let metrics = parts.app.raft().server_metrics();
+        let metrics = metrics.borrow_watched().clone();
+        let vote = (metrics.vote.leader_id.term, metrics.vote.leader_id.node_id);
+        let seen = self.nodes.entry(id).or_default();
+        if vote < seen.vote {
+            return Err(format!("node {id} went back from vote {:?} to {vote:?}", seen.vote));
+        }
+        seen.vote = vote;
+        if metrics.state.is_leader() {
+            let first = *self.leaders.entry(vote).or_insert(id);
+            if first != id {
+                return Err(format!("vote {vote:?} has two leaders, {first} and {id}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, id: HostId, parts: &Parts) -> Result<(), String> {
+        let state = parts.app.state().applied();
+        let (index, revision, clock) = (state.at.index, state.at.revision, state.at.clock);
+        let seen = self.nodes.entry(id).or_default();
+        if index < seen.applied || revision < seen.revision || clock < seen.clock {
+            return Err(format!(
+                "node {id} went back from {seen:?} to index {index}, revision {revision}, clock {clock}"
+            ));
+        }
+        let is_new = index > seen.applied;
+        (seen.applied, seen.revision, seen.clock) = (index, revision, clock);
+        self.applied = self.applied.max(index);
+        if is_new {
+            self.trace = (self.trace ^ index ^ state.digest as u64).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17);
+        }
+        let first = *self.digests.entry(index).or_insert(state.digest);
+        if index > 0 && first != state.digest {
+            return Err(format!(
+                "at index {index} node {id} has digest {:032x}, another had {first:032x}",
+                state.digest
+            ));
+        }
+        Ok(())
+    }
+
+    /// Compares what is new in a node's log with all that was ever in a log. Has to run on the node's machine.
+    pub async fn compare_log(&mut self, id: HostId, parts: &Parts) -> Result<(), String> {
+        // Entries that were cut off again may be looked at once more: they were under other ids.
+        let from = self.nodes.entry(id).or_default().compared.saturating_sub(8);
+        let until = parts.log.last_index() + 1;
+        let mut reader = parts.log.reader();
+        let entries = reader.try_get_log_entries(from..until).await;
+        let entries: Vec<LogEntry> =
+            entries.map_err(|error| format!("the log of node {id} cannot be read: {error}"))?;
+        for entry in entries {
+            let log_id = (entry.log_id.leader_id.term, entry.log_id.leader_id.node_id, entry.log_id.index);
+            let sum = checksum(&entry);
+            let first = *self.entries.entry(log_id).or_insert(sum);
+            if first != sum {
+                return Err(format!("node {id} has another entry under {log_id:?} than was seen before"));
+            }
+        }
+        self.nodes.entry(id).or_default().compared = until;
+        Ok(())
+    }
+}
+
+fn checksum(entry: &LogEntry) -> u32 {
+    use openraft::EntryPayload::{Blank, Membership, Normal};
+    match &entry.payload {
+        Blank => 0,
+        Normal(batch) => crc32fast::hash(&batch.0),
+        Membership(membership) => {
+            let record = quorate_store::raft::wire::MembershipRecord::from(membership);
+            crc32fast::hash(&codec::encode(&record))
+        }
+    }
+}

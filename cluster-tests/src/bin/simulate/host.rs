@@ -1,0 +1,231 @@
+//! One machine of a simulation: a runtime with a clock of its own, and on it a node or clients.
+//!
+//! Owns the pace of its clock, its start, and its sudden end. Never decides when either happens.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use quorate_node::app::App;
+use quorate_node::config::Config;
+use quorate_node::server::{self, Ended, Surroundings};
+use quorate_store::log::{LogOptions, LogStore};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{self, HostClock};
+use crate::disk::Disk;
+use crate::network::{HostId, Net};
+
+/// Bytes of a segment of the log: small, so that there are many.
+const SEGMENT_BYTES: u64 = 256 * 1024;
+/// How long the state may be behind the log on disk.
+const FLUSH_EVERY: Duration = Duration::from_secs(4);
+
+/// A runtime whose clock moves only when it is told to.
+pub struct Machine {
+    runtime: Runtime,
+    first: Instant,
+    clock: HostClock,
+    /// Milliseconds that its clock has gone.
+    gone: u64,
+}
+
+impl Machine {
+    /// A machine that is switched on at `now` nanoseconds of virtual time.
+    pub fn new(now: u64) -> Self {
+        clock::hide(now);
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.expect("a runtime without I/O can be made");
+        let first = runtime.block_on(async { Instant::now() });
+        Self { runtime, first, clock: HostClock::new(first, now), gone: 0 }
+    }
+
+    /// Runs what there is to run until its clock has gone so many milliseconds.
+    pub fn run_until(&mut self, millis: u64) {
+        self.clock.show();
+        while self.gone < millis {
+            self.gone += 1;
+            let until = self.first + Duration::from_millis(self.gone);
+            self.runtime.block_on(async move { tokio::time::sleep_until(until).await });
+        }
+    }
+
+    /// Its clock jumps: everything stood still meanwhile.
+    pub fn jump_to(&mut self, millis: u64) {
+        self.clock.show();
+        if millis > self.gone {
+            let by = Duration::from_millis(millis - self.gone);
+            self.gone = millis;
+            self.runtime.block_on(async move { tokio::time::advance(by).await });
+        }
+    }
+
+    /// Starts something on it.
+    pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.clock.show();
+        self.runtime.spawn(work)
+    }
+
+    /// Runs something on it that waits for nothing.
+    pub fn at_once<T>(&self, work: impl Future<Output = T>) -> T {
+        self.clock.show();
+        self.runtime.block_on(work)
+    }
+
+    /// Its clocks.
+    pub fn clock(&mut self) -> &mut HostClock {
+        &mut self.clock
+    }
+}
+
+/// What can be seen of a running node.
+pub struct Parts {
+    /// All it can do.
+    pub app: App,
+    /// Its log.
+    pub log: LogStore,
+}
+
+/// A node that runs.
+pub struct Running {
+    machine: Machine,
+    main: JoinHandle<Result<(), Ended>>,
+    started: oneshot::Receiver<Parts>,
+    parts: Option<Parts>,
+    stop: CancellationToken,
+    /// Its log failed: not another word from it.
+    is_dead: Arc<AtomicBool>,
+    /// Virtual time of its start, milliseconds.
+    began: u64,
+    /// Milliseconds of the simulation that are one second of it.
+    pace: u64,
+}
+
+/// A place for a node, with the disk that stays when it is gone.
+pub struct Host {
+    /// Its number, and that of its node.
+    pub id: HostId,
+    /// How its node is told to run.
+    pub config: Config,
+    /// Its disk.
+    pub disk: Arc<Disk>,
+    /// The node on it, if one runs.
+    pub running: Option<Running>,
+    /// Stands still until then, milliseconds of virtual time.
+    pub paused_until: u64,
+    /// By which its wall clock is off, nanoseconds; outlives its node.
+    pub wall_offset: i64,
+    /// How many of its milliseconds are a thousand of the simulation's.
+    pub pace: u64,
+}
+
+/// What a node did that ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Its log failed, and it said no more.
+    Died,
+    /// It ended, and says why.
+    Ended(String),
+    /// It stopped as it was told to.
+    Stopped,
+}
+
+impl Host {
+    /// A host that is switched off.
+    pub fn new(id: HostId, config: Config, disk: Arc<Disk>) -> Self {
+        Self { id, config, disk, running: None, paused_until: 0, wall_offset: 0, pace: 1_000 }
+    }
+
+    /// Starts its node at so many milliseconds of virtual time.
+    pub fn start(&mut self, net: &Net, now: u64) {
+        assert!(self.running.is_none(), "host {} runs already", self.id);
+        let mut machine = Machine::new(now * 1_000_000);
+        *machine.clock() = machine.clock().with_wall_offset(self.wall_offset);
+        let (show, started) = oneshot::channel();
+        let is_dead = Arc::new(AtomicBool::new(false));
+        let dies = Arc::clone(&is_dead);
+        let surroundings = Surroundings {
+            network: net.of(self.id),
+            log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()) },
+            flush_every: FLUSH_EVERY,
+            on_fatal: Arc::new(move |_| dies.store(true, Ordering::Relaxed)),
+            on_started: Box::new(move |app, log| {
+                // Nobody listens where the simulation ends this very moment.
+                let _shown = show.send(Parts { app: app.clone(), log: log.clone() });
+            }),
+        };
+        let stop = CancellationToken::new();
+        let main = machine.spawn(server::run_in(surroundings, self.config.clone(), stop.clone()));
+        let pace = self.pace;
+        self.paused_until = 0;
+        self.running = Some(Running { machine, main, started, parts: None, stop, is_dead, began: now, pace });
+    }
+
+    /// Lets its node run up to this time, and says how it ended if it did.
+    pub fn run_until(&mut self, now: u64) -> Option<End> {
+        if now < self.paused_until {
+            return None;
+        }
+        let running = self.running.as_mut()?;
+        let due = (now - running.began) * running.pace / 1_000;
+        if self.paused_until != 0 {
+            self.paused_until = 0;
+            running.machine.jump_to(due);
+        }
+        running.machine.run_until(due);
+        if running.parts.is_none() {
+            running.parts = running.started.try_recv().ok();
+        }
+        if running.is_dead.load(Ordering::Relaxed) {
+            return Some(End::Died);
+        }
+        if !running.main.is_finished() {
+            return None;
+        }
+        let main = &mut running.main;
+        Some(match running.machine.at_once(main) {
+            Ok(Ok(())) => End::Stopped,
+            Ok(Err(ended)) => End::Ended(ended.to_string()),
+            Err(panic) => End::Ended(format!("it panicked: {panic}")),
+        })
+    }
+
+    /// Its node is gone in this moment, with all it had not made durable.
+    pub fn crash(&mut self, net: &Net, silent: bool) {
+        if let Some(running) = self.running.take() {
+            net.crash(self.id, silent);
+            let Running { machine, main, parts, .. } = running;
+            machine.clock.show();
+            drop((parts, main));
+            drop(machine);
+        }
+        self.paused_until = 0;
+    }
+
+    /// Asks its node to stop.
+    pub fn stop(&self) {
+        self.running.iter().for_each(|running| running.stop.cancel());
+    }
+
+    /// The wall clock jumps.
+    pub fn shift_wall(&mut self, nanos: i64) {
+        self.wall_offset = self.wall_offset.saturating_add(nanos);
+        if let Some(running) = &mut self.running {
+            running.machine.clock().shift_wall(nanos);
+        }
+    }
+
+    /// What can be seen of its node, once that has started.
+    pub fn parts(&self) -> Option<&Parts> {
+        self.running.as_ref()?.parts.as_ref()
+    }
+
+    /// The machine of its node, if that runs and is not paused.
+    pub fn machine(&self, now: u64) -> Option<&Machine> {
+        self.running.as_ref().filter(|_| now >= self.paused_until).map(|running| &running.machine)
+    }
+}

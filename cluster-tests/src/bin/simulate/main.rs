@@ -1,0 +1,197 @@
+//! Simulates whole clusters, one for each seed: real nodes with a network, disks and clocks that the seed decides about.
+//!
+//! Owns the seeds: each runs in a process of its own, so that nothing of one can be felt in another, and a seed that failed can be
+//! run again by itself. Ends with what was tried.
+
+mod clock;
+mod disk;
+mod facts;
+mod host;
+mod network;
+mod pipe;
+mod run;
+mod socket;
+mod watch;
+mod world;
+mod wound;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use run::Outcome;
+use serde_json::json;
+
+/// Simulates clusters of real nodes whose network, disks and clocks follow from a seed. Ends with 0 where every promise held in all
+/// of them, 1 where one did not: then the seed is told, which shows the same again.
+#[derive(Parser)]
+struct Args {
+    /// Run this seed alone, in this process, and say what happens
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "minutes"])]
+    only: Option<u64>,
+    /// Say nothing but the outcome, as JSON; with --only
+    #[arg(long, requires = "only")]
+    quiet: bool,
+    /// The first seed; a new one each time without it
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many seeds
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// For how long, instead of so many seeds
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// How many at a time [default: one for each processor]
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Where failures are left
+    #[arg(long, value_name = "DIR", env = "QUORATE_HISTORIES", default_value_os_t = std::env::temp_dir())]
+    failures: PathBuf,
+}
+
+/// A seed that takes longer than this hangs.
+const SEED_MAX: Duration = Duration::from_secs(120);
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match args.only {
+        Some(seed) => one(seed, &args),
+        None => many(&args),
+    }
+}
+
+/// Data of nodes needs no disk here: what a crash leaves of it is decided above the files.
+fn data_dir() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("quorate-simulation-");
+    if memory.is_dir() { builder.tempdir_in(memory) } else { builder.tempdir() }
+}
+
+fn one(seed: u64, args: &Args) -> ExitCode {
+    let dir = data_dir().expect("a temporary directory can be made");
+    let (outcome, history) = run::run(seed, dir.path(), !args.quiet);
+    if let Some(history) = history {
+        std::fs::create_dir_all(&args.failures).expect("the directory for failures can be made");
+        let path = args.failures.join(format!("simulate-{seed}.jsonl"));
+        history.save(&path).expect("the history can be written");
+        eprintln!("its history: check-history {}", path.display());
+    }
+    println!("{}", serde_json::to_string(&outcome).expect("it can be said in JSON"));
+    for found in outcome.broken.iter().filter(|_| !args.quiet) {
+        eprintln!("BROKEN: {found}");
+    }
+    // Nothing is left to be done, and databases would take their time to close.
+    drop(dir);
+    if outcome.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[derive(Default)]
+struct Sum {
+    seeds: u64,
+    operations: u64,
+    unknown: u64,
+    faults: u64,
+    torn: u64,
+    millis: u64,
+    kinds: BTreeMap<String, u64>,
+    broken: Vec<u64>,
+}
+
+impl Sum {
+    fn add(&mut self, outcome: &Outcome) {
+        self.seeds += 1;
+        self.operations += outcome.operations;
+        self.unknown += outcome.unknown;
+        self.faults += outcome.faults;
+        self.torn += outcome.torn;
+        self.millis += outcome.millis;
+        outcome.kinds.iter().for_each(|kind| *self.kinds.entry(kind.clone()).or_default() += 1);
+        if !outcome.broken.is_empty() {
+            self.broken.push(outcome.seed);
+        }
+    }
+}
+
+fn many(args: &Args) -> ExitCode {
+    let first = args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
+    println!("simulate with --seed {first}");
+    let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
+    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let bar = ProgressBar::new(if until.is_some() { 0 } else { args.seeds });
+    let style = ProgressStyle::with_template("{elapsed} {pos} seeds {msg}").expect("the template is fine");
+    bar.set_style(style);
+    let (next, sum) = (AtomicU64::new(0), Mutex::new(Sum::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if until.map_or(number >= args.seeds, |until| Instant::now() >= until) {
+                        return;
+                    }
+                    let outcome = in_process(first.wrapping_add(number), args);
+                    for found in &outcome.broken {
+                        bar.suspend(|| println!("seed {}: BROKEN: {found}", outcome.seed));
+                        bar.suspend(|| println!("show it again with: simulate --only {}", outcome.seed));
+                    }
+                    let mut sum = sum.lock().expect("nobody panics with it in hand");
+                    sum.add(&outcome);
+                    bar.set_message(format!(
+                        "{} operations, {} faults, {} broken",
+                        sum.operations,
+                        sum.faults,
+                        sum.broken.len()
+                    ));
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let sum = sum.into_inner().expect("nobody panics with it in hand");
+    println!("{} faults by kind, in how many seeds: {:?}", sum.faults, sum.kinds);
+    let (broken, hours) = (sum.broken.len(), sum.millis as f64 / 3_600_000.0);
+    println!(
+        "{}",
+        json!({"program": "simulate", "seeds": sum.seeds, "operations": sum.operations, "unknown": sum.unknown, "faults": sum.faults,
+               "torn_groups": sum.torn, "virtual_hours": (hours * 100.0).round() / 100.0, "broken": broken, "broken_seeds": sum.broken})
+    );
+    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a seed in a process of its own.
+fn in_process(seed: u64, args: &Args) -> Outcome {
+    let itself = std::env::current_exe().expect("a program knows where it is");
+    let failed = |why: String| Outcome { seed, broken: vec![why], ..Outcome::default() };
+    let mut command = Command::new(itself);
+    command.args(["--only", &seed.to_string(), "--quiet", "--failures"]).arg(&args.failures);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = match child {
+        Ok(child) => child,
+        Err(error) => return failed(format!("it could not be started: {error}")),
+    };
+    let id = child.id() as libc::pid_t;
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let watchdog = std::thread::spawn(move || {
+        if waiting.recv_timeout(SEED_MAX) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            // SAFETY: a signal to a child that was not waited for yet, so that its number is still its own.
+            unsafe { libc::kill(id, libc::SIGKILL) };
+        }
+    });
+    let output = child.wait_with_output();
+    drop(done);
+    watchdog.join().expect("it only waits");
+    match output {
+        Err(error) => failed(format!("it could not be waited for: {error}")),
+        Ok(output) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            failed(format!("it ended with {} and said: {}", output.status, said.trim()))
+        }),
+    }
+}

@@ -1,0 +1,299 @@
+//! One seed, from an empty directory to the verdicts.
+//!
+//! Owns the phases, and what of a run the seed decides. Never repeats anything: the seed does.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use cluster_tests::history::check::Report;
+use cluster_tests::history::file::Header;
+use cluster_tests::history::{History, Recorder};
+use cluster_tests::workload::Workload;
+use cluster_tests::workload::accounts::Accounts;
+use cluster_tests::workload::client::{Manner, Nodes, Process};
+use cluster_tests::workload::counters::Counters;
+use cluster_tests::workload::driver::{Shift, Staff, employ, put_mark, read_last, resolve_unknown};
+use cluster_tests::workload::fleeting::Fleeting;
+use cluster_tests::workload::locks::Locks;
+use cluster_tests::workload::registers::Registers;
+use cluster_tests::workload::set::Set;
+use cluster_tests::workload::tasks::Tasks;
+use cluster_tests::{Connection, Request};
+use futures::FutureExt;
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
+use crate::clock;
+use crate::network::address;
+use crate::watch::{Last, Watch};
+use crate::world::{CLIENT_PORT, Sizes, World};
+use crate::wound::{CLIENTS, WOUNDS, Wound};
+
+/// How long a cluster may take to come up, or to come back once nothing is wrong, milliseconds of virtual time.
+const UP_MAX: u64 = 20_000;
+/// How long clients may take to end once they are told to: longer than all their tries.
+const END_MAX: u64 = 120_000;
+/// How long a client rests between two operations, microseconds.
+const THINK: std::ops::Range<u64> = 2_000..20_000;
+/// How long nothing is wrong at first and in the end.
+const QUIET: u64 = 250;
+
+/// What came of a seed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which.
+    pub seed: u64,
+    /// Operations of clients.
+    pub operations: u64,
+    /// Those of which nobody knows what became.
+    pub unknown: u64,
+    /// Faults.
+    pub faults: u64,
+    /// Log groups that a crash cut.
+    pub torn: u64,
+    /// Milliseconds of virtual time.
+    pub millis: u64,
+    /// A number of everything that happened.
+    pub trace: u64,
+    /// Kinds of faults.
+    pub kinds: BTreeSet<String>,
+    /// What must not be, in words.
+    pub broken: Vec<String>,
+}
+
+/// What the seed decides before anything happens.
+struct Plan {
+    nodes: u8,
+    sizes: Sizes,
+    wounds: Vec<Wound>,
+    /// Longest pause between two, milliseconds.
+    rest: u64,
+    during: u64,
+    staff: Vec<Staff>,
+    watches: u64,
+}
+
+impl Plan {
+    fn draw(dice: &mut StdRng) -> Self {
+        let nodes = *[3, 3, 3, 3, 5].choose(dice).expect("not empty");
+        let snapshot_every = *[20, 100, 1_000, 100_000].choose(dice).expect("not empty");
+        let sizes = Sizes { snapshot_every, keep_log: *[0, 10, 1_000].choose(dice).expect("not empty") };
+        // Few kinds at a time get further than all at once.
+        let count = dice.random_range(1..=6);
+        let mut wounds: Vec<Wound> = WOUNDS.sample(dice, count).copied().collect();
+        let (rest, during) = (dice.random_range(60..700), dice.random_range(600..2_500));
+        let count = dice.random_range(1..=3);
+        let staff = (0..=TASKS).collect::<Vec<_>>().sample(dice, count).copied().collect::<Vec<u8>>();
+        if staff.contains(&TASKS) {
+            // Tasks are due by the wall clock of whoever leads: when that jumps, they may come at any time.
+            wounds.iter_mut().filter(|wound| **wound == Wound::WallClock).for_each(|wound| *wound = Wound::Crash);
+        }
+        let staff = staff.into_iter().map(|kind| work(kind, dice)).collect();
+        Self { nodes, sizes, wounds, rest, during, staff, watches: dice.random_range(0..=3) }
+    }
+}
+
+/// The number of the workload of tasks, which is the last.
+const TASKS: u8 = 7;
+
+fn work(kind: u8, dice: &mut StdRng) -> Staff {
+    let manner = *[Manner::Persistent, Manner::Persistent, Manner::Storming].choose(dice).expect("not empty");
+    let clients = dice.random_range(1..=4);
+    let staff = |workload: Box<dyn Workload>, manner| Staff { workload, clients, manner };
+    match kind {
+        0 => staff(Box::new(Registers { name: "registers" }), manner),
+        1 => staff(Box::new(Registers { name: "pinned" }), Manner::Pinned),
+        2 => staff(Box::new(Accounts), manner),
+        3 => staff(Box::new(Set), manner),
+        4 => staff(Box::new(Locks), manner),
+        5 => staff(Box::new(Fleeting), Manner::Persistent),
+        6 => staff(Box::new(Counters), manner),
+        _ => staff(Box::new(Tasks), manner),
+    }
+}
+
+/// A run and all it is made of.
+struct Run {
+    world: World,
+    nodes: Nodes,
+    recorder: Recorder,
+    dice: StdRng,
+    faults: u64,
+    kinds: BTreeSet<String>,
+}
+
+/// Runs a seed in this directory. With `tell`, says on stderr what happens.
+pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
+    clock::simulate(seed);
+    quorate_store::background::simulate_on_this_thread();
+    let mut dice = StdRng::seed_from_u64(seed);
+    let plan = Plan::draw(&mut dice);
+    let world = World::new(dir.to_owned(), plan.nodes, plan.sizes, &mut dice);
+    let addresses: Vec<_> = world.founders().iter().map(|id| (u64::from(*id), address(*id, CLIENT_PORT))).collect();
+    let network = world.net.of(CLIENTS);
+    let nodes = Nodes::over(
+        addresses,
+        Arc::new(move |to| network.connect(&to.to_string()).map(|stream| stream.map(Connection::over)).boxed()),
+    );
+    let header = Header { name: "simulation".into(), seed, failover_ms: 3_000, demands: Vec::new(), faults_min: 0 };
+    let recorder = world.clients.at_once(async { Recorder::in_memory(header) });
+    let mut run = Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new() };
+    let broken = run.go(&plan, tell).err();
+    run.judge(seed, broken)
+}
+
+impl Run {
+    fn go(&mut self, plan: &Plan, tell: bool) -> Result<(), String> {
+        let say = |now: u64, what: &str| {
+            if tell {
+                eprintln!("{now:>7} ms  {what}")
+            }
+        };
+        say(0, &format!("{} nodes, {:?}, {:?}", plan.nodes, plan.sizes, plan.wounds));
+        self.world.start_all();
+        self.until_ready()?;
+        say(self.world.now, "all nodes are ready");
+        let last: Last = Arc::default();
+        let watches = self.watch(plan, &last)?;
+        let shift = Shift::new(self.recorder.clone(), THINK);
+        let clients = self.employ(plan, &shift);
+        self.steps(QUIET)?;
+        let until = self.world.now + plan.during;
+        while self.world.now < until {
+            let rest = self.dice.random_range(0..plan.rest);
+            self.steps(rest)?;
+            let wound = *plan.wounds.choose(&mut self.dice).expect("there is one at least");
+            let (node, lasts, cure) = wound.cause(&mut self.world, &mut self.dice);
+            say(self.world.now, &format!("{wound:?} of {node} for {lasts} ms"));
+            self.world.heal_after(lasts, cure);
+            self.world.record(&self.recorder, format!("{wound:?}"), node, lasts);
+            self.faults += 1;
+            self.kinds.insert(format!("{wound:?}"));
+        }
+        self.world.heal_all();
+        self.until_ready()?;
+        say(self.world.now, "all nodes are ready again");
+        let recorder = self.recorder.clone();
+        self.world.clients.at_once(async { recorder.healed() });
+        self.steps(QUIET)?;
+        shift.end();
+        self.until(END_MAX, "the clients do not end", |_| clients.is_finished())?;
+        let reading = self.last_reads(plan, last);
+        self.until(END_MAX, "the last reads do not end", |_| reading.is_finished())?;
+        self.until(END_MAX, "watches do not come to their end", |_| watches.iter().all(JoinHandle::is_finished))?;
+        self.until(UP_MAX, "the nodes do not agree", World::agrees)?;
+        say(self.world.now, "over");
+        Ok(())
+    }
+
+    fn steps(&mut self, count: u64) -> Result<(), String> {
+        (0..count).try_for_each(|_| self.world.step())
+    }
+
+    fn until(&mut self, max: u64, what: &str, mut is_so: impl FnMut(&World) -> bool) -> Result<(), String> {
+        for _ in 0..max {
+            if is_so(&self.world) {
+                return Ok(());
+            }
+            self.world.step()?;
+        }
+        Err(format!("{what}: after {max} ms, {}", self.world.describe()))
+    }
+
+    fn employ(&mut self, plan: &Plan, shift: &Shift) -> JoinHandle<()> {
+        let (nodes, dice) = (&self.nodes, &mut self.dice);
+        let clients = self.world.clients.at_once(async { employ(&plan.staff, shift, nodes, dice) });
+        self.world.clients.spawn(async move {
+            clients.join_all().await;
+        })
+    }
+
+    /// Waits until each node says that it is ready.
+    fn until_ready(&mut self) -> Result<(), String> {
+        self.until(UP_MAX, "not all nodes have started", World::is_up)?;
+        let nodes = self.nodes.clone();
+        let asking = self.world.clients.spawn(async move {
+            for place in 0..nodes.count() {
+                while !is_ready(&nodes, nodes.at(place).1).await {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+        });
+        self.until(UP_MAX, "not all nodes become ready", |_| asking.is_finished())
+    }
+
+    /// Begins watches, from a key on that is written first.
+    fn watch(&mut self, plan: &Plan, last: &Last) -> Result<Vec<JoinHandle<()>>, String> {
+        let (recorder, nodes) = (self.recorder.clone(), self.nodes.clone());
+        let mut dice = StdRng::seed_from_u64(self.dice.random());
+        let mut first = self.world.clients.spawn(async move {
+            let mut hand = Process::new(recorder, nodes, 0, Manner::Persistent);
+            put_mark(&mut hand, "mark/first", &mut dice).await
+        });
+        self.until(UP_MAX, "not even a first write succeeds", |_| first.is_finished())?;
+        let from = self.world.clients.at_once(&mut first).expect("it did not panic");
+        let begin = |number| {
+            let watch = Watch {
+                recorder: self.recorder.clone(),
+                nodes: self.nodes.clone(),
+                number,
+                prefix: if number == 1 { "registers/" } else { "" },
+                from,
+                last: last.clone(),
+            };
+            self.world.clients.spawn(watch.follow())
+        };
+        Ok((0..plan.watches).map(begin).collect())
+    }
+
+    fn last_reads(&mut self, plan: &Plan, last: Last) -> JoinHandle<()> {
+        let (recorder, nodes) = (self.recorder.clone(), self.nodes.clone());
+        let mut dice = StdRng::seed_from_u64(self.dice.random());
+        let reads: Vec<_> = plan.staff.iter().flat_map(|staff| staff.workload.last_reads()).collect();
+        self.world.clients.spawn(async move {
+            let mut hand = Process::new(recorder.clone(), nodes.clone(), 0, Manner::Persistent);
+            resolve_unknown(&recorder, &mut hand).await;
+            read_last(&reads, &recorder, &nodes, &mut dice).await;
+            last.store(put_mark(&mut hand, "mark/last", &mut dice).await, Ordering::Relaxed);
+        })
+    }
+
+    fn judge(self, seed: u64, stopped: Option<String>) -> (Outcome, Option<History>) {
+        let history = self.recorder.history().expect("it is in memory");
+        let mut broken: Vec<String> = stopped.into_iter().collect();
+        // A run that was stopped has operations that never ended: the rules were made for whole ones.
+        if broken.is_empty() {
+            let report = Report::of(&history);
+            if !report.broken().is_empty() {
+                broken.push(report.describe(&history));
+            }
+        }
+        let outcome = Outcome {
+            seed,
+            operations: history.records.len() as u64,
+            unknown: history.records.iter().filter(|record| record.is_unknown()).count() as u64,
+            faults: self.faults,
+            torn: self.world.torn,
+            millis: self.world.now,
+            trace: self.world.net.trace() ^ self.world.facts.trace.rotate_left(32) ^ self.world.net.bytes(),
+            kinds: self.kinds,
+            broken,
+        };
+        let is_broken = !outcome.broken.is_empty();
+        (outcome, is_broken.then_some(history))
+    }
+}
+
+async fn is_ready(nodes: &Nodes, address: std::net::SocketAddr) -> bool {
+    let asked = async {
+        let mut connection = nodes.connect(address).await?;
+        connection.exchange(&Request::get("/readyz")).await
+    };
+    matches!(tokio::time::timeout(Duration::from_millis(800), asked).await, Ok(Ok(answer)) if answer.is_success())
+}

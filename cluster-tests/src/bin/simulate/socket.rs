@@ -1,0 +1,136 @@
+//! Connections of a simulation, as the product sees them.
+//!
+//! Owns the two ends of each, and the network as one host sees it. Never decides when something arrives: the network does.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use futures::future::BoxFuture;
+use quorate_node::net::{Listener, Network, Simulated, Stream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::network::{Event, HostId, Net, PipeId, WINDOW_BYTES, host_of};
+
+/// The network as a host sees it.
+pub struct HostNetwork {
+    pub net: Net,
+    pub host: HostId,
+}
+
+impl Network for HostNetwork {
+    fn listen(&self, addr: SocketAddr) -> io::Result<Listener> {
+        let mut inner = self.net.lock();
+        if inner.listeners.get(&addr).is_some_and(|listener| !listener.is_closed()) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let (arrivals, listener) = mpsc::unbounded_channel();
+        inner.listeners.insert(addr, arrivals);
+        Ok(Listener::Simulated(listener))
+    }
+
+    fn connect(&self, addr: &str) -> BoxFuture<'static, io::Result<Stream>> {
+        let (connected, answer) = oneshot::channel();
+        let asked = addr.parse::<SocketAddr>().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error));
+        let asked = asked.map(|to| {
+            let mut inner = self.net.lock();
+            let host = host_of(to).unwrap_or(self.host);
+            inner.schedule_over(self.host, host, Event::Ask { from: self.host, to, connected });
+        });
+        Box::pin(async move {
+            asked?;
+            answer.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+        })
+    }
+}
+
+/// One end of a connection.
+pub struct Socket {
+    pub net: Net,
+    pub reads: PipeId,
+    pub writes: PipeId,
+}
+
+impl Simulated for Socket {
+    fn poll_peek(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<usize>> {
+        let mut inner = self.net.lock();
+        let pipe = inner.pipes.get_mut(&self.reads).expect("a socket's pipes stay as long as it does");
+        if let Some(outcome) = pipe.nothing_to_read(cx) {
+            return outcome.map_ok(|()| 0);
+        }
+        let count = buf.remaining().min(pipe.arrived.len());
+        pipe.arrived.range(..count).for_each(|byte| buf.put_slice(&[*byte]));
+        Poll::Ready(Ok(count))
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut inner = self.net.lock();
+        let pipe = inner.pipes.get_mut(&self.reads).expect("a socket's pipes stay as long as it does");
+        if let Some(outcome) = pipe.nothing_to_read(cx) {
+            return outcome;
+        }
+        let (first, second) = pipe.arrived.as_slices();
+        let count = buf.remaining().min(first.len() + second.len());
+        let of_first = count.min(first.len());
+        buf.put_slice(&first[..of_first]);
+        buf.put_slice(&second[..count - of_first]);
+        pipe.arrived.drain(..count);
+        let writer = pipe.writer.take();
+        drop(inner);
+        writer.into_iter().for_each(Waker::wake);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let mut inner = self.net.lock();
+        let pipe = inner.pipes.get_mut(&self.writes).expect("a socket's pipes stay as long as it does");
+        if pipe.reset_for_writer {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let room = WINDOW_BYTES.saturating_sub(pipe.on_its_way + pipe.arrived.len());
+        if room == 0 {
+            pipe.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let count = buf.len().min(room);
+        if count > 0 {
+            inner.send(self.writes, buf[..count].to_vec());
+        }
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.net.lock().send(self.writes, Vec::new());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let mut inner = self.net.lock();
+        if !inner.pipes[&self.writes].writer_gone {
+            inner.send(self.writes, Vec::new());
+        }
+        let pipe = inner.pipes.get_mut(&self.reads).expect("a socket's pipes stay as long as it does");
+        if std::mem::replace(&mut pipe.reader_gone, true) {
+            return;
+        }
+        let (from, to) = (pipe.from, pipe.to);
+        let was_waited_for = pipe.on_its_way > 0 || !pipe.arrived.is_empty();
+        (pipe.arrived, pipe.reader) = Default::default();
+        if was_waited_for {
+            let id = self.reads;
+            inner.schedule_over(to, from, Event::ResetWriter(id));
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! A simulated cluster: its hosts, its network, its clients' machine, and the time that they share.
+//!
+//! Owns the order in which things happen within a millisecond of virtual time, and what is under way: hosts that will start, links
+//! that will heal. Every number that could be otherwise comes from the seed.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cluster_tests::history::Recorder;
+use cluster_tests::history::record::Fault;
+use cluster_tests::{Connection, Request};
+use quorate_node::config::{Args, Config};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::clock;
+use crate::disk::Disk;
+use crate::facts::Facts;
+use crate::host::{End, Host, Machine};
+use crate::network::{HostId, Link, Net, address};
+use crate::wound::{CLIENTS, Cure};
+
+/// Where clients connect.
+pub const CLIENT_PORT: u16 = 7_100;
+const PEER_PORT: u16 = 7_200;
+/// How often logs are compared, in milliseconds.
+const COMPARE_LOGS_EVERY: u64 = 250;
+/// A node that ended by itself is started again after this, in milliseconds.
+const RESTART_AFTER: std::ops::Range<u64> = 50..1_500;
+
+/// How large things may get before something is done about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    /// Entries between two snapshots.
+    pub snapshot_every: u64,
+    /// Entries kept behind a snapshot.
+    pub keep_log: u64,
+}
+
+/// See the top of the file.
+pub struct World {
+    /// Milliseconds of virtual time.
+    pub now: u64,
+    /// What connects the hosts.
+    pub net: Net,
+    /// The machine of all clients.
+    pub clients: Machine,
+    /// What was seen of the nodes.
+    pub facts: Facts,
+    /// Groups of logs that crashes cut.
+    pub torn: u64,
+    hosts: BTreeMap<HostId, Host>,
+    founders: Vec<HostId>,
+    sizes: Sizes,
+    dir: PathBuf,
+    dice: StdRng,
+    /// What heals when.
+    due: BTreeMap<(u64, u64), Cure>,
+    number: u64,
+    /// Nodes that were ever asked to be removed.
+    leaving: Vec<HostId>,
+}
+
+impl World {
+    /// So many hosts, their nodes off.
+    pub fn new(dir: PathBuf, nodes: u8, sizes: Sizes, dice: &mut StdRng) -> Self {
+        let founders: Vec<HostId> = (1..=nodes).collect();
+        let mut world = Self {
+            now: 0,
+            net: Net::new(StdRng::seed_from_u64(dice.random())),
+            clients: Machine::new(0),
+            facts: Facts::default(),
+            torn: 0,
+            hosts: BTreeMap::new(),
+            founders: founders.clone(),
+            sizes,
+            dir,
+            dice: StdRng::seed_from_u64(dice.random()),
+            due: BTreeMap::new(),
+            number: 0,
+            leaving: Vec::new(),
+        };
+        founders.into_iter().for_each(|id| world.add_host(id));
+        world
+    }
+
+    /// Numbers of all hosts.
+    pub fn ids(&self) -> Vec<HostId> {
+        self.hosts.keys().copied().collect()
+    }
+
+    /// Numbers of those that clients know.
+    pub fn founders(&self) -> &[HostId] {
+        &self.founders
+    }
+
+    /// Who leads, as far as can be seen.
+    pub fn leader(&self) -> Option<HostId> {
+        self.facts.last_leader().filter(|id| self.hosts.contains_key(id))
+    }
+
+    fn add_host(&mut self, id: HostId) {
+        let disk = Arc::new(Disk::new(StdRng::seed_from_u64(self.dice.random())));
+        let host = Host::new(id, self.config(id), disk);
+        self.hosts.insert(id, host);
+    }
+
+    fn config(&self, id: HostId) -> Config {
+        let join: Vec<String> =
+            self.founders.iter().map(|founder| format!("{founder}={}", address(*founder, PEER_PORT))).collect();
+        let args = Args {
+            node_id: Some(u64::from(id)),
+            data_dir: Some(self.dir.join(format!("node-{id}"))),
+            client_listen: Some(address(id, CLIENT_PORT).to_string()),
+            peer_listen: Some(address(id, PEER_PORT).to_string()),
+            peer_advertise: (!self.founders.contains(&id)).then(|| address(id, PEER_PORT).to_string()),
+            join: Some(join.join(",")),
+            ballast_bytes: Some(0),
+            min_free_bytes: Some(0),
+            ..Args::default()
+        };
+        let config = Config::try_from(args).unwrap_or_else(|error| panic!("the settings are fine: {error}"));
+        // Far below what the settings allow: what is rare in life has to be frequent here.
+        Config { snapshot_every_entries: self.sizes.snapshot_every, keep_log_entries: self.sizes.keep_log, ..config }
+    }
+
+    /// One millisecond. An error says what must not be.
+    pub fn step(&mut self) -> Result<(), String> {
+        self.now += 1;
+        let until = self.now;
+        self.heal_what_is_due();
+        self.net.advance(until * 1_000);
+        self.clients.run_until(until);
+        for id in self.ids() {
+            let host = self.hosts.get_mut(&id).expect("just listed");
+            let end = host.run_until(until);
+            clock::hide(until * 1_000_000);
+            match end {
+                None => {}
+                Some(End::Died | End::Stopped) => {
+                    let cure = self.crash(id, false);
+                    let after = self.dice.random_range(RESTART_AFTER);
+                    self.heal_after(after, cure);
+                }
+                Some(End::Ended(_)) if self.leaving.contains(&id) => drop(self.crash(id, false)),
+                // An addition that was never committed is undone by the next leader, which then says that the guest is no member.
+                Some(End::Ended(why))
+                    if !self.founders.contains(&id) && why.contains("was removed from its cluster") =>
+                {
+                    self.leaving.push(id);
+                    drop(self.crash(id, false));
+                }
+                Some(End::Ended(why)) => return Err(format!("node {id} ended by itself: {why}")),
+            }
+        }
+        self.look(until)
+    }
+
+    fn look(&mut self, now: u64) -> Result<(), String> {
+        for host in self.hosts.values() {
+            self.facts.look(host)?;
+            if now % COMPARE_LOGS_EVERY == u64::from(host.id)
+                && let (Some(parts), Some(machine)) = (host.parts(), host.machine(now))
+            {
+                machine.at_once(self.facts.compare_log(host.id, parts))?;
+                clock::hide(now * 1_000_000);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every host that should has a running node.
+    pub fn is_up(&self) -> bool {
+        let should = |host: &&Host| !self.leaving.contains(&host.id);
+        self.hosts.values().filter(should).all(|host| host.parts().is_some())
+    }
+
+    /// Whether all nodes have applied the same, and it is this much at least.
+    pub fn agrees(&self) -> bool {
+        let state = |host: &Host| host.parts().map(|parts| parts.app.state().applied());
+        let states: Vec<_> = self.founders.iter().filter_map(|id| state(&self.hosts[id])).collect();
+        states.len() == self.founders.len()
+            && states.iter().all(|state| state.at.index >= self.facts.applied() && state.digest == states[0].digest)
+    }
+
+    /// What every node has applied, for people.
+    pub fn describe(&self) -> String {
+        let of = |host: &Host| {
+            let state = host.parts().map(|parts| parts.app.state().position());
+            format!("node {}: {:?}", host.id, state.map(|state| (state.index, state.revision)))
+        };
+        self.hosts.values().map(of).collect::<Vec<_>>().join(", ")
+    }
+
+    // --- harm and healing ------------------------------------------------------------------------------------------------
+
+    /// Starts all nodes.
+    pub fn start_all(&mut self) {
+        self.founders.clone().into_iter().for_each(|id| self.heal(Cure::Start(id)));
+    }
+
+    /// Heals this in so many milliseconds.
+    pub fn heal_after(&mut self, millis: u64, cure: Cure) {
+        self.number += 1;
+        self.due.insert((self.now + millis, self.number), cure);
+    }
+
+    /// Everything that is under way heals now.
+    pub fn heal_all(&mut self) {
+        std::mem::take(&mut self.due).into_values().for_each(|cure| self.heal(cure));
+        self.net.heal();
+        self.hosts.values().for_each(|host| host.disk.heal());
+    }
+
+    fn heal_what_is_due(&mut self) {
+        while let Some(first) = self.due.first_entry().filter(|first| first.key().0 <= self.now) {
+            let cure = first.remove();
+            self.heal(cure);
+        }
+    }
+
+    fn heal(&mut self, cure: Cure) {
+        match cure {
+            Cure::Start(id) => {
+                let host = self.hosts.get_mut(&id).expect("hosts stay");
+                if host.running.is_none() {
+                    self.facts.forget(id);
+                    host.start(&self.net, self.now);
+                    clock::hide(self.now * 1_000_000);
+                }
+            }
+            Cure::Links(links) => {
+                links.into_iter().for_each(|(from, to)| self.net.change(from, to, |link| *link = Link::default()));
+            }
+            Cure::Disk(id) => self.hosts[&id].disk.heal(),
+            Cure::None => {}
+        }
+    }
+
+    /// A node is gone in this moment.
+    pub fn crash(&mut self, id: HostId, silent: bool) -> Cure {
+        let host = self.hosts.get_mut(&id).expect("hosts stay");
+        let torn = host.disk.torn();
+        host.crash(&self.net, silent);
+        self.torn += host.disk.torn() - torn;
+        clock::hide(self.now * 1_000_000);
+        Cure::Start(id)
+    }
+
+    /// A node is asked to stop. It is started again when it has.
+    pub fn stop(&mut self, id: HostId) {
+        self.hosts[&id].stop();
+    }
+
+    /// A node stands still for so many milliseconds.
+    pub fn pause(&mut self, id: HostId, millis: u64) {
+        self.hosts.get_mut(&id).expect("hosts stay").paused_until = self.now + millis;
+    }
+
+    /// Changes these directions.
+    pub fn change_links(&mut self, links: Vec<(HostId, HostId)>, change: impl Fn(&mut Link)) -> Cure {
+        links.iter().for_each(|(from, to)| self.net.change(*from, *to, &change));
+        Cure::Links(links)
+    }
+
+    /// Its syncs take up to so many microseconds.
+    pub fn slow_disk(&mut self, id: HostId, slowest: u64) -> Cure {
+        self.hosts[&id].disk.slow_down(slowest);
+        Cure::Disk(id)
+    }
+
+    /// Its next sync fails.
+    pub fn fail_disk(&mut self, id: HostId) -> Cure {
+        self.hosts[&id].disk.fail_next();
+        Cure::Disk(id)
+    }
+
+    /// Its wall clock jumps by so many nanoseconds.
+    pub fn shift_wall(&mut self, id: HostId, nanos: i64) -> Cure {
+        self.hosts.get_mut(&id).expect("hosts stay").shift_wall(nanos);
+        Cure::None
+    }
+
+    /// So many of its milliseconds are a thousand of ours, from its next start on.
+    pub fn set_pace(&mut self, id: HostId, pace: u64) -> Cure {
+        self.hosts.get_mut(&id).expect("hosts stay").pace = pace;
+        Cure::None
+    }
+
+    /// The leader is asked to hand over to this node. Whether it does is its business.
+    pub fn hand_over(&mut self, to: HostId) -> Cure {
+        if let Some(leader) = self.leader() {
+            self.ask(leader, Request::post("/v1/cluster/leader", format!("{{\"to\":{to}}}")));
+        }
+        Cure::None
+    }
+
+    /// A node is asked for a snapshot.
+    pub fn snapshot(&mut self, id: HostId) -> Cure {
+        let host = &self.hosts[&id];
+        if let (Some(parts), Some(machine)) = (host.parts(), host.machine(self.now)) {
+            let raft = parts.app.raft().clone();
+            // An answer would only say that it is under way.
+            machine.spawn(async move { raft.trigger().snapshot().await.is_ok() });
+            clock::hide(self.now * 1_000_000);
+        }
+        Cure::None
+    }
+
+    /// One more node with a vote, or one that came so less.
+    pub fn change_members(&mut self) -> Cure {
+        let via = self.founders[self.dice.random_range(0..self.founders.len())];
+        let guest = self.hosts.keys().copied().find(|id| !self.founders.contains(id) && !self.leaving.contains(id));
+        match guest {
+            Some(guest) => {
+                self.leaving.push(guest);
+                self.ask(via, Request::new("DELETE", format!("/v1/cluster/members/{guest}")));
+                Cure::None
+            }
+            None => {
+                let guest = self.hosts.keys().max().map_or(1, |last| last + 1);
+                self.add_host(guest);
+                self.heal(Cure::Start(guest));
+                let body =
+                    format!("{{\"id\":{guest},\"peer_addr\":\"{}\",\"promote\":true}}", address(guest, PEER_PORT));
+                self.ask(via, Request::post("/v1/cluster/members", body));
+                Cure::None
+            }
+        }
+    }
+
+    /// Sends a request and lets it be.
+    fn ask(&self, host: HostId, request: Request) {
+        let connecting = self.net.of(CLIENTS).connect(&address(host, CLIENT_PORT).to_string());
+        self.clients.spawn(async move {
+            let mut connection = Connection::over(connecting.await?);
+            connection.exchange(&request).await
+        });
+        clock::hide(self.now * 1_000_000);
+    }
+
+    /// Writes down what was done.
+    pub fn record(&mut self, recorder: &Recorder, kind: String, node: HostId, lasts: u64) {
+        let begin = self.clients.at_once(async { recorder.now() });
+        clock::hide(self.now * 1_000_000);
+        recorder.fault(Fault { kind, node: u64::from(node), begin, end: begin + lasts * 1_000 });
+    }
+}

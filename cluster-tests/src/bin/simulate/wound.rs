@@ -1,0 +1,162 @@
+//! What can be done to a simulated cluster, and how it is taken back.
+//!
+//! Owns each kind, its cause and its cure. Never decides when.
+
+use std::ops::Range;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use crate::network::HostId;
+use crate::world::World;
+
+/// The host of all clients.
+pub const CLIENTS: HostId = 100;
+
+/// A kind of harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wound {
+    /// A node's process is gone; its kernel tells its peers.
+    Crash,
+    /// Its machine is gone without a word.
+    PowerLoss,
+    /// All at once.
+    PowerLossOfAll,
+    /// It stops as it was told to, and starts again.
+    Restart,
+    /// It stands still for a while, and then finds its clock ahead.
+    Pause,
+    /// It is cut off from everybody.
+    Isolate,
+    /// The hosts fall apart in two groups; clients are in one of them.
+    Partition,
+    /// Nothing gets from one host to another, but the other way round.
+    OneWay,
+    /// Long delays between two hosts.
+    Slow,
+    /// Packets get lost between two hosts.
+    Lossy,
+    /// Its log takes long to become durable.
+    SlowDisk,
+    /// The next sync of its log fails: it has to end at once.
+    FailingDisk,
+    /// Its wall clock jumps.
+    WallClock,
+    /// Its clock goes too fast or too slow from its next start on.
+    Pace,
+    /// The leader is asked to hand over.
+    HandOver,
+    /// A node is asked for a snapshot.
+    Snapshot,
+    /// A node is added with a vote, or one that was added is removed.
+    Members,
+}
+
+/// All kinds.
+pub const WOUNDS: [Wound; 17] = {
+    use Wound::*;
+    [
+        Crash,
+        PowerLoss,
+        PowerLossOfAll,
+        Restart,
+        Pause,
+        Isolate,
+        Partition,
+        OneWay,
+        Slow,
+        Lossy,
+        SlowDisk,
+        FailingDisk,
+        WallClock,
+        Pace,
+        HandOver,
+        Snapshot,
+        Members,
+    ]
+};
+
+/// How a wound is healed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cure {
+    /// The node of this host is started.
+    Start(HostId),
+    /// These directions are fine again.
+    Links(Vec<(HostId, HostId)>),
+    /// Its disk is fine again.
+    Disk(HostId),
+    /// Nothing has to be done.
+    None,
+}
+
+/// How long a wound lasts, milliseconds.
+const LASTS: Range<u64> = 50..2_500;
+
+impl Wound {
+    /// Causes it. Gives whom it hurts, how long it lasts, and what ends it.
+    pub fn cause(self, world: &mut World, dice: &mut StdRng) -> (HostId, u64, Cure) {
+        let ids = world.ids();
+        let any = ids[dice.random_range(0..ids.len())];
+        let leader = world.leader().unwrap_or(any);
+        // Leaders are hit half of the time: most of what can go wrong goes wrong there.
+        let node = if dice.random() { leader } else { any };
+        let lasts = dice.random_range(LASTS);
+        let cure = match self {
+            Self::Crash => world.crash(node, false),
+            Self::PowerLoss => world.crash(node, true),
+            Self::PowerLossOfAll => {
+                for id in ids {
+                    let start = world.crash(id, true);
+                    world.heal_after(dice.random_range(LASTS), start);
+                }
+                Cure::None
+            }
+            Self::Restart => {
+                world.stop(node);
+                Cure::None
+            }
+            Self::Pause => {
+                world.pause(node, lasts);
+                Cure::None
+            }
+            Self::Isolate => world.change_links(around(node, &ids), |link| link.is_cut = true),
+            Self::Partition => {
+                let mut here = ids.clone();
+                here.push(CLIENTS);
+                let there: Vec<_> = ids.iter().copied().filter(|_| dice.random()).collect();
+                here.retain(|id| !there.contains(id));
+                world.change_links(between(&here, &there), |link| link.is_cut = true)
+            }
+            Self::OneWay => {
+                let to = ids[dice.random_range(0..ids.len())];
+                world.change_links(vec![(node, to)], |link| link.is_cut = true)
+            }
+            Self::Slow => {
+                let delay = dice.random_range(5_000..250_000);
+                world.change_links(around(node, &ids), |link| link.delay = delay / 4..delay)
+            }
+            Self::Lossy => {
+                let loss = dice.random_range(10..400);
+                world.change_links(around(node, &ids), |link| link.loss = loss)
+            }
+            Self::SlowDisk => world.slow_disk(node, dice.random_range(5_000..400_000)),
+            Self::FailingDisk => world.fail_disk(node),
+            Self::WallClock => world.shift_wall(node, dice.random_range(-3_600_000_000_000..3_600_000_000_000)),
+            Self::Pace => world.set_pace(node, dice.random_range(950..1_010)),
+            Self::HandOver => world.hand_over(any),
+            Self::Snapshot => world.snapshot(node),
+            Self::Members => world.change_members(),
+        };
+        (node, lasts, cure)
+    }
+}
+
+/// Both directions between a host and all others, clients included.
+fn around(one: HostId, all: &[HostId]) -> Vec<(HostId, HostId)> {
+    let others = all.iter().copied().chain([CLIENTS]).filter(|other| *other != one);
+    others.flat_map(|other| [(one, other), (other, one)]).collect()
+}
+
+fn between(here: &[HostId], there: &[HostId]) -> Vec<(HostId, HostId)> {
+    here.iter().flat_map(|one| there.iter().flat_map(move |other| [(*one, *other), (*other, *one)])).collect()
+}

@@ -1,0 +1,59 @@
+//! Faults of processes: killed, paused, and leaders that are told to hand over.
+//!
+//! Owns what is done to them and how long they are away. Each is back when its fault is over.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::nemesis::Place;
+use crate::cluster::Cluster;
+
+/// What can be done to processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessFault {
+    /// `kill -9` of the leader; it comes back a while later.
+    KillLeader,
+    /// The same of a follower.
+    KillFollower,
+    /// The same of all nodes at once.
+    KillAll,
+    /// `SIGSTOP` of the leader for longer or shorter than an election takes, then `SIGCONT`.
+    PauseLeader,
+    /// The same of a follower.
+    PauseFollower,
+    /// The leader is told to hand over.
+    HandOver,
+}
+
+impl ProcessFault {
+    /// From its cause to its end. Gives the node that it hurt.
+    pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
+        let node = match self {
+            Self::KillFollower | Self::PauseFollower | Self::HandOver => place.follower,
+            Self::KillLeader | Self::KillAll | Self::PauseLeader => place.leader,
+        };
+        match self {
+            Self::KillLeader | Self::KillFollower => {
+                cluster.kill(node).await;
+                tokio::time::sleep(Duration::from_millis(dice.random_range(0..1_200))).await;
+                cluster.bring_up(node).await;
+            }
+            Self::KillAll => {
+                cluster.kill_all().await;
+                cluster.start_all();
+                cluster.wait_all_ready().await;
+            }
+            Self::PauseLeader | Self::PauseFollower => {
+                cluster.pause(node);
+                // An election takes 250 to 400 ms.
+                tokio::time::sleep(Duration::from_millis(dice.random_range(30..1_500))).await;
+                cluster.resume(node);
+                cluster.wait_ready(node).await;
+            }
+            Self::HandOver => cluster.hand_leadership_to(node).await,
+        }
+        node
+    }
+}

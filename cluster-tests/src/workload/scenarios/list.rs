@@ -1,0 +1,316 @@
+//! The scenarios by name.
+//!
+//! Owns which clients, which faults, what is watched, and how much has to happen.
+
+use super::{Scenario, staff};
+use crate::workload::accounts::Accounts;
+use crate::workload::client::Manner::{Persistent, Pinned, Storming};
+use crate::workload::clock_faults::ClockFault::{AllStrobe, FollowerJumps, LeaderJumps};
+use crate::workload::counters::Counters;
+use crate::workload::disk_faults::DiskFault::{
+    Full, NoRoom, ShortWrites, SlowAll, SlowFollower, SlowLeader, SyncFails, SyncFailsOnce, WriteFails,
+};
+use crate::workload::fleeting::Fleeting;
+use crate::workload::locks::Locks;
+use crate::workload::member_faults::MemberFault::{
+    Backup, GrowAndShrink, ReplaceAndKill, ReplaceDead, ReplaceFollower, ReplaceLeader,
+};
+use crate::workload::nemesis::Kind::{self, Clock, Disk, Members, Network, Process};
+use crate::workload::network_faults::NetworkFault::{
+    AnswersLost, Bridge, ClientsCut, IsolateFollower, IsolateLeader, LeaderUnheard, OneWay, Resets, Slow, SlowNode,
+};
+use crate::workload::process_faults::ProcessFault::{
+    HandOver, KillAll, KillFollower, KillLeader, PauseFollower, PauseLeader,
+};
+use crate::workload::registers::Registers;
+use crate::workload::set::Set;
+use crate::workload::tasks::Tasks;
+
+/// What a scenario has that says nothing of it.
+const QUIET: Scenario =
+    Scenario { name: "", staff: Vec::new, watches: &[], demands: &[], faults: &[], has_backdrops: false, flags: &[] };
+
+/// Each node takes snapshots all the time, and who was away for a second needs one.
+const SNAPSHOTS_OFTEN: &[(&str, u64)] = &[("--snapshot-every-entries", 200), ("--keep-log-entries", 50)];
+
+const DISKS: &[Kind] = &[
+    Disk(SlowLeader),
+    Disk(SlowFollower),
+    Disk(SlowAll),
+    Disk(SyncFailsOnce),
+    Disk(SyncFails),
+    Disk(WriteFails),
+    Disk(Full),
+    Disk(NoRoom),
+    Disk(ShortWrites),
+];
+
+const CLOCKS: &[Kind] =
+    &[Clock(LeaderJumps), Clock(FollowerJumps), Clock(AllStrobe), Process(HandOver), Process(KillLeader)];
+
+const MEMBERS: &[Kind] = &[
+    Members(ReplaceFollower),
+    Members(ReplaceLeader),
+    Members(ReplaceDead),
+    Members(ReplaceAndKill),
+    Members(GrowAndShrink),
+    Members(Backup),
+];
+
+/// Those of the test suite that meet in one run what the soak does in several. With `partitions`, `links`, `disks` and `clocks`
+/// of [`SCENARIOS`] they meet each workload and each fault.
+pub const SLICES: [Scenario; 3] = [
+    Scenario {
+        name: "processes",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 3, Persistent);
+            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
+            let rest = [staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Counters, 2, Persistent)];
+            [free, pinned].into_iter().chain(rest).collect()
+        },
+        watches: &["", "registers/one/", "accounts/", "set/"],
+        demands: &[
+            ("get", 10),
+            ("local", 5),
+            ("lock", 1),
+            ("adjust", 2),
+            ("put", 5),
+            ("cas", 3),
+            ("bulk", 3),
+            ("list", 3),
+            ("txn", 10),
+            ("find", 2),
+            ("insert", 5),
+        ],
+        faults: &[
+            Process(KillLeader),
+            Process(KillFollower),
+            Process(KillAll),
+            Process(PauseLeader),
+            Process(PauseFollower),
+        ],
+        ..QUIET
+    },
+    Scenario {
+        name: "coordination",
+        staff: || {
+            let storm = staff(Registers { name: "storm" }, 2, Storming);
+            let locks = [staff(Locks, 5, Persistent), staff(Locks, 1, Storming), staff(Fleeting, 2, Persistent)];
+            locks.into_iter().chain([storm, staff(Tasks, 4, Persistent)]).collect()
+        },
+        watches: &["locks/", "fleeting/", "storm/"],
+        demands: &[("acquire", 5), ("renew", 3), ("put", 3), ("schedule", 3), ("claim", 3), ("complete", 2)],
+        faults: &[Process(PauseLeader), Process(KillLeader), Process(HandOver), Process(KillFollower)],
+        ..QUIET
+    },
+    Scenario {
+        name: "churn",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 3, Persistent);
+            vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
+        },
+        watches: &["", "accounts/"],
+        demands: &[("get", 5), ("put", 3), ("txn", 3)],
+        faults: MEMBERS,
+        flags: SNAPSHOTS_OFTEN,
+        ..QUIET
+    },
+];
+
+/// All of the soak.
+pub const SCENARIOS: [Scenario; 13] = [
+    Scenario {
+        name: "registers",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 5, Persistent);
+            vec![free, staff(Registers { name: "pinned" }, 3, Pinned), staff(Counters, 2, Persistent)]
+        },
+        watches: &["", "registers/one/"],
+        demands: &[
+            ("get", 10),
+            ("local", 5),
+            ("lock", 1),
+            ("adjust", 2),
+            ("put", 5),
+            ("cas", 3),
+            ("bulk", 3),
+            ("list", 3),
+        ],
+        faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
+        ..QUIET
+    },
+    Scenario {
+        name: "accounts",
+        staff: || vec![staff(Accounts, 4, Persistent), staff(Accounts, 2, Pinned), staff(Set, 3, Persistent)],
+        watches: &["accounts/", "", "set/"],
+        demands: &[("txn", 10), ("list", 5), ("find", 2), ("insert", 5)],
+        faults: &[Process(KillLeader), Process(PauseLeader), Process(KillAll)],
+        ..QUIET
+    },
+    Scenario {
+        name: "locks",
+        staff: || vec![staff(Locks, 8, Persistent), staff(Fleeting, 4, Persistent)],
+        watches: &["locks/"],
+        demands: &[("acquire", 5), ("renew", 3), ("put", 3)],
+        faults: &[Process(PauseLeader), Process(PauseLeader), Process(KillLeader), Process(HandOver)],
+        ..QUIET
+    },
+    Scenario {
+        name: "watches",
+        staff: || {
+            let registers = staff(Registers { name: "registers" }, 4, Persistent);
+            vec![registers, staff(Accounts, 2, Persistent), staff(Fleeting, 2, Persistent)]
+        },
+        watches: &["", "", "", "accounts/", "registers/many/", "fleeting/"],
+        demands: &[("put", 3), ("txn", 3)],
+        faults: &[Process(KillLeader), Process(KillFollower), Process(PauseFollower), Process(HandOver)],
+        ..QUIET
+    },
+    Scenario {
+        name: "storm",
+        staff: || {
+            let registers = staff(Registers { name: "storm" }, 4, Storming);
+            vec![registers, staff(Accounts, 2, Storming), staff(Locks, 2, Storming), staff(Tasks, 2, Storming)]
+        },
+        watches: &[""],
+        demands: &[("put", 3), ("bulk", 3), ("txn", 3)],
+        faults: &[Process(KillLeader), Process(PauseLeader)],
+        ..QUIET
+    },
+    Scenario {
+        name: "tasks",
+        staff: || vec![staff(Tasks, 6, Persistent)],
+        watches: &[],
+        demands: &[("schedule", 5), ("claim", 5), ("complete", 5)],
+        faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
+        ..QUIET
+    },
+    Scenario {
+        name: "partitions",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 4, Persistent);
+            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
+            vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)]
+        },
+        watches: &["", "accounts/"],
+        demands: &[("get", 5), ("put", 3), ("txn", 3)],
+        faults: &[
+            Network(IsolateLeader),
+            Network(IsolateFollower),
+            Network(Bridge),
+            Network(OneWay),
+            Network(LeaderUnheard),
+            Network(Slow),
+        ],
+        ..QUIET
+    },
+    Scenario {
+        name: "links",
+        staff: || {
+            let storm = staff(Registers { name: "storm" }, 3, Storming);
+            vec![storm, staff(Locks, 5, Persistent), staff(Tasks, 3, Persistent)]
+        },
+        watches: &[""],
+        demands: &[("put", 2), ("acquire", 1), ("claim", 1)],
+        faults: &[
+            Network(AnswersLost),
+            Network(ClientsCut),
+            Network(Resets),
+            Network(SlowNode),
+            Network(IsolateLeader),
+        ],
+        ..QUIET
+    },
+    Scenario {
+        name: "disks",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 3, Persistent);
+            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
+            vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Tasks, 2, Persistent)]
+        },
+        watches: &["", "set/"],
+        demands: &[("get", 5), ("put", 3), ("txn", 3), ("insert", 3)],
+        faults: DISKS,
+        ..QUIET
+    },
+    Scenario {
+        name: "clocks",
+        staff: || {
+            let registers = staff(Registers { name: "registers" }, 2, Persistent);
+            vec![registers, staff(Locks, 5, Persistent), staff(Fleeting, 4, Persistent)]
+        },
+        watches: &["locks/", "fleeting/"],
+        demands: &[("acquire", 3), ("renew", 2), ("put", 3)],
+        faults: CLOCKS,
+        ..QUIET
+    },
+    Scenario {
+        name: "members",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 3, Persistent);
+            vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
+        },
+        watches: &["", "accounts/"],
+        demands: &[("get", 5), ("put", 3), ("txn", 3)],
+        faults: MEMBERS,
+        ..QUIET
+    },
+    Scenario {
+        name: "snapshots",
+        staff: || {
+            let storm = staff(Registers { name: "storm" }, 2, Storming);
+            vec![storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Tasks, 3, Persistent)]
+        },
+        watches: &["", "set/"],
+        demands: &[("put", 3), ("txn", 3), ("insert", 3)],
+        faults: &[
+            Process(KillFollower),
+            Process(PauseFollower),
+            Process(KillLeader),
+            Process(HandOver),
+            Members(ReplaceDead),
+            Members(Backup),
+        ],
+        flags: SNAPSHOTS_OFTEN,
+        ..QUIET
+    },
+    Scenario {
+        name: "everything",
+        staff: || {
+            let free = staff(Registers { name: "registers" }, 2, Persistent);
+            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
+            let storm = staff(Registers { name: "storm" }, 1, Storming);
+            let coordination =
+                [staff(Locks, 3, Persistent), staff(Tasks, 2, Persistent), staff(Fleeting, 2, Persistent)];
+            let data = [free, pinned, storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)];
+            data.into_iter().chain(coordination).collect()
+        },
+        watches: &["", "accounts/", "set/"],
+        demands: &[("get", 2), ("put", 2), ("txn", 2)],
+        faults: &[
+            Process(KillLeader),
+            Process(KillFollower),
+            Process(KillAll),
+            Process(PauseLeader),
+            Process(PauseFollower),
+            Process(HandOver),
+            Network(IsolateLeader),
+            Network(LeaderUnheard),
+            Network(OneWay),
+            Network(Slow),
+            Network(Resets),
+            Network(AnswersLost),
+            Disk(SlowLeader),
+            Disk(SyncFailsOnce),
+            Disk(WriteFails),
+            Disk(Full),
+            Disk(ShortWrites),
+            Members(ReplaceFollower),
+            Members(ReplaceLeader),
+            Members(GrowAndShrink),
+            Members(Backup),
+        ],
+        has_backdrops: true,
+        flags: SNAPSHOTS_OFTEN,
+    },
+];

@@ -1,0 +1,107 @@
+//! One node, or a cluster, on disks that fail: what each fault does to a node that serves, and that nothing acknowledged is lost.
+
+use std::time::Duration;
+
+use cluster_tests::cluster::PATIENCE;
+use cluster_tests::load::{Load, assert_durable};
+use cluster_tests::workload::disk_faults::EXIT_STORAGE;
+use cluster_tests::{Cluster, Failures, Request, Settings, eventually};
+
+/// Room that is less than a node keeps free by its defaults.
+const LITTLE_ROOM: u64 = 160 << 20;
+
+async fn hosted(ids: std::ops::RangeInclusive<u64>) -> Cluster {
+    Cluster::start_with(Settings::with_ids(ids).hosted()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_node_asks_of_its_machine_goes_through_the_library() {
+    let cluster = hosted(1..=1).await;
+    let before = cluster.host(1).counts();
+    for number in 0..10 {
+        Request::put(&format!("k{number}"), "1").send(cluster.client_address(1)).await.unwrap().expect_success();
+    }
+    let after = cluster.host(1).counts();
+    assert!(after.syncs >= before.syncs + 10, "each write of a lone client is a sync: {before:?}, {after:?}");
+    assert!(after.writes >= before.writes + 10, "and a write to the log: {before:?}, {after:?}");
+    assert!(after.clock_looks > before.clock_looks, "batches are stamped: {before:?}, {after:?}");
+    assert_eq!((after.failed, after.refused, after.shortened), (0, 0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_sync_of_the_log_that_fails_ends_the_node_and_loses_nothing() {
+    let mut cluster = hosted(1..=1).await;
+    let load = Load::start(&cluster, 8, "eio");
+    load.wait_for_more(100).await;
+    cluster.host(1).fail_syncs(Failures::All);
+    let (end, log) = cluster.wait_end(1, PATIENCE).await;
+    assert_eq!(end.code(), Some(EXIT_STORAGE), "{log}");
+    assert!(log.contains("the log cannot be written"), "{log}");
+    cluster.host(1).heal();
+    cluster.bring_up(1).await;
+    let history = load.finish().await.history;
+    assert_durable(&cluster, 1, &history).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_disk_makes_writes_slow_and_nothing_else() {
+    const DELAY: Duration = Duration::from_millis(120);
+    let mut cluster = hosted(1..=3).await;
+    let leader = cluster.leader().await;
+    let term = cluster.status(leader).await.unwrap().term;
+    cluster.ids().into_iter().for_each(|id| cluster.host(id).slow_disk(DELAY, Duration::ZERO, Duration::ZERO));
+    for number in 0..5 {
+        let begun = std::time::Instant::now();
+        Request::put(&format!("k{number}"), "1").send(cluster.client_address(leader)).await.unwrap().expect_success();
+        assert!(begun.elapsed() >= DELAY, "a write that waited for no sync, after {:?}", begun.elapsed());
+        Request::get(format!("/v1/kv/k{number}")).send(cluster.client_address(leader)).await.unwrap().expect_success();
+    }
+    let status = cluster.status(leader).await.unwrap();
+    assert_eq!((status.leader_id, status.term), (Some(leader), term), "nobody stood for election");
+    cluster.ids().into_iter().for_each(|id| cluster.host(id).heal());
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_fills_refuses_what_grows_reads_on_and_comes_back() {
+    let mut cluster = hosted(1..=1).await;
+    let load = Load::start(&cluster, 4, "full");
+    load.wait_for_more(200).await;
+    let history = load.finish().await.history;
+    let address = cluster.client_address(1);
+    cluster.host(1).limit_room(LITTLE_ROOM);
+    let refused = async || {
+        let answer = Request::put("more", "1").send(address).await.map_err(|error| error.to_string())?;
+        if answer.status == 507 { Ok(()) } else { Err(answer.text()) }
+    };
+    eventually("a write is refused", PATIENCE, refused).await;
+    assert_durable(&cluster, 1, &history).await;
+
+    // Something else takes all that is left. Reads go on for as long as the node does.
+    cluster.host(1).limit_room(0);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    match cluster.try_end(1) {
+        Some((end, log)) => assert_eq!(end.code(), Some(EXIT_STORAGE), "{log}"),
+        None => {
+            assert_durable(&cluster, 1, &history).await;
+            cluster.kill(1).await;
+        }
+    }
+    cluster.start_node(1);
+    let answer = eventually("it says that its disk is full, or serves reads", PATIENCE, async || {
+        if let Some((end, log)) = cluster.try_end(1) {
+            return Ok(format!("{end:?}: {log}"));
+        }
+        cluster.is_ready(1).await.map(|()| "it serves".to_owned())
+    })
+    .await;
+    println!("with no room at all: {answer}");
+    if answer == "it serves" {
+        cluster.kill(1).await;
+    }
+    cluster.host(1).heal();
+    cluster.bring_up(1).await;
+    Request::put("more", "1").send(address).await.unwrap().expect_success();
+    assert_durable(&cluster, 1, &history).await;
+    cluster.assert_agreement().await;
+}

@@ -1,0 +1,51 @@
+//! Whole clusters in one process each, with a network, disks and clocks that follow from a seed. No time of this machine matters.
+
+use std::process::Command;
+
+use cluster_tests::seed::seeded;
+use rand::RngExt;
+use serde_json::Value;
+
+/// Clusters in one run of the tests.
+const SEEDS: u64 = 1_000;
+/// So many of them have to run the same a second time.
+const REPEATED: usize = 4;
+
+fn simulate(arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments).output().expect("it can be started");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), said)
+}
+
+#[test]
+fn every_promise_holds_in_a_thousand_simulated_clusters() {
+    let seed: u32 = seeded().random();
+    let (sound, said) = simulate(&["--seed", &seed.to_string(), "--seeds", &SEEDS.to_string()]);
+    println!("{said}");
+    assert!(sound, "a promise was broken");
+    let last = said.lines().rfind(|line| line.starts_with('{')).expect("it ends with a summary");
+    let summary: Value = serde_json::from_str(last).expect("the summary is JSON");
+    let number = |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("no {name} in {last}"));
+    assert_eq!(number("seeds"), SEEDS);
+    // Or it would prove nothing.
+    assert!(number("operations") > 100 * SEEDS, "{last}");
+    assert!(number("faults") > 4 * SEEDS, "{last}");
+    assert!(number("torn_groups") > SEEDS / 100, "{last}");
+}
+
+#[test]
+fn a_seed_runs_the_same_each_time() {
+    let mut dice = seeded();
+    for _ in 0..REPEATED {
+        let seed = dice.random::<u32>().to_string();
+        let [first, second] = [(); 2].map(|()| simulate(&["--only", &seed, "--quiet"]));
+        assert_eq!(first, second, "seed {seed}");
+        assert!(first.1.contains("\"trace\""), "{}", first.1);
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_said() {
+    let (sound, said) = simulate(&["--only", "1", "--seeds", "3"]);
+    assert!(!sound && said.contains("--seeds"), "{said}");
+}
