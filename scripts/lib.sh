@@ -61,10 +61,13 @@ use_built_rocksdb() {
     done
 }
 
-# Builds every program of the workspace in the profile given, debug or release, and prints the directory they are in.
+# Builds programs of the workspace in the profile given, debug or release, all or those named, and prints the directory they are in.
 # Always the whole workspace: another selection would mean other crate features and another build of RocksDB.
 build_programs() {
-    local profile=$1 flags=()
+    local profile=$1 flags=() bins=() name
+    shift
+    for name in "$@"; do bins+=(--bin "$name"); done
+    [[ ${#bins[@]} -gt 0 ]] || bins=(--bins)
     "$repo/scripts/setup" >&2
     claim_target_dir
     if [[ $profile == release ]]; then
@@ -75,6 +78,6 @@ build_programs() {
     if ! compgen -G "$CARGO_TARGET_DIR/*/build/librocksdb-sys-*/out/librocksdb.a" >/dev/null; then
         say "This first build compiles RocksDB, which takes about a quarter of an hour on two cores."
     fi
-    (cd "$repo" && cargo build --workspace --bins --locked "${flags[@]}") >&2 || die "the build failed, see above"
+    (cd "$repo" && cargo build --workspace "${bins[@]}" --locked "${flags[@]}") >&2 || die "the build failed, see above"
     printf '%s\n' "$CARGO_TARGET_DIR/$profile"
 }
