@@ -8,6 +8,15 @@ use serde_json::Value;
 
 /// Clusters in one run of the tests.
 const SEEDS: u64 = 1_000;
+/// The first of them. Always the same, so that a suite that turns red says something of the change that is tested; new ones are
+/// tried by `scripts/soak`, and by the tests where `QUORATE_SEED` is set.
+const FIRST: u64 = 20_261_122;
+/// Seeds that found something once.
+const FOUND: [u64; 2] = [
+    // A node whose addition the next leader undoes took itself for a removed one.
+    4_235_278_808,
+    4_235_279_229,
+];
 /// So many of them have to run the same a second time.
 const REPEATED: usize = 4;
 
@@ -19,8 +28,8 @@ fn simulate(arguments: &[&str]) -> (bool, String) {
 
 #[test]
 fn every_promise_holds_in_a_thousand_simulated_clusters() {
-    let seed: u32 = seeded().random();
-    let (sound, said) = simulate(&["--seed", &seed.to_string(), "--seeds", &SEEDS.to_string()]);
+    let first = std::env::var_os("QUORATE_SEED").map_or(FIRST, |_chosen| u64::from(seeded().random::<u32>()));
+    let (sound, said) = simulate(&["--seed", &first.to_string(), "--seeds", &SEEDS.to_string()]);
     println!("{said}");
     assert!(sound, "a promise was broken");
     let last = said.lines().rfind(|line| line.starts_with('{')).expect("it ends with a summary");
@@ -31,6 +40,14 @@ fn every_promise_holds_in_a_thousand_simulated_clusters() {
     assert!(number("operations") > 100 * SEEDS, "{last}");
     assert!(number("faults") > 4 * SEEDS, "{last}");
     assert!(number("torn_groups") > SEEDS / 100, "{last}");
+}
+
+#[test]
+fn what_was_found_once_is_not_found_again() {
+    for seed in FOUND {
+        let (sound, said) = simulate(&["--only", &seed.to_string()]);
+        assert!(sound, "{said}");
+    }
 }
 
 #[test]

@@ -52,7 +52,8 @@ pub async fn become_member(
             return refuse_other_cluster(app, list).await;
         }
         let hellos = ask_all(app, list).await?;
-        let step = decide(app.node_id(), &service.identity.load(), list, membership.is_some(), &hellos)?;
+        let was_member = membership.is_some() && !super::service::is_unsettled(app);
+        let step = decide(app.node_id(), &service.identity.load(), list, was_member, &hellos)?;
         let now = format!("{step}");
         if now != said {
             tracing::info!("{now}");
@@ -132,7 +133,7 @@ enum Step {
     Join { cluster_id: u128, through: BTreeMap<NodeId, String> },
     /// The cluster lists this node already; replication will reach it.
     Listed { cluster_id: u128 },
-    /// This node has a log of the cluster, which does not list it: either who said so is behind, or the node was removed,
+    /// This node was a member of the cluster, which does not list it: either who said so is behind, or the node was removed,
     /// which `members::removed` finds out.
     Unlisted { cluster_id: u128 },
 }
@@ -159,7 +160,7 @@ fn decide(
     self_id: NodeId,
     identity: &quorate_store::identity::Identity,
     list: &JoinList,
-    has_log: bool,
+    was_member: bool,
     hellos: &BTreeMap<NodeId, HelloAnswer>,
 ) -> Result<Step, Refused> {
     for hello in hellos.values() {
@@ -169,7 +170,7 @@ fn decide(
                     Err(wiped(self_id, cluster_id, member.incarnation))
                 }
                 Some(_) if votes(membership, self_id) => Ok(Step::Listed { cluster_id }),
-                None if has_log => Ok(Step::Unlisted { cluster_id }),
+                None if was_member => Ok(Step::Unlisted { cluster_id }),
                 // A stranger, or a learner whose joining was interrupted.
                 Some(_) | None => {
                     let through = membership.nodes.iter().map(|(id, member)| (*id, member.peer_addr.clone())).collect();

@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
-use quorate_store::raft::NodeId;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
+use quorate_store::raft::{NodeId, StoredMembership};
 use quorate_store::{background, codec};
 
 use super::integrity::Repaired;
@@ -111,6 +111,15 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
     let metrics = metrics.borrow_watched();
     let membership = metrics.membership_config.membership();
     membership.nodes().next().is_some().then(|| membership.into())
+}
+
+/// Whether this node's log makes it a member by a change that it never saw committed. The next leader may undo that: then the node
+/// is no member, and never was.
+pub fn is_unsettled(app: &App) -> bool {
+    let metrics = app.raft().server_metrics();
+    let metrics = metrics.borrow_watched();
+    let names = |membership: &StoredMembership| membership.membership().get_node(&app.node_id()).is_some();
+    names(&metrics.membership_config) && !names(&metrics.committed_membership_config)
 }
 
 async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {

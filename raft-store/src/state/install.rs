@@ -107,7 +107,7 @@ fn keep(shared: &Shared, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
 }
 
 /// Closes the old database and removes its files once the last reader is done with it, on a thread of its own, since
-/// closing flushes. A crash before that leaves it to the next start.
+/// closing waits for what RocksDB does in the background. A crash before that leaves it to the next start.
 fn close_when_unused(mut old: Arc<Db>) -> Result<(), StateFault> {
     if background::is_simulated() {
         tokio::spawn(async move {

@@ -144,13 +144,6 @@ impl World {
                     self.heal_after(after, cure);
                 }
                 Some(End::Ended(_)) if self.leaving.contains(&id) => drop(self.crash(id, false)),
-                // An addition that was never committed is undone by the next leader, which then says that the guest is no member.
-                Some(End::Ended(why))
-                    if !self.founders.contains(&id) && why.contains("was removed from its cluster") =>
-                {
-                    self.leaving.push(id);
-                    drop(self.crash(id, false));
-                }
                 Some(End::Ended(why)) => return Err(format!("node {id} ended by itself: {why}")),
             }
         }

@@ -11,6 +11,7 @@ use quorate_store::raft::NodeId;
 
 use super::super::App;
 use super::super::bootstrap::JoinList;
+use super::super::service::is_unsettled;
 use super::not_leader;
 use crate::peer::members::MemberQuestion;
 use crate::peer::message::{PeerRequest, PeerResponse};
@@ -21,13 +22,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const ASK: Duration = Duration::from_millis(1_000);
 
 /// Returns once a leader said that this node is no member any more, with a sentence for people. Never asks while a leader
-/// speaks to this node, nor before its log names any members. Asks those of the join list, too: who was away for years may know
-/// nobody else who is left.
+/// speaks to this node, nor before its log names any members, nor while it may never have been a member: then it has to be taken
+/// in, again. Asks those of the join list, too: who was away for years may know nobody else who is left.
 pub async fn told(app: &App, list: &JoinList) -> String {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let members = app.peers().members();
-        if members.is_empty() || app.inner.view.hears_leader() {
+        if members.is_empty() || app.inner.view.hears_leader() || is_unsettled(app) {
             continue;
         }
         let mut others = list.clone();
