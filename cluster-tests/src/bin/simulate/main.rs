@@ -118,14 +118,38 @@ impl Sum {
     }
 }
 
+/// Says how far it is: on a terminal all the time, elsewhere by a line in each minute.
+struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    minutes_told: AtomicU64,
+}
+
+impl Progress {
+    fn new(args: &Args) -> Self {
+        let bar = ProgressBar::new(if args.minutes.is_some() { 0 } else { args.seeds });
+        let style = ProgressStyle::with_template("{elapsed} {pos} seeds {msg}").expect("the template is fine");
+        bar.set_style(style);
+        Self { bar, begun: Instant::now(), minutes_told: AtomicU64::new(0) }
+    }
+
+    fn tell(&self, sum: &Sum) {
+        let done = format!("{} operations, {} faults, {} broken", sum.operations, sum.faults, sum.broken.len());
+        let seconds = self.begun.elapsed().as_secs();
+        if self.bar.is_hidden() && self.minutes_told.fetch_max(seconds / 60, Ordering::Relaxed) < seconds / 60 {
+            println!("{seconds:5} s  {} seeds, {done}", sum.seeds);
+        }
+        self.bar.set_message(done);
+        self.bar.inc(1);
+    }
+}
+
 fn many(args: &Args) -> ExitCode {
     let first = args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));
     println!("simulate with --seed {first}");
     let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let bar = ProgressBar::new(if until.is_some() { 0 } else { args.seeds });
-    let style = ProgressStyle::with_template("{elapsed} {pos} seeds {msg}").expect("the template is fine");
-    bar.set_style(style);
+    let progress = Progress::new(args);
     let (next, sum) = (AtomicU64::new(0), Mutex::new(Sum::default()));
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -137,23 +161,19 @@ fn many(args: &Args) -> ExitCode {
                     }
                     let outcome = in_process(first.wrapping_add(number), args);
                     for found in &outcome.broken {
-                        bar.suspend(|| println!("seed {}: BROKEN: {found}", outcome.seed));
-                        bar.suspend(|| println!("show it again with: simulate --only {}", outcome.seed));
+                        progress.bar.suspend(|| {
+                            println!("seed {}: BROKEN: {found}", outcome.seed);
+                            println!("show it again with: simulate --only {}", outcome.seed);
+                        });
                     }
                     let mut sum = sum.lock().expect("nobody panics with it in hand");
                     sum.add(&outcome);
-                    bar.set_message(format!(
-                        "{} operations, {} faults, {} broken",
-                        sum.operations,
-                        sum.faults,
-                        sum.broken.len()
-                    ));
-                    bar.inc(1);
+                    progress.tell(&sum);
                 }
             });
         }
     });
-    bar.finish_and_clear();
+    progress.bar.finish_and_clear();
     let sum = sum.into_inner().expect("nobody panics with it in hand");
     println!("{} faults by kind, in how many seeds: {:?}", sum.faults, sum.kinds);
     let (broken, hours) = (sum.broken.len(), sum.millis as f64 / 3_600_000.0);
