@@ -48,6 +48,14 @@ async fn altered() -> (Cluster, u64, u64) {
     let victim = cluster.follower().await;
     let leader = cluster.leader().await;
     let third = cluster.live_but(victim).into_iter().find(|id| *id != leader).expect("there are three");
+    // Acknowledged by the other two it may yet be on its way.
+    eventually("it has the entry", PATIENCE, async || {
+        match answer(&cluster, victim, "/v1/kv/altered?consistency=local").await {
+            (200, _) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
     cluster.stop(victim).await;
     alter(&cluster, victim);
     cluster.kill(third).await;

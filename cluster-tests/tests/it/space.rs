@@ -157,8 +157,8 @@ async fn overwriting_takes_no_more_and_more_room() {
     let value = Value::bytes(vec![7u8; 16 * 1024]);
     let (mut peak, mut history) = ([0; 2], 0);
     let mut slowest = Duration::ZERO;
-    // 200 MB in all, over the same keys.
-    for round in 0..200u64 {
+    // 300 MB in all, over the same keys; the state takes them twice, as entries and as history.
+    for round in 0..300u64 {
         let begin = Instant::now();
         let written =
             client.bulk().extend((0..64).map(|at| quorate_client::Op::put(format!("over/{at}"), value.clone())));
@@ -172,7 +172,7 @@ async fn overwriting_takes_no_more_and_more_room() {
     }
     println!("at most {peak:?} MB of log and state, {} MB of history; slowest bulk {slowest:?}", history >> 20);
     until(&cluster, "keeps little history", |status| status.history_bytes <= HISTORY).await;
-    // RocksDB gathers some tables of 64 MB before it merges them.
-    assert!(peak[0] < 180 && peak[1] < 300, "{peak:?} MB on disk for a megabyte that was overwritten");
+    // RocksDB gathers some tables of 64 MB before it merges them, and more of them where the machine is slow.
+    assert!(peak[0] < 180 && peak[1] < 450, "{peak:?} MB on disk for a megabyte that was overwritten");
     cluster.assert_agreement().await;
 }
