@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Cluster, Request, sooner_than};
+use cluster_tests::cluster::PATIENCE;
+use cluster_tests::{Cluster, Request, Settings, eventually, sooner_than};
 use quorate_client::api::StatusAnswer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -30,9 +31,41 @@ async fn restarting_with_the_same_join_list_changes_nothing() {
     cluster.assert_agreement().await;
 }
 
+/// Whatever was flushed before the end is there at once; what was applied after that comes from the log when a leader has said that
+/// it is committed. Until then a local read, that of a certain revision or later included, would show less than before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_was_killed_shows_nothing_until_it_knows_what_it_had_applied() {
+    let mut cluster = Cluster::start_with(Settings::default().flag("--snapshot-every-entries", 50)).await;
+    let via = cluster.client_address(1);
+    for round in 0..60 {
+        Request::put("early", round.to_string()).send(via).await.unwrap().expect_success();
+    }
+    eventually("a snapshot flushed the state", PATIENCE, async || match cluster.status(1).await?.snapshot_index {
+        0 => Err("there is none".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+    Request::put("late", "1").send(via).await.unwrap().expect_success();
+    cluster.kill_all().await;
+
+    cluster.start_node(1);
+    eventually("it listens", PATIENCE, async || cluster.status(1).await.map(drop)).await;
+    for query in ["consistency=local", "min_revision=2"] {
+        let read = Request::get(format!("/v1/kv/early?{query}")).send(via).await.unwrap();
+        assert_eq!(read.status, 503, "{query}: {}", read.text());
+        assert!(read.text().contains("still applying"), "{query}: {}", read.text());
+    }
+    cluster.start_all();
+    cluster.wait_all_ready().await;
+    for query in ["consistency=local", "min_revision=2"] {
+        Request::get(format!("/v1/kv/late?{query}")).send(via).await.unwrap().expect_success();
+    }
+    cluster.assert_agreement().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_order_of_the_first_start_does_not_matter() {
-    let mut cluster = Cluster::new(cluster_tests::Settings::default());
+    let mut cluster = Cluster::new(Settings::default());
     // The last of the list alone must not found a cluster of its own.
     cluster.start_node(3);
     cluster.start_node(2);
@@ -45,7 +78,7 @@ async fn the_order_of_the_first_start_does_not_matter() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_node_stays_ready_while_nobody_writes() {
-    let cluster = Cluster::start_with(cluster_tests::Settings::with_ids([1])).await;
+    let cluster = Cluster::start_with(Settings::with_ids([1])).await;
     // Several times as long as a leader may be silent before it counts as gone.
     let unready = sooner_than(Duration::from_secs(3), async || match cluster.is_ready(1).await {
         Ok(()) => Err("it is ready".to_owned()),
@@ -56,7 +89,7 @@ async fn a_single_node_stays_ready_while_nobody_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_node_is_a_cluster() {
-    let mut cluster = Cluster::start_with(cluster_tests::Settings::with_ids([1])).await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     Request::put("single", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
     cluster.kill(1).await;
     cluster.bring_up(1).await;

@@ -69,6 +69,9 @@ pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 /// for the CPU, short against one.
 const TRY_AGAIN: Duration = Duration::from_millis(25);
 
+/// Why a node that was started again shows nothing yet: it would be less than it showed before.
+const RECOVERING: &str = "the node is still applying its log again";
+
 const DOUBTED: &str = "this data directory knows no other node of the join list, and none of them has answered yet: \
     it may be of another cluster";
 
@@ -366,15 +369,20 @@ impl App {
         self.check_disk()?;
         match consistency {
             Consistency::Linearizable => spent::on(Part::Freshness, self.linearizable_barrier(deadline)).await,
-            Consistency::Local if self.inner.recovered.load(Ordering::Relaxed) => Ok(()),
-            Consistency::Local => Err(AppError::NotReady("the node is still applying its log again".into())),
+            Consistency::Local => self.check_recovered(),
             Consistency::AtLeast(revision) => {
                 self.check_epoch(revision)?;
+                // It may have shown more than this revision before it was started again.
+                self.check_recovered()?;
                 let reached = self.inner.state.wait_revision(revision);
                 let reached = spent::on(Part::Freshness, tokio::time::timeout_at(deadline.into(), reached)).await;
                 reached.map_err(|_| AppError::TimeoutNotProposed)
             }
         }
+    }
+
+    fn check_recovered(&self) -> Result<(), AppError> {
+        if self.inner.recovered.load(Ordering::Relaxed) { Ok(()) } else { Err(AppError::NotReady(RECOVERING.into())) }
     }
 
     /// Refuses a revision of another history: this one may lack what the caller saw there. 0 and 1 are nobody's.
@@ -424,7 +432,7 @@ impl App {
             return Some(reason);
         }
         if !self.inner.recovered.load(Ordering::Relaxed) {
-            return Some("the node is still applying its log again".into());
+            return Some(RECOVERING.into());
         }
         (!self.inner.view.hears_leader()).then(|| "no leader is heard of at the moment".into())
     }
