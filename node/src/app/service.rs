@@ -12,7 +12,7 @@ use openraft::async_runtime::WatchReceiver;
 use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::raft::{NodeId, StoredMembership};
+use quorate_store::raft::{Membership, NodeId};
 use quorate_store::{background, codec};
 
 use super::integrity::Repaired;
@@ -118,8 +118,12 @@ pub fn membership(app: &App) -> Option<MembershipRecord> {
 pub fn is_unsettled(app: &App) -> bool {
     let metrics = app.raft().server_metrics();
     let metrics = metrics.borrow_watched();
-    let names = |membership: &StoredMembership| membership.membership().get_node(&app.node_id()).is_some();
-    names(&metrics.membership_config) && !names(&metrics.committed_membership_config)
+    let [in_log, committed] = [&metrics.membership_config, &metrics.committed_membership_config];
+    is_only_in_log(app.node_id(), in_log.membership(), committed.membership())
+}
+
+fn is_only_in_log(id: NodeId, in_log: &Membership, committed: &Membership) -> bool {
+    in_log.get_node(&id).is_some() && committed.get_node(&id).is_none()
 }
 
 async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerResponse {
@@ -253,6 +257,22 @@ mod tests {
             adopting: tokio::sync::Mutex::default(),
             app: OnceLock::new(),
         })
+    }
+
+    fn members(ids: &[NodeId]) -> Membership {
+        let member = |id: &NodeId| {
+            (*id, MemberRecord { peer_addr: format!("peer:{id}"), client_addr: String::new(), incarnation: 7 })
+        };
+        let nodes = ids.iter().map(member).collect();
+        MembershipRecord { configs: vec![[1, 2, 3].into()], nodes }.try_into().expect("a membership")
+    }
+
+    #[test]
+    fn a_node_whose_addition_was_never_committed_is_no_removed_one() {
+        let (without, with) = (members(&[1, 2, 3]), members(&[1, 2, 3, 4]));
+        assert!(is_only_in_log(4, &with, &without), "the next leader may undo it");
+        assert!(!is_only_in_log(4, &with, &with) && !is_only_in_log(4, &without, &with), "it was a member");
+        assert!(!is_only_in_log(1, &with, &without), "it is one of the first");
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
