@@ -18,8 +18,8 @@ pub trait SimulatedDisk: std::fmt::Debug + Send + Sync {
     fn takes(&self) -> Duration;
     /// Whether the sync of the group fails.
     fn fails(&self) -> bool;
-    /// Which of so many blocks of a group are there after a crash that came before its sync.
-    fn survivors(&self, blocks: usize) -> Vec<bool>;
+    /// Which of so many sectors of a group are there after a crash that came before its sync.
+    fn survivors(&self, sectors: usize) -> Vec<bool>;
 }
 
 impl Default for LogOptions {

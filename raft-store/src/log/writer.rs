@@ -236,6 +236,9 @@ impl Writer {
     }
 }
 
+/// What a disk writes whole or not at all.
+const SECTOR: usize = 512;
+
 /// A group between its write and its sync, in a simulation. Dropped by a crash, it leaves what the disk says.
 struct OnItsWay<'w> {
     disk: &'w dyn SimulatedDisk,
@@ -249,11 +252,16 @@ impl Drop for OnItsWay<'_> {
         if !self.is_cut {
             return;
         }
-        let blocks: Vec<&[u8]> = self.blocks.as_slice().chunks(BLOCK).collect();
-        let survivors = self.disk.survivors(blocks.len());
-        for (place, block) in blocks.into_iter().enumerate().filter(|(place, _)| survivors[*place]) {
+        let group = self.blocks.as_slice();
+        let survivors = self.disk.survivors(group.len().div_ceil(SECTOR));
+        let parts = group.chunks(BLOCK).zip(survivors.chunks(BLOCK / SECTOR)).enumerate();
+        for (place, (block, survivors)) in parts.filter(|(_, (_, survivors))| survivors.contains(&true)) {
+            // What did not survive is as a new file has it.
+            let mut left = block.to_vec();
+            let lost = left.chunks_mut(SECTOR).zip(survivors).filter(|(_, survives)| !**survives);
+            lost.for_each(|(sector, _)| sector.fill(0));
             let offset = self.position.offset + (place * BLOCK) as u64;
-            let written = self.position.segment.write(offset, &Blocks::copy_of(block));
+            let written = self.position.segment.write(offset, &Blocks::copy_of(&left));
             written.expect("the file under a simulated disk can be written");
         }
     }
