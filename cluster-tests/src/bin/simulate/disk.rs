@@ -46,7 +46,7 @@ impl Disk {
         self.fails_next.store(true, Relaxed);
     }
 
-    /// Groups that a crash cut.
+    /// Groups of which a crash left some sectors and not all.
     pub fn torn(&self) -> u64 {
         self.torn.load(Relaxed)
     }
@@ -62,17 +62,24 @@ impl SimulatedDisk for Disk {
         self.fails_next.swap(false, Relaxed)
     }
 
-    fn survivors(&self, blocks: usize) -> Vec<bool> {
-        self.torn.fetch_add(1, Relaxed);
-        let mut dice = self.dice.lock().expect("never poisoned");
-        match dice.random_range(0..4) {
-            0 => vec![false; blocks],
-            1 => vec![true; blocks],
-            2 => {
-                let kept = dice.random_range(0..=blocks);
-                (0..blocks).map(|place| place < kept).collect()
-            }
-            _ => (0..blocks).map(|_| dice.random()).collect(),
+    fn survivors(&self, sectors: usize) -> Vec<bool> {
+        let survivors = draw(sectors, &mut self.dice.lock().expect("never poisoned"));
+        if survivors.contains(&true) && survivors.contains(&false) {
+            self.torn.fetch_add(1, Relaxed);
         }
+        survivors
+    }
+}
+
+/// Which sectors of a group are there after a crash: none, all, the first ones, any.
+fn draw(sectors: usize, dice: &mut StdRng) -> Vec<bool> {
+    match dice.random_range(0..4) {
+        0 => vec![false; sectors],
+        1 => vec![true; sectors],
+        2 => {
+            let kept = dice.random_range(0..=sectors);
+            (0..sectors).map(|place| place < kept).collect()
+        }
+        _ => (0..sectors).map(|_| dice.random()).collect(),
     }
 }

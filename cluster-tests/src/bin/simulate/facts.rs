@@ -21,9 +21,12 @@ struct Seen {
     applied: u64,
     revision: u64,
     clock: u64,
-    /// Its log was compared up to here.
-    compared: u64,
+    /// The last entry of its log that was compared.
+    compared: Option<EntryId>,
 }
+
+/// Term, leader and index.
+type EntryId = (u64, u64, u64);
 
 /// Everything that was seen.
 #[derive(Debug, Default)]
@@ -34,7 +37,7 @@ pub struct Facts {
     /// State at each index.
     digests: BTreeMap<u64, u128>,
     /// What each log id stands for, as a checksum.
-    entries: BTreeMap<(u64, u64, u64), u32>,
+    entries: BTreeMap<EntryId, u32>,
     /// The highest index that was applied anywhere.
     applied: u64,
     /// A number that differs where anything seen differs.
@@ -112,24 +115,40 @@ impl Facts {
 
     /// Compares what is new in a node's log with all that was ever in a log. Has to run on the node's machine.
     pub async fn compare_log(&mut self, id: HostId, parts: &Parts) -> Result<(), String> {
-        // Entries that were cut off again may be looked at once more: they were under other ids.
-        let from = self.nodes.entry(id).or_default().compared.saturating_sub(8);
-        let until = parts.log.last_index() + 1;
-        let mut reader = parts.log.reader();
-        let entries = reader.try_get_log_entries(from..until).await;
-        let entries: Vec<LogEntry> =
-            entries.map_err(|error| format!("the log of node {id} cannot be read: {error}"))?;
-        for entry in entries {
-            let log_id = (entry.log_id.leader_id.term, entry.log_id.leader_id.node_id, entry.log_id.index);
-            let sum = checksum(&entry);
+        for entry in self.new_entries(id, parts).await? {
+            let (log_id, sum) = (entry_id(&entry), checksum(&entry));
             let first = *self.entries.entry(log_id).or_insert(sum);
             if first != sum {
                 return Err(format!("node {id} has another entry under {log_id:?} than was seen before"));
             }
+            self.nodes.entry(id).or_default().compared = Some(log_id);
         }
-        self.nodes.entry(id).or_default().compared = until;
         Ok(())
     }
+
+    /// What came since its log was compared; all of it where the last that was compared was cut off since.
+    async fn new_entries(&mut self, id: HostId, parts: &Parts) -> Result<Vec<LogEntry>, String> {
+        let first = parts.log.purged_index().map_or(0, |purged| purged + 1);
+        let until = parts.log.last_index() + 1;
+        let mut reader = parts.log.reader();
+        let mut read = async |from: u64| {
+            let entries = reader.try_get_log_entries(from..until.max(from)).await;
+            entries.map_err(|error| format!("the log of node {id} cannot be read: {error}"))
+        };
+        let Some(last) = self.nodes.entry(id).or_default().compared.filter(|last| last.2 >= first) else {
+            return read(first).await;
+        };
+        let mut entries: Vec<LogEntry> = read(last.2).await?;
+        if entries.first().is_some_and(|entry| entry_id(entry) == last) {
+            entries.remove(0);
+            return Ok(entries);
+        }
+        read(first).await
+    }
+}
+
+fn entry_id(entry: &LogEntry) -> EntryId {
+    (entry.log_id.leader_id.term, entry.log_id.leader_id.node_id, entry.log_id.index)
 }
 
 fn checksum(entry: &LogEntry) -> u32 {

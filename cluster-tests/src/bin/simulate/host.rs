@@ -2,8 +2,7 @@
 //!
 //! Owns the pace of its clock, its start, and its sudden end. Never decides when either happens.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use quorate_node::app::App;
@@ -97,12 +96,27 @@ pub struct Running {
     started: oneshot::Receiver<Parts>,
     parts: Option<Parts>,
     stop: CancellationToken,
-    /// Its log failed: not another word from it.
-    is_dead: Arc<AtomicBool>,
-    /// Virtual time of its start, milliseconds.
-    began: u64,
-    /// Milliseconds of the simulation that are one second of it.
+    /// Why its log failed: not another word from it.
+    fault: Arc<OnceLock<String>>,
+    speed: Speed,
+}
+
+/// How fast a machine's clock goes, and since when.
+#[derive(Clone, Copy)]
+struct Speed {
+    /// Virtual time since when it goes so fast, milliseconds.
+    since: u64,
+    /// Milliseconds that it had gone by then.
+    gone: u64,
+    /// How many of its milliseconds are a thousand of the simulation's.
     pace: u64,
+}
+
+impl Speed {
+    /// What its clock has gone at this virtual time.
+    fn at(self, now: u64) -> u64 {
+        self.gone + (now - self.since) * self.pace / 1_000
+    }
 }
 
 /// A place for a node, with the disk that stays when it is gone.
@@ -120,18 +134,18 @@ pub struct Host {
     /// By which its wall clock is off, nanoseconds; outlives its node.
     pub wall_offset: i64,
     /// How many of its milliseconds are a thousand of the simulation's.
-    pub pace: u64,
+    pace: u64,
 }
 
 /// What a node did that ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// Its log failed, and it said no more.
-    Died,
+    /// Its log failed for this reason, and it said no more.
+    Died(String),
     /// It ended, and says why.
     Ended(String),
-    /// It stopped as it was told to.
-    Stopped,
+    /// It stopped, and whether it was told to.
+    Stopped { was_told: bool },
 }
 
 impl Host {
@@ -146,13 +160,16 @@ impl Host {
         let mut machine = Machine::new(now * 1_000_000);
         *machine.clock() = machine.clock().with_wall_offset(self.wall_offset);
         let (show, started) = oneshot::channel();
-        let is_dead = Arc::new(AtomicBool::new(false));
-        let dies = Arc::clone(&is_dead);
+        let fault = Arc::new(OnceLock::new());
+        let dies = Arc::clone(&fault);
         let surroundings = Surroundings {
             network: net.of(self.id),
             log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()) },
             flush_every: FLUSH_EVERY,
-            on_fatal: Arc::new(move |_| dies.store(true, Ordering::Relaxed)),
+            on_fatal: Arc::new(move |why| {
+                // The first reason counts; it is told once only, too.
+                let _first = dies.set(why.to_owned());
+            }),
             on_started: Box::new(move |app, log| {
                 // Nobody listens where the simulation ends this very moment.
                 let _shown = show.send(Parts { app: app.clone(), log: log.clone() });
@@ -160,9 +177,9 @@ impl Host {
         };
         let stop = CancellationToken::new();
         let main = machine.spawn(server::run_in(surroundings, self.config.clone(), stop.clone()));
-        let pace = self.pace;
+        let speed = Speed { since: now, gone: 0, pace: self.pace };
         self.paused_until = 0;
-        self.running = Some(Running { machine, main, started, parts: None, stop, is_dead, began: now, pace });
+        self.running = Some(Running { machine, main, started, parts: None, stop, fault, speed });
     }
 
     /// Lets its node run up to this time, and says how it ended if it did.
@@ -171,7 +188,7 @@ impl Host {
             return None;
         }
         let running = self.running.as_mut()?;
-        let due = (now - running.began) * running.pace / 1_000;
+        let due = running.speed.at(now);
         if self.paused_until != 0 {
             self.paused_until = 0;
             running.machine.jump_to(due);
@@ -180,15 +197,15 @@ impl Host {
         if running.parts.is_none() {
             running.parts = running.started.try_recv().ok();
         }
-        if running.is_dead.load(Ordering::Relaxed) {
-            return Some(End::Died);
+        if let Some(why) = running.fault.get() {
+            return Some(End::Died(why.clone()));
         }
         if !running.main.is_finished() {
             return None;
         }
         let main = &mut running.main;
         Some(match running.machine.at_once(main) {
-            Ok(Ok(())) => End::Stopped,
+            Ok(Ok(())) => End::Stopped { was_told: running.stop.is_cancelled() },
             Ok(Err(ended)) => End::Ended(ended.to_string()),
             Err(panic) => End::Ended(format!("it panicked: {panic}")),
         })
@@ -219,6 +236,19 @@ impl Host {
         }
     }
 
+    /// From now on so many of its milliseconds are a thousand of the simulation's.
+    pub fn set_pace(&mut self, pace: u64, now: u64) {
+        self.pace = pace;
+        if let Some(running) = &mut self.running {
+            running.speed = Speed { since: now, gone: running.speed.at(now), pace };
+        }
+    }
+
+    /// Whether its node runs and is not paused.
+    pub fn is_awake(&self, now: u64) -> bool {
+        self.running.is_some() && now >= self.paused_until
+    }
+
     /// What can be seen of its node, once that has started.
     pub fn parts(&self) -> Option<&Parts> {
         self.running.as_ref()?.parts.as_ref()
@@ -226,6 +256,6 @@ impl Host {
 
     /// The machine of its node, if that runs and is not paused.
     pub fn machine(&self, now: u64) -> Option<&Machine> {
-        self.running.as_ref().filter(|_| now >= self.paused_until).map(|running| &running.machine)
+        self.running.as_ref().filter(|_| self.is_awake(now)).map(|running| &running.machine)
     }
 }

@@ -18,8 +18,8 @@ mod wound;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -75,20 +75,32 @@ fn data_dir() -> std::io::Result<tempfile::TempDir> {
 
 fn one(seed: u64, args: &Args) -> ExitCode {
     let dir = data_dir().expect("a temporary directory can be made");
-    let (outcome, history) = run::run(seed, dir.path(), !args.quiet);
+    note_panics();
+    let (mut outcome, history) = run::run(seed, dir.path(), !args.quiet);
+    outcome.broken.append(&mut PANICS.lock().unwrap_or_else(PoisonError::into_inner));
     if let Some(history) = history {
         std::fs::create_dir_all(&args.failures).expect("the directory for failures can be made");
         let path = args.failures.join(format!("simulate-{seed}.jsonl"));
         history.save(&path).expect("the history can be written");
         eprintln!("its history: check-history {}", path.display());
     }
-    println!("{}", serde_json::to_string(&outcome).expect("it can be said in JSON"));
-    for found in outcome.broken.iter().filter(|_| !args.quiet) {
-        eprintln!("BROKEN: {found}");
+    if !args.quiet {
+        outcome.tell();
     }
+    println!("{}", serde_json::to_string(&outcome).expect("it can be said in JSON"));
     // Nothing is left to be done, and databases would take their time to close.
     drop(dir);
-    if outcome.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if outcome.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What panicked so far. A real node ends then; here the runtime of a host would only lose one task of many.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn note_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("{panic}\n{}", std::backtrace::Backtrace::force_capture());
+        PANICS.lock().unwrap_or_else(PoisonError::into_inner).push(panic.to_string());
+    }));
 }
 
 #[derive(Default)]
@@ -98,9 +110,11 @@ struct Sum {
     unknown: u64,
     faults: u64,
     torn: u64,
+    member_changes: u64,
     millis: u64,
     kinds: BTreeMap<String, u64>,
     broken: Vec<u64>,
+    undecided: Vec<u64>,
 }
 
 impl Sum {
@@ -110,10 +124,14 @@ impl Sum {
         self.unknown += outcome.unknown;
         self.faults += outcome.faults;
         self.torn += outcome.torn;
+        self.member_changes += outcome.member_changes;
         self.millis += outcome.millis;
         outcome.kinds.iter().for_each(|kind| *self.kinds.entry(kind.clone()).or_default() += 1);
         if !outcome.broken.is_empty() {
             self.broken.push(outcome.seed);
+        }
+        if !outcome.undecided.is_empty() {
+            self.undecided.push(outcome.seed);
         }
     }
 }
@@ -160,12 +178,7 @@ fn many(args: &Args) -> ExitCode {
                         return;
                     }
                     let outcome = in_process(first.wrapping_add(number), args);
-                    for found in &outcome.broken {
-                        progress.bar.suspend(|| {
-                            println!("seed {}: BROKEN: {found}", outcome.seed);
-                            println!("show it again with: simulate --only {}", outcome.seed);
-                        });
-                    }
+                    progress.bar.suspend(|| outcome.tell());
                     let mut sum = sum.lock().expect("nobody panics with it in hand");
                     sum.add(&outcome);
                     progress.tell(&sum);
@@ -176,13 +189,15 @@ fn many(args: &Args) -> ExitCode {
     progress.bar.finish_and_clear();
     let sum = sum.into_inner().expect("nobody panics with it in hand");
     println!("{} faults by kind, in how many seeds: {:?}", sum.faults, sum.kinds);
-    let (broken, hours) = (sum.broken.len(), sum.millis as f64 / 3_600_000.0);
+    let (broken, undecided) = (sum.broken.len(), sum.undecided.len());
+    let hours = sum.millis as f64 / 3_600_000.0;
     println!(
         "{}",
         json!({"program": "simulate", "seeds": sum.seeds, "operations": sum.operations, "unknown": sum.unknown, "faults": sum.faults,
-               "torn_groups": sum.torn, "virtual_hours": (hours * 100.0).round() / 100.0, "broken": broken, "broken_seeds": sum.broken})
+               "torn_groups": sum.torn, "member_changes": sum.member_changes, "virtual_hours": (hours * 100.0).round() / 100.0,
+               "broken": broken, "broken_seeds": sum.broken, "undecided": undecided, "undecided_seeds": sum.undecided})
     );
-    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if broken + undecided == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs a seed in a process of its own.
@@ -209,9 +224,12 @@ fn in_process(seed: u64, args: &Args) -> Outcome {
     watchdog.join().expect("it only waits");
     match output {
         Err(error) => failed(format!("it could not be waited for: {error}")),
-        Ok(output) => serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
-            let said = String::from_utf8_lossy(&output.stderr);
-            failed(format!("it ended with {} and said: {}", output.status, said.trim()))
-        }),
+        Ok(output) => match serde_json::from_slice::<Outcome>(&output.stdout) {
+            Ok(outcome) if outcome.is_sound() == output.status.success() => outcome,
+            _ => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                failed(format!("it ended with {} and said: {}", output.status, said.trim()))
+            }
+        },
     }
 }

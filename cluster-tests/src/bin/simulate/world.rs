@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
@@ -28,6 +30,12 @@ const PEER_PORT: u16 = 7_200;
 const COMPARE_LOGS_EVERY: u64 = 250;
 /// A node that ended by itself is started again after this, in milliseconds.
 const RESTART_AFTER: std::ops::Range<u64> = 50..1_500;
+/// What a node says whose log lost its disk, and one that is no member any more.
+const DISK_FAILED: &str = "the simulated disk failed a sync";
+const REMOVED: &str = "was removed from its cluster";
+/// For one request about members, and between two.
+const MEMBERS_ASK: Duration = Duration::from_secs(5);
+const MEMBERS_PAUSE: Duration = Duration::from_millis(200);
 
 /// How large things may get before something is done about it.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +56,7 @@ pub struct World {
     pub clients: Machine,
     /// What was seen of the nodes.
     pub facts: Facts,
-    /// Groups of logs that crashes cut.
+    /// Groups of logs of which a crash left some sectors.
     pub torn: u64,
     hosts: BTreeMap<HostId, Host>,
     founders: Vec<HostId>,
@@ -58,8 +66,10 @@ pub struct World {
     /// What heals when.
     due: BTreeMap<(u64, u64), Cure>,
     number: u64,
-    /// Nodes that were ever asked to be removed.
-    leaving: Vec<HostId>,
+    /// Nodes that the cluster was asked to take in, and whether it said that it has.
+    came: BTreeMap<HostId, Arc<AtomicBool>>,
+    /// Nodes that it was asked to remove, and whether it said that it has.
+    left: BTreeMap<HostId, Arc<AtomicBool>>,
 }
 
 impl World {
@@ -79,15 +89,20 @@ impl World {
             dice: StdRng::seed_from_u64(dice.random()),
             due: BTreeMap::new(),
             number: 0,
-            leaving: Vec::new(),
+            came: BTreeMap::new(),
+            left: BTreeMap::new(),
         };
         founders.into_iter().for_each(|id| world.add_host(id));
         world
     }
 
-    /// Numbers of all hosts.
-    pub fn ids(&self) -> Vec<HostId> {
+    fn ids(&self) -> Vec<HostId> {
         self.hosts.keys().copied().collect()
+    }
+
+    /// Numbers of those that can be hurt: their nodes run.
+    pub fn awake(&self) -> Vec<HostId> {
+        self.hosts.values().filter(|host| host.is_awake(self.now)).map(|host| host.id).collect()
     }
 
     /// Numbers of those that clients know.
@@ -136,18 +151,26 @@ impl World {
             let host = self.hosts.get_mut(&id).expect("just listed");
             let end = host.run_until(until);
             clock::hide(until * 1_000_000);
-            match end {
-                None => {}
-                Some(End::Died | End::Stopped) => {
-                    let cure = self.crash(id, false);
-                    let after = self.dice.random_range(RESTART_AFTER);
-                    self.heal_after(after, cure);
-                }
-                Some(End::Ended(_)) if self.leaving.contains(&id) => drop(self.crash(id, false)),
-                Some(End::Ended(why)) => return Err(format!("node {id} ended by itself: {why}")),
+            if let Some(end) = end {
+                self.take_end(id, end)?;
             }
         }
         self.look(until)
+    }
+
+    /// A node ended. That is fine only for the reasons that it was given.
+    fn take_end(&mut self, id: HostId, end: End) -> Result<(), String> {
+        let cure = self.crash(id, false);
+        match end {
+            End::Died(why) if why.contains(DISK_FAILED) => {}
+            End::Stopped { was_told: true } => {}
+            End::Ended(why) if why.contains(REMOVED) && self.left.contains_key(&id) => return Ok(()),
+            End::Died(why) | End::Ended(why) => return Err(format!("node {id} ended by itself: {why}")),
+            End::Stopped { was_told: false } => return Err(format!("node {id} stopped, and nobody told it to")),
+        }
+        let after = self.dice.random_range(RESTART_AFTER);
+        self.heal_after(after, cure);
+        Ok(())
     }
 
     fn look(&mut self, now: u64) -> Result<(), String> {
@@ -165,15 +188,26 @@ impl World {
 
     /// Whether every host that should has a running node.
     pub fn is_up(&self) -> bool {
-        let should = |host: &&Host| !self.leaving.contains(&host.id);
+        let should = |host: &&Host| !self.left.contains_key(&host.id);
         self.hosts.values().filter(should).all(|host| host.parts().is_some())
     }
 
-    /// Whether all nodes have applied the same, and it is this much at least.
+    /// Whether every change of members that was asked for was made.
+    pub fn has_its_members(&self) -> bool {
+        self.came.values().chain(self.left.values()).all(|is_done| is_done.load(Ordering::Relaxed))
+    }
+
+    /// How many such changes were made.
+    pub fn member_changes(&self) -> u64 {
+        self.came.values().chain(self.left.values()).filter(|is_done| is_done.load(Ordering::Relaxed)).count() as u64
+    }
+
+    /// Whether all members have applied the same, and it is this much at least.
     pub fn agrees(&self) -> bool {
-        let state = |host: &Host| host.parts().map(|parts| parts.app.state().applied());
-        let states: Vec<_> = self.founders.iter().filter_map(|id| state(&self.hosts[id])).collect();
-        states.len() == self.founders.len()
+        let members: Vec<&Host> = self.hosts.values().filter(|host| !self.left.contains_key(&host.id)).collect();
+        let state = |host: &&Host| host.parts().map(|parts| parts.app.state().applied());
+        let states: Vec<_> = members.iter().filter_map(state).collect();
+        states.len() == members.len()
             && states.iter().all(|state| state.at.index >= self.facts.applied() && state.digest == states[0].digest)
     }
 
@@ -203,7 +237,10 @@ impl World {
     pub fn heal_all(&mut self) {
         std::mem::take(&mut self.due).into_values().for_each(|cure| self.heal(cure));
         self.net.heal();
-        self.hosts.values().for_each(|host| host.disk.heal());
+        for host in self.hosts.values_mut() {
+            host.disk.heal();
+            host.paused_until = host.paused_until.min(self.now + 1);
+        }
     }
 
     fn heal_what_is_due(&mut self) {
@@ -275,9 +312,9 @@ impl World {
         Cure::None
     }
 
-    /// So many of its milliseconds are a thousand of ours, from its next start on.
+    /// So many of its milliseconds are a thousand of ours, from now on.
     pub fn set_pace(&mut self, id: HostId, pace: u64) -> Cure {
-        self.hosts.get_mut(&id).expect("hosts stay").pace = pace;
+        self.hosts.get_mut(&id).expect("hosts stay").set_pace(pace, self.now);
         Cure::None
     }
 
@@ -301,15 +338,16 @@ impl World {
         Cure::None
     }
 
-    /// One more node with a vote, or one that came so less.
-    pub fn change_members(&mut self) -> Cure {
-        let via = self.founders[self.dice.random_range(0..self.founders.len())];
-        let guest = self.hosts.keys().copied().find(|id| !self.founders.contains(id) && !self.leaving.contains(id));
-        match guest {
+    /// One more node with a vote, or one that came so less; `None` while an earlier change is under way.
+    pub fn change_members(&mut self) -> Option<Cure> {
+        if !self.has_its_members() {
+            return None;
+        }
+        let is_done = Arc::new(AtomicBool::new(false));
+        match self.hosts.keys().copied().find(|id| self.came.contains_key(id) && !self.left.contains_key(id)) {
             Some(guest) => {
-                self.leaving.push(guest);
-                self.ask(via, Request::new("DELETE", format!("/v1/cluster/members/{guest}")));
-                Cure::None
+                self.left.insert(guest, Arc::clone(&is_done));
+                self.ask_until_done(Request::new("DELETE", format!("/v1/cluster/members/{guest}")), is_done);
             }
             None => {
                 let guest = self.hosts.keys().max().map_or(1, |last| last + 1);
@@ -317,10 +355,32 @@ impl World {
                 self.heal(Cure::Start(guest));
                 let body =
                     format!("{{\"id\":{guest},\"peer_addr\":\"{}\",\"promote\":true}}", address(guest, PEER_PORT));
-                self.ask(via, Request::post("/v1/cluster/members", body));
-                Cure::None
+                self.came.insert(guest, Arc::clone(&is_done));
+                self.ask_until_done(Request::post("/v1/cluster/members", body), is_done);
             }
         }
+        Some(Cure::None)
+    }
+
+    /// Asks one founder after the other until one says that it was done. Who is gone already was removed by an earlier try.
+    fn ask_until_done(&mut self, request: Request, is_done: Arc<AtomicBool>) {
+        let network = self.net.of(CLIENTS);
+        let founders = self.founders.clone();
+        let first = self.dice.random_range(0..founders.len());
+        self.clients.spawn(async move {
+            for place in first.. {
+                let to = address(founders[place % founders.len()], CLIENT_PORT).to_string();
+                let asking = async { Connection::over(network.connect(&to).await?).exchange(&request).await };
+                let answer = tokio::time::timeout(MEMBERS_ASK, asking).await;
+                if let Ok(Ok(answer)) = answer
+                    && (answer.is_success() || request.method == "DELETE" && answer.status == 404)
+                {
+                    return is_done.store(true, Ordering::Relaxed);
+                }
+                tokio::time::sleep(MEMBERS_PAUSE).await;
+            }
+        });
+        clock::hide(self.now * 1_000_000);
     }
 
     /// Sends a request and lets it be.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 
 use crate::network::HostId;
 use crate::world::World;
@@ -42,7 +43,7 @@ pub enum Wound {
     FailingDisk,
     /// Its wall clock jumps.
     WallClock,
-    /// Its clock goes too fast or too slow from its next start on.
+    /// Its clock goes too fast or too slow from now on.
     Pace,
     /// The leader is asked to hand over.
     HandOver,
@@ -93,11 +94,11 @@ pub enum Cure {
 const LASTS: Range<u64> = 50..2_500;
 
 impl Wound {
-    /// Causes it. Gives whom it hurts, how long it lasts, and what ends it.
-    pub fn cause(self, world: &mut World, dice: &mut StdRng) -> (HostId, u64, Cure) {
-        let ids = world.ids();
-        let any = ids[dice.random_range(0..ids.len())];
-        let leader = world.leader().unwrap_or(any);
+    /// Causes it. Gives whom it hurts, how long it lasts, and what ends it; `None` where there is nobody whom it could hurt now.
+    pub fn cause(self, world: &mut World, dice: &mut StdRng) -> Option<(HostId, u64, Cure)> {
+        let ids = world.awake();
+        let any = *ids.choose(dice)?;
+        let leader = world.leader().filter(|leader| ids.contains(leader)).unwrap_or(any);
         // Leaders are hit half of the time: most of what can go wrong goes wrong there.
         let node = if dice.random() { leader } else { any };
         let lasts = dice.random_range(LASTS);
@@ -121,14 +122,14 @@ impl Wound {
             }
             Self::Isolate => world.change_links(around(node, &ids), |link| link.is_cut = true),
             Self::Partition => {
-                let mut here = ids.clone();
-                here.push(CLIENTS);
-                let there: Vec<_> = ids.iter().copied().filter(|_| dice.random()).collect();
-                here.retain(|id| !there.contains(id));
+                let count = dice.random_range(1..=ids.len());
+                let there: Vec<_> = ids.sample(dice, count).copied().collect();
+                let here: Vec<_> = ids.iter().copied().chain([CLIENTS]).filter(|id| !there.contains(id)).collect();
                 world.change_links(between(&here, &there), |link| link.is_cut = true)
             }
             Self::OneWay => {
-                let to = ids[dice.random_range(0..ids.len())];
+                let others: Vec<_> = ids.iter().copied().filter(|id| *id != node).collect();
+                let to = *others.choose(dice)?;
                 world.change_links(vec![(node, to)], |link| link.is_cut = true)
             }
             Self::Slow => {
@@ -145,9 +146,9 @@ impl Wound {
             Self::Pace => world.set_pace(node, dice.random_range(950..1_010)),
             Self::HandOver => world.hand_over(any),
             Self::Snapshot => world.snapshot(node),
-            Self::Members => world.change_members(),
+            Self::Members => world.change_members()?,
         };
-        (node, lasts, cure)
+        Some((node, lasts, cure))
     }
 }
 
