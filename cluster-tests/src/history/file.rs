@@ -17,8 +17,10 @@ pub struct Header {
     pub name: String,
     /// The seed of all its choices.
     pub seed: u64,
-    /// How long a leader may take to be replaced, in milliseconds; deadlines may be late by this for each fault.
+    /// How long a leader may take to be replaced, in milliseconds; for so long behind a fault deadlines may stand still, too.
     pub failover_ms: u64,
+    /// What is added to the time that a cluster may take to go on, in milliseconds: where the machine has other things to do.
+    pub slack_ms: u64,
     /// Successes of each of these kinds that must be there before, during and after the faults, or nothing was proved.
     pub demands: Vec<Demand>,
     /// Fewest faults.
@@ -62,7 +64,7 @@ pub enum Line {
     Moment(Moment),
     /// A fault.
     Fault(Fault),
-    /// From now on nothing is wrong.
+    /// From now on nothing is wrong. Where this is said again, the last one counts.
     Healed(Micros),
 }
 
@@ -127,14 +129,19 @@ impl History {
         watches
     }
 
-    /// How long faults were on between two times, in microseconds, each with the time that a new leader may take.
+    /// For how much of the time between two moments a fault was on, or a new leader may have been missing behind one, in
+    /// microseconds. What several faults cover counts once: no deadline is late by more than the time that passed.
     pub fn faulty_between(&self, begin: Micros, end: Micros) -> Micros {
         let failover = self.header.failover_ms * 1_000;
-        let overlap = |fault: &Fault| {
-            let (from, to) = (fault.begin.max(begin), (fault.end + failover).min(end));
-            to.saturating_sub(from)
-        };
-        self.faults.iter().map(overlap).sum()
+        let within = |fault: &Fault| (fault.begin.max(begin), (fault.end + failover).min(end));
+        let mut stretches: Vec<_> = self.faults.iter().map(within).filter(|(from, to)| from < to).collect();
+        stretches.sort_unstable();
+        let (mut covered, mut sum) = (begin, 0);
+        for (from, to) in stretches {
+            sum += to.saturating_sub(from.max(covered));
+            covered = covered.max(to);
+        }
+        sum
     }
 }
 
@@ -167,7 +174,14 @@ mod tests {
         };
         let event = Event { revision: 2, index: 0, key: "k".into(), entry: None };
         let history = History {
-            header: Header { name: "n".into(), seed: 1, failover_ms: 2, demands: Vec::new(), faults_min: 0 },
+            header: Header {
+                name: "n".into(),
+                seed: 1,
+                failover_ms: 2,
+                slack_ms: 0,
+                demands: Vec::new(),
+                faults_min: 0,
+            },
             records: vec![record],
             moments: vec![Moment { watch: 1, at: 2, shown: Shown::Event(event) }],
             faults: vec![Fault { kind: "kill".into(), node: 1, begin: 10, end: 20 }],
@@ -180,5 +194,24 @@ mod tests {
         std::fs::write(&path, "{\"header\":{}}\n").expect("it can be written");
         let error = History::load(&path).expect_err("a header has fields").to_string();
         assert!(error.contains(":1: missing field `name`"), "{error}");
+    }
+
+    #[test]
+    fn time_that_several_faults_cover_counts_once() {
+        let fault = |begin, end| Fault { kind: "kill".into(), node: 1, begin, end };
+        // The third begins before the first has its new leader and lasts beyond the second.
+        let faults = vec![fault(10_000, 20_000), fault(25_000, 30_000), fault(21_000, 40_000), fault(90_000, 91_000)];
+        let header = Header { failover_ms: 2, ..Header::default() };
+        let history = History { header, faults, ..History::default() };
+        for (begin, end, expected) in [
+            (0, 100_000, 35_000),
+            (15_000, 25_000, 10_000),
+            (41_000, 95_000, 4_000),
+            (91_000, 92_000, 1_000),
+            (50_000, 80_000, 0),
+            (45_000, 44_000, 0),
+        ] {
+            assert_eq!(history.faulty_between(begin, end), expected, "from {begin} to {end}");
+        }
     }
 }

@@ -268,6 +268,26 @@ impl Record {
         self.outcome.decided()
     }
 
+    /// Whether it did what it was for: it took effect, or truly read. What a run demands of itself is counted by this alone, while
+    /// it goes on and afterwards.
+    pub fn is_success(&self) -> bool {
+        let Some(decided) = self.decided() else { return false };
+        match &decided.seen {
+            Seen::Entry(_)
+            | Seen::Entries(_)
+            | Seen::Written(_)
+            | Seen::Session(_)
+            | Seen::Held { .. }
+            | Seen::Done => true,
+            Seen::Items(items) => items.iter().any(|item| matches!(item.came, Came::Written(_))),
+            Seen::Txn(seen) => seen.succeeded,
+            Seen::Claimed(tasks) => !tasks.is_empty(),
+            // Few find an entry that they can lock, and on a slow machine none in a whole phase: that it was decided must do.
+            Seen::Refused(_) => self.operation.kind() == "lock",
+            Seen::Waiting => false,
+        }
+    }
+
     /// Whether it may have taken effect although nobody was told.
     pub fn is_unknown(&self) -> bool {
         matches!(self.outcome, Outcome::Unknown(_))
@@ -304,6 +324,45 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::operation::{Change, Hold, Txn, Write};
+
+    #[test]
+    fn who_was_refused_or_went_with_empty_hands_had_no_success() {
+        let record = |operation: &Operation, outcome: Outcome| {
+            let (operation, tries) = (operation.clone(), Vec::new());
+            Record { id: 0, process: 0, operation, request_id: None, call: 0, end: 1, outcome, tries }
+        };
+        let decided = |seen| Outcome::Decided(Decided { revision: 2, index: 3, replayed: false, seen });
+        let refused = || Refused { code: "locked".into(), current: None };
+        let item = |came| Item { revision: 2, came };
+        let (written, task) = (Written::default(), Claimed { task: "t".into(), token: 1, attempt: 1 });
+        let get = Operation::Get { key: "k".into() };
+        let put = Operation::Write(Write::put("k", 1));
+        let lock = Operation::Write(Write::new("k", Change::Lock(1)));
+        let bulk = Operation::Bulk { writes: vec![Write::put("k", 1), Write::put("l", 1)] };
+        let txn = Operation::Txn(Txn::default());
+        let acquire = Operation::Acquire { hold: Hold::Lock("l".into()), session: "s".into(), wait_ms: 1 };
+        let claim = Operation::Claim { queue: "q".into(), limit: 1, lease_ms: 1 };
+        let mixed = vec![item(Came::Refused(refused())), item(Came::Written(written.clone()))];
+        for (operation, seen, is_success) in [
+            (&get, Seen::Entry(None), true),
+            (&put, Seen::Written(written), true),
+            (&put, Seen::Refused(refused()), false),
+            (&lock, Seen::Refused(refused()), true),
+            (&bulk, Seen::Items(mixed), true),
+            (&bulk, Seen::Items(vec![item(Came::Refused(refused()))]), false),
+            (&txn, Seen::Txn(TxnSeen { succeeded: true, steps: Vec::new() }), true),
+            (&txn, Seen::Txn(TxnSeen { succeeded: false, steps: Vec::new() }), false),
+            (&acquire, Seen::Held { token: 2 }, true),
+            (&acquire, Seen::Waiting, false),
+            (&claim, Seen::Claimed(vec![task]), true),
+            (&claim, Seen::Claimed(Vec::new()), false),
+        ] {
+            let record = record(operation, decided(seen));
+            assert_eq!(record.is_success(), is_success, "{record}");
+        }
+        assert!(!record(&put, Outcome::Unknown("no answer".into())).is_success());
+    }
 
     fn tries(outcomes: &[Outcome]) -> Vec<Try> {
         outcomes.iter().map(|outcome| Try { node: 1, call: 0, end: 1, outcome: outcome.clone() }).collect()

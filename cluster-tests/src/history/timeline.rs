@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::file::History;
-use super::operation::{Change, Operation, Txn, Write, mark_of, writes_of};
+use super::operation::{Change, Operation, Step, Txn, Write, mark_of, writes_of};
 use super::record::{Came, Decided, Entry, Event, Item, Record, Refused, Seen, Shown, StepSeen, TxnSeen, Written};
 
 /// Something that happened at one revision and cannot be divided.
@@ -56,14 +56,22 @@ impl Part<'_> {
 }
 
 impl<'h> Atom<'h> {
-    /// The keys that it changed, each with the mark of its new value.
-    pub fn changes(&self) -> Vec<(&'h str, Option<String>)> {
-        let change = |write: &'h Write| (write.key.as_str(), write.change.mark());
+    /// What somebody wrote or removed by it, each with what the client was told of that, if it was told.
+    pub fn writes(&self) -> Vec<(&'h Write, Option<&'h Written>)> {
         match self.part {
             Part::Wrote(write, _) if write.change.is_of_lock() => Vec::new(),
-            Part::Wrote(write, _) => vec![change(write)],
-            Part::Transacted(txn, succeeded, _) => writes_of(txn.branch(succeeded)).map(change).collect(),
-            Part::Vanished(key) => vec![(key, None)],
+            Part::Wrote(write, told) => vec![(write, told)],
+            Part::Transacted(txn, succeeded, told) => {
+                let told_of = |place: usize| match told.and_then(|seen| seen.steps.get(place)) {
+                    Some(StepSeen::Written(told)) => Some(told),
+                    _ => None,
+                };
+                let write = |(place, step): (usize, &'h Step)| match step {
+                    Step::Write(write) => Some((write, told_of(place))),
+                    Step::Get(_) => None,
+                };
+                txn.branch(succeeded).iter().enumerate().filter_map(write).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! How much of what a run demands has happened in its present phase, counted while it happens.
 //!
-//! Owns the counts by which phases last until they prove something. The verdict is the checker's (`coverage`), which counts again.
+//! Owns the counts by which phases last until they prove something. The verdict is the checker's (`coverage`), which counts again;
+//! what a success is, both ask the record.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +27,7 @@ impl Progress {
     /// Takes an operation that is over.
     pub fn note(&self, record: &Record) {
         let mut phase = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if record.call >= phase.since && record.decided().is_some() {
+        if record.call >= phase.since && record.is_success() {
             *phase.successes.entry(record.operation.kind()).or_default() += 1;
         }
     }

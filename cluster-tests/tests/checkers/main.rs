@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use cluster_tests::history::Verdict;
 use cluster_tests::history::check::{Report, named};
+use cluster_tests::history::record::{Outcome, Refused, Seen};
 use cluster_tests::history::sim::{Mutant, simulate};
 use cluster_tests::seed::seeded;
 use rand::RngExt;
@@ -62,4 +63,18 @@ fn a_run_in_which_too_little_happened_proves_nothing() {
     assert!(matches!((coverage.check)(&history), Verdict::Unknown(_)), "nothing was done after the faults");
     history.records.clear();
     assert!(matches!((coverage.check)(&history), Verdict::Unknown(_)), "nothing was done at all");
+}
+
+#[test]
+fn a_run_in_which_everything_was_refused_proves_nothing() {
+    let coverage = named("coverage").expect("a checker of this name");
+    let mut history = simulate(1, None);
+    for record in &mut history.records {
+        if let Outcome::Decided(decided) = &mut record.outcome
+            && matches!(decided.seen, Seen::Written(_))
+        {
+            decided.seen = Seen::Refused(Refused { code: "already_exists".into(), current: None });
+        }
+    }
+    assert!(matches!((coverage.check)(&history), Verdict::Unknown(_)));
 }

@@ -1,6 +1,7 @@
 //! C13: whether enough happened for the other verdicts to mean something.
 //!
-//! Owns the counts that a run demands of itself. Never says that something is broken: where too little happened, nothing is known.
+//! Owns the counts that a run demands of itself, of what succeeded: a refusal, a place in a queue or an empty claim is none. Never
+//! says that something is broken: where too little happened, nothing is known.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ pub fn check(history: &History) -> Verdict {
         return Verdict::Unknown(format!("{faults} faults of {}", history.header.faults_min));
     }
     for (phase, from, until) in phases(history) {
-        let within = |record: &&Record| record.decided().is_some() && (from..until).contains(&record.call);
+        let within = |record: &&Record| record.is_success() && (from..until).contains(&record.call);
         let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
         for record in history.records.iter().filter(within) {
             *kinds.entry(record.operation.kind()).or_default() += 1;

@@ -1,4 +1,4 @@
-//! C12: once all faults are over, writes go on within 5 s, and there are no 5 s any more in which nothing succeeds.
+//! C12: once the last fault is undone, writes go on within 5 s, and there are no 5 s any more in which nothing succeeds.
 //!
 //! Owns the time after the faults. Says nothing of a history whose faults never ended, and nothing against single tries that took
 //! too long: on a busy machine some do.
@@ -6,7 +6,8 @@
 use crate::history::record::{Micros, Record};
 use crate::history::{Counterexample, History, Verdict};
 
-/// How long the first write may take once all is well, and how long anything may take from then on to succeed.
+/// How long the first write may take once the last fault is undone, and how long anything may take from then on to succeed; the
+/// history may add to it.
 const RECOVERY: Micros = 5_000_000;
 
 /// Judges a history.
@@ -17,14 +18,15 @@ pub fn check(history: &History) -> Verdict {
             faults => Verdict::Unknown(format!("{faults} faults, and nobody said that they are over")),
         };
     };
+    let recovery = RECOVERY + history.header.slack_ms * 1_000;
     let after: Vec<&Record> = history.records.iter().filter(|record| record.call >= healed).collect();
     let writes = || after.iter().filter(|record| !record.operation.is_read());
     let first = writes().filter(|record| record.decided().is_some()).map(|record| record.end).min();
     match (first, writes().next()) {
         (_, None) => return Verdict::Unknown("nothing was written after the faults".into()),
-        (Some(first), _) if first <= healed + RECOVERY => {}
+        (Some(first), _) if first <= healed + recovery => {}
         (_, Some(write)) => {
-            let what = format!("no write succeeded within {} s after the faults", RECOVERY / 1_000_000);
+            let what = format!("no write succeeded within {} s after the faults", recovery / 1_000_000);
             return Verdict::Broken(Counterexample::new(what, [write.id]));
         }
     }
@@ -33,8 +35,8 @@ pub fn check(history: &History) -> Verdict {
         after.iter().filter(|record| record.decided().is_some()).map(|record| record.end).collect();
     ends.extend([healed, last_call]);
     ends.sort_unstable();
-    for gap in ends.windows(2).filter(|pair| pair[1] - pair[0] > RECOVERY) {
-        let waiting = after.iter().filter(|record| (gap[0]..gap[1] - RECOVERY).contains(&record.call));
+    for gap in ends.windows(2).filter(|pair| pair[1] - pair[0] > recovery) {
+        let waiting = after.iter().filter(|record| (gap[0]..gap[1] - recovery).contains(&record.call));
         let waiting: Vec<u64> = waiting.map(|record| record.id).collect();
         // Where nobody asks, nothing succeeds.
         if !waiting.is_empty() {

@@ -98,12 +98,13 @@ impl<'h> Judge<'h> {
 /// What goes, somebody removed, unless it lives for a while only.
 fn check_removals(history: &History) -> Checked {
     let timeline = Timeline::of(history);
-    let of_nobody = |atom: &&crate::history::timeline::Atom<'_>| matches!(atom.part, Part::Vanished(key) if !timeline.fleeting.contains(key));
-    match timeline.atoms.iter().find(of_nobody) {
-        Some(atom) => {
-            let what = format!("nobody removed {}, and at revision {} it was gone", atom.changes()[0].0, atom.revision);
-            Err(Counterexample::new(what, []))
+    for atom in &timeline.atoms {
+        if let Part::Vanished(key) = atom.part
+            && !timeline.fleeting.contains(key)
+        {
+            let what = format!("nobody removed {key}, and at revision {} it was gone", atom.revision);
+            return Err(Counterexample::new(what, []));
         }
-        None => Ok(()),
     }
+    Ok(())
 }

@@ -1,7 +1,8 @@
 //! C9: whoever sends a request again, under the same request id, is told the same.
 //!
 //! Owns comparing all answers under one id. What is told of a place in a queue is told as it is now, that its session has ended
-//! included, so only a token counts there; and a claim that found nothing is not kept.
+//! included, so only a token counts there; and a claim that found nothing is not kept. Never asks for an answer that is no replay:
+//! a node repeats what it has sent to a leader and heard nothing of, so that even a client that asked once may be told a kept one.
 
 use std::collections::HashMap;
 

@@ -1,31 +1,77 @@
 //! C5: a watch shows each change of its keys once, whole, and in the order of revisions, over whatever breaks.
 //!
-//! Owns comparing what each watch was shown with the changes that are known from all other sources: what writers were told,
-//! what readers saw and what other watches were shown.
+//! Owns comparing what each watch was shown with the changes that are known from all other sources: what writers asked for and were
+//! told, what readers saw and what other watches were shown. That an entry has outlived its time shows in reads before its removal
+//! is a change, so no revision says by when a watch has to show that.
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+use crate::history::model::{self, State};
 use crate::history::operation::mark_of;
-use crate::history::record::{Event, Moment, Shown};
-use crate::history::timeline::Timeline;
+use crate::history::record::{Entry, Event, Moment, Shown, Written};
+use crate::history::timeline::{Part, Timeline};
 use crate::history::{Counterexample, History, Verdict};
 
 type Checked = Result<u64, Box<Counterexample>>;
-/// Every change: by revision and key the new value and who asked for it.
-type Changes<'h> = BTreeMap<(u64, &'h str), (Option<String>, Option<u64>)>;
+/// Every change, by revision and key.
+type Changes<'h> = BTreeMap<(u64, &'h str), Known<'h>>;
+
+/// What is known of a change.
+struct Known<'h> {
+    /// The mark of the new value; none where the entry went.
+    mark: Option<String>,
+    /// Who asked for it, where somebody did.
+    by: Option<u64>,
+    /// What that client was told, if it was told.
+    told: Option<&'h Written>,
+    /// The new value, where it follows from what was asked for.
+    value: Option<Value>,
+}
 
 /// Judges a history.
 pub fn check(history: &History) -> Verdict {
-    let timeline = Timeline::of(history);
-    let mut changes = Changes::new();
-    for atom in timeline.atoms.iter().filter(|atom| atom.part.is_change()) {
-        for (key, value) in atom.changes() {
-            changes.insert((atom.revision, key), (value, atom.record.map(|record| record.id)));
-        }
-    }
+    let changes = changes_of(&Timeline::of(history));
     let watches = history.watches();
     let judged = watches.into_iter().map(|(number, moments)| Watch { history, number }.judge(&moments, &changes));
     Verdict::of(judged.sum())
+}
+
+fn changes_of<'h>(timeline: &Timeline<'h>) -> Changes<'h> {
+    let (mut changes, mut state) = (Changes::new(), State::new());
+    for atom in timeline.atoms.iter().filter(|atom| atom.part.is_change()) {
+        let by = atom.record.map(|record| record.id);
+        if let Part::Vanished(key) = atom.part {
+            state.remove(key);
+            changes.insert((atom.revision, key), Known { mark: None, by, told: None, value: None });
+        }
+        for (write, told) in atom.writes() {
+            let key = write.key.as_str();
+            model::apply(&mut state, write, atom.revision);
+            // What a patch leaves follows only where everything is known that was there before.
+            let is_certain = !timeline.doubtful.contains(key) && !timeline.fleeting.contains(key);
+            let patched = state.get(key).filter(|_| is_certain).map(|entry| &entry.value);
+            let value = write.change.value().or(patched).cloned();
+            changes.insert((atom.revision, key), Known { mark: write.change.mark(), by, told, value });
+        }
+    }
+    changes
+}
+
+impl Known<'_> {
+    /// What an entry that is shown as the outcome contradicts, in words.
+    fn contradicted_by(&self, entry: &Entry) -> Option<String> {
+        if let Some(value) = self.value.as_ref().filter(|value| **value != entry.value) {
+            return Some(format!("it should be {value}"));
+        }
+        let told = self.told?;
+        let differs = |told: Option<u64>, shown: Option<u64>| told.is_some() && shown.is_some() && told != shown;
+        let is_other = differs(told.cas, entry.cas)
+            || differs(told.create_revision, Some(entry.create_revision))
+            || differs(told.version, Some(entry.version));
+        is_other.then(|| format!("its writer was told {told:?}, and it shows {entry:?}"))
+    }
 }
 
 /// One watch.
@@ -82,20 +128,23 @@ impl Watch<'_> {
         if !event.key.starts_with(prefix) || event.revision < from {
             return wrong(format!("it watches {prefix} from revision {from} on"), None);
         }
-        let Some((value, by)) = changes.get(&(event.revision, event.key.as_str())) else {
+        let Some(known) = changes.get(&(event.revision, event.key.as_str())) else {
             return wrong("nobody made such a change".into(), None);
         };
         let shown = event.entry.as_ref();
-        if shown.map(|entry| mark_of(&entry.value)) != *value {
-            return wrong(format!("it shows {:?}", shown.map(|entry| &entry.value)), *by);
+        if shown.map(|entry| mark_of(&entry.value)) != known.mark {
+            return wrong(format!("it shows {:?}", shown.map(|entry| &entry.value)), known.by);
         }
         if let Some(entry) = shown
             && (entry.mod_revision, &entry.key) != (event.revision, &event.key)
         {
-            return wrong(format!("it shows {entry}"), *by);
+            return wrong(format!("it shows {entry}"), known.by);
         }
-        match by.and_then(|by| self.history.record(by)) {
-            Some(record) if record.call > at => wrong("it was shown before anybody asked for it".into(), *by),
+        if let Some(why) = shown.and_then(|entry| known.contradicted_by(entry)) {
+            return wrong(why, known.by);
+        }
+        match known.by.and_then(|by| self.history.record(by)) {
+            Some(record) if record.call > at => wrong("it was shown before anybody asked for it".into(), known.by),
             _ => Ok(()),
         }
     }
@@ -115,14 +164,14 @@ impl Watch<'_> {
         let (first, last) = (*revisions.start(), *revisions.end());
         let due = changes.range((first, "")..(last + 1, "")).filter(|((_, key), _)| key.starts_with(prefix));
         let mut checked = 0;
-        for ((revision, key), (_, by)) in due {
+        for ((revision, key), known) in due {
             checked += 1;
             if !shown.contains(&(*revision, *key)) {
                 let what = format!(
                     "watch {} was shown everything up to {last}, but not the change of {key} at {revision}",
                     self.number
                 );
-                return Err(Counterexample::new(what, *by));
+                return Err(Counterexample::new(what, known.by));
             }
         }
         Ok(checked)

@@ -51,6 +51,8 @@ pub enum Mutant {
     EventsReordered,
     /// A watch is shown half of a transaction.
     EventsTorn,
+    /// A watch is shown a value that was written as if it were another version.
+    EventMisnumbered,
     /// A lock is given to somebody while another has it.
     LockGivenTwice,
     /// A lock is given under the token of the holder before.
@@ -71,7 +73,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them, each with the checkers that have to catch it.
-    pub const ALL: [(Self, &'static [&'static str]); 31] = [
+    pub const ALL: [(Self, &'static [&'static str]); 32] = [
         (Self::StaleRead, &["witness", "search"]),
         (Self::FollowerBehind, &["witness", "search", "set"]),
         (Self::LocalFalls, &["locals"]),
@@ -82,7 +84,7 @@ impl Mutant {
         (Self::CasIgnored, &["witness", "search"]),
         (Self::EntryLockIgnored, &["witness"]),
         (Self::EntryLockedTwice, &["witness"]),
-        (Self::PatchOfThePast, &["witness"]),
+        (Self::PatchOfThePast, &["witness", "watches"]),
         (Self::ConditionIgnored, &["witness"]),
         (Self::TornTransaction, &["witness"]),
         (Self::FailedWriteApplied, &["phantoms"]),
@@ -95,6 +97,7 @@ impl Mutant {
         (Self::EventRepeated, &["watches"]),
         (Self::EventsReordered, &["watches"]),
         (Self::EventsTorn, &["watches"]),
+        (Self::EventMisnumbered, &["watches"]),
         (Self::LockGivenTwice, &["locks"]),
         (Self::TokenReused, &["locks"]),
         (Self::GuardIgnored, &["locks"]),

@@ -97,7 +97,7 @@ impl Run {
         let store = Store::new(mutant, StdRng::seed_from_u64(dice.random()));
         let demands =
             ["get", "put", "cas", "txn", "list"].map(|kind| Demand { kind: kind.into(), at_least: 10 }).into();
-        let header = Header { name: "simulated".into(), seed, failover_ms: 0, demands, faults_min: 1 };
+        let header = Header { name: "simulated".into(), seed, failover_ms: 0, slack_ms: 0, demands, faults_min: 1 };
         let faults = vec![Fault { kind: "none, for the phases".into(), node: 1, begin: 2_000_000, end: HEALED }];
         let history = History { header, faults, healed: Some(HEALED), ..History::default() };
         let (clients, agenda, opens) = Default::default();
@@ -279,6 +279,11 @@ impl Run {
             Some(Mutant::EventsTorn) => {
                 if let Some(second) = events.iter().position(|(_, event)| event.index > 0) {
                     events.remove(second);
+                }
+            }
+            Some(Mutant::EventMisnumbered) => {
+                if let Some(entry) = events[at..].iter_mut().find_map(|(_, event)| event.entry.as_mut()) {
+                    entry.version += 1;
                 }
             }
             _ => {}
