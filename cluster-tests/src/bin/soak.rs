@@ -1,8 +1,8 @@
 //! Runs all scenarios again and again for a while, each time with other choices, and ends with a table of what was tried.
 //!
-//! Owns going on after a failure, and the tables: scenarios, and each fault by the workloads it met. The last line is the sum as
-//! JSON, for `scripts/soak`. A run that fails leaves its history, and with `QUORATE_KEEP=1` the data and logs
-//! of its nodes.
+//! Owns going on after a failure, and the tables: scenarios, and each fault by the workloads it met. Before each run stands the
+//! command that repeats it, so that one that hangs is known. The last line is the sum as JSON, for `scripts/soak`. A run that fails
+//! leaves its history, and with `QUORATE_KEEP=1` the data and logs of its nodes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use cluster_tests::history::check::Report;
 use cluster_tests::workload::driver::Run;
+use cluster_tests::workload::nemesis::BESIDE;
 use cluster_tests::workload::scenarios::{Pace, SCENARIOS, Scenario};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::{LocalSet, spawn_local};
 
 /// Runs scenarios on real clusters, hurts them, and checks every promise. Ends with 0 where all runs were sound, 1 where one was
-/// not. Histories stand in `QUORATE_HISTORIES`; those of sound runs are removed.
+/// broken, came to no end or proved too little to tell. Histories stand in `QUORATE_HISTORIES`; those of sound runs are removed.
 #[derive(Parser)]
 struct Args {
     /// For how long.
@@ -80,6 +81,9 @@ async fn main() -> ExitCode {
         let nodes = args.nodes.unwrap_or(if number % 4 == 3 { 5 } else { 3 });
         let (seed, since, pace) = (args.run.unwrap_or_else(|| dice.random()), Instant::now(), pace.clone());
         let (scenario, row) = (**scenario, rows.entry(scenario.name).or_default());
+        let (name, during) = (scenario.name, args.during);
+        let again = format!("soak --only {name} --nodes {nodes} --during {during} --run {seed}");
+        println!("{:5} s  {name:10} {nodes} nodes  begins: {again}", begun.elapsed().as_secs());
         // In a task of its own, so that a panic ends only this run.
         let work = async move { scenario.run(nodes, pace, &mut StdRng::seed_from_u64(seed)).await };
         let run = LocalSet::new().run_until(async move { spawn_local(work).await }).await;
@@ -88,26 +92,29 @@ async fn main() -> ExitCode {
         let said = match run {
             Ok(run) => {
                 matrix.take(&scenario, &run);
-                row.take(seed, run)
+                row.take(seed, run, &again)
             }
             Err(error) => {
                 row.ended.push(seed);
-                let name = scenario.name;
-                format!("ENDED: {error}; soak --only {name} --nodes {nodes} --run {seed}")
+                format!("ENDED: {error}; {again}")
             }
         };
-        println!("{:5} s  {:10} {nodes} nodes  {said}", begun.elapsed().as_secs(), scenario.name);
+        println!("{:5} s  {name:10} {nodes} nodes  {said}", begun.elapsed().as_secs());
     }
     print_table(&rows);
     matrix.print();
     print_sum(seed, &rows);
-    let is_sound = rows.values().all(|row| row.broken.is_empty() && row.ended.is_empty());
-    if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if rows.values().all(Row::is_sound) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 impl Row {
-    /// Counts a run that came to its end. Gives a line about it.
-    fn take(&mut self, seed: u64, run: Run) -> String {
+    /// Whether each run came to its end and proved what it was to prove.
+    fn is_sound(&self) -> bool {
+        [&self.broken, &self.undecided, &self.ended].iter().all(|seeds| seeds.is_empty())
+    }
+
+    /// Counts a run that came to its end. Gives a line about it, with the command that repeats it where it failed.
+    fn take(&mut self, seed: u64, run: Run, again: &str) -> String {
         let Run { history, report, path } = run;
         self.operations += history.records.len();
         self.unknown += history.records.iter().filter(|record| record.is_unknown()).count();
@@ -120,11 +127,13 @@ impl Row {
             },
             [] => {
                 self.undecided.push(seed);
-                format!("undecided: {counts}; check-history {}\n{}", path.display(), report.describe(&history))
+                let said = report.describe(&history);
+                format!("UNDECIDED: {counts}; {again}; check-history {}\n{said}", path.display())
             }
             _ => {
                 self.broken.push(seed);
-                format!("BROKEN: {counts}; check-history {}\n{}", path.display(), report.describe(&history))
+                let said = report.describe(&history);
+                format!("BROKEN: {counts}; {again}; check-history {}\n{said}", path.display())
             }
         }
     }
@@ -174,8 +183,8 @@ struct Matrix(BTreeMap<String, BTreeMap<&'static str, u64>>);
 
 impl Matrix {
     fn take(&mut self, scenario: &Scenario, run: &Run) {
-        for fault in &run.history.faults {
-            let row = self.0.entry(fault.kind.clone()).or_default();
+        for kind in run.history.faults.iter().flat_map(|fault| fault.kind.split(BESIDE)) {
+            let row = self.0.entry(kind.to_owned()).or_default();
             scenario.workloads().into_iter().for_each(|workload| *row.entry(workload).or_default() += 1);
         }
     }

@@ -41,7 +41,7 @@ pub struct Counts {
     pub cycles: u64,
     /// Of those, how many were killed before they were done with opening and judging.
     pub in_recovery: u64,
-    /// Entries acknowledged, those anew that a life found.
+    /// Entries acknowledged, each once.
     pub acked: u64,
 }
 
@@ -87,14 +87,8 @@ fn birth(place: &Path, seed: u64, dice: u64, promised: &Promised, prints: &Print
 fn count(notes: &[Note], promised: &mut Promised, counts: &mut Counts) {
     counts.cycles += 1;
     counts.in_recovery += u64::from(!notes.iter().any(|note| matches!(note, Note::Opened { .. })));
-    let mut is_new = false;
     for note in notes {
-        is_new |= matches!(note, Note::Submitted(_));
-        if let Note::Acked(run) = note
-            && is_new
-        {
-            counts.acked += run.last + 1 - run.first;
-        }
+        counts.acked += promised.newly_acked(note);
         promised.hear(note);
     }
 }

@@ -140,6 +140,13 @@ impl Promised {
         }
     }
 
+    /// How many entries this note acknowledges, without those that are known to be there: to be asked before it is taken in. A life
+    /// says all that its log holds again and again.
+    pub fn newly_acked(&self, note: &Note) -> u64 {
+        let Note::Acked(run) = note else { return 0 };
+        run.indexes().filter(|index| self.acked.get(index) != Some(&run.term)).count() as u64
+    }
+
     fn reopened(&mut self, purged: Option<u64>, snapshot: Option<u64>) {
         let first = purged.map_or(0, |index| index + 1);
         self.purging = self.purging.max(first);

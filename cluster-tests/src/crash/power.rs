@@ -20,7 +20,7 @@ use super::judge::judge;
 use super::life::Birth;
 use super::loss::Loss;
 use super::mutant::Mutant;
-use super::note::{Note, Promised};
+use super::note::Promised;
 use super::reference::{Prints, Reference};
 use super::store::Fault;
 use super::{Broken, keep, read_file, scratch, tree, write_file};
@@ -52,7 +52,7 @@ pub struct Counts {
     pub boundaries: u64,
     /// What was judged.
     pub images: u64,
-    /// Entries acknowledged.
+    /// Entries acknowledged, each once.
     pub acked: u64,
 }
 
@@ -239,9 +239,7 @@ fn lose_power(
 
 fn take_in(event: &Event, promised: &mut Promised, disk: &mut Disk, counts: &mut Counts) {
     if let Event::Said(note) = event {
-        if let Note::Acked(run) = note {
-            counts.acked += run.last + 1 - run.first;
-        }
+        counts.acked += promised.newly_acked(note);
         promised.hear(note);
     }
     disk.play(event);

@@ -29,7 +29,7 @@ pub enum ClockFault {
 }
 
 impl ClockFault {
-    /// From its cause to its end. Gives the node that it hurts most.
+    /// From its cause until it is undone. Gives the node that it hurts most.
     pub(super) async fn cause(self, cluster: &Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
         let node = if self == Self::FollowerJumps { place.follower } else { place.leader };
         let mut jump = |node: u64| cluster.host(node).shift_wall_clock(dice.random_range(-JUMP_MAX..=JUMP_MAX));

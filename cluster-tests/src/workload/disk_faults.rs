@@ -1,7 +1,7 @@
 //! Faults of disks: slow, failing, full, and such as take only parts of writes.
 //!
-//! Owns what each does to the hosts of nodes, and what has to become of a node then. Needs a cluster that was started with
-//! [`crate::Settings::hosted`].
+//! Owns what each does to the hosts of nodes, and what has to become of a node then. A fault that nobody felt does not count: each is
+//! waited for until its node met it. Needs a cluster that was started with [`crate::Settings::hosted`].
 
 use std::time::Duration;
 
@@ -10,12 +10,15 @@ use rand::rngs::StdRng;
 
 use super::nemesis::Place;
 use crate::cluster::{Cluster, PATIENCE};
-use crate::host::Failures;
+use crate::eventually::{eventually, sooner_than};
+use crate::host::{Counts, Failures};
 use crate::node_process::describe;
 
 /// Exit code of a node that cannot believe its disk any more.
-pub const EXIT_STORAGE: i32 = 3;
-/// Room that is less than a node keeps free by its defaults, and enough to go on with.
+pub const EXIT_STORAGE: i32 = quorate_node::EXIT_STORAGE;
+/// What a node keeps free by its defaults.
+const KEPT_FREE: u64 = 256 << 20;
+/// Room that is less than that, and enough to go on with.
 const LITTLE_ROOM: u64 = 160 << 20;
 /// How long a node may go on whose disk failed once: what failed may be something that it can do without.
 const TOLERATED: Duration = Duration::from_secs(2);
@@ -44,7 +47,7 @@ pub enum DiskFault {
 }
 
 impl DiskFault {
-    /// From its cause to its end. Gives the node that it hurts most.
+    /// From its cause until it is undone. Gives the node that it hurts most.
     pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
         let node = match self {
             Self::SlowFollower | Self::SyncFails | Self::NoRoom => place.follower,
@@ -54,23 +57,31 @@ impl DiskFault {
             Self::SlowAll | Self::Full | Self::ShortWrites => place.all.clone(),
             _ => vec![node],
         };
-        for id in &hurt {
-            self.begin(cluster, *id, dice);
+        let begun: Vec<_> = hurt.into_iter().map(|id| (id, self.begin(cluster, id, dice))).collect();
+        for (id, before) in &begun {
+            self.until_felt(cluster, *id, *before).await;
         }
         match self {
-            Self::SyncFails | Self::WriteFails => until_it_ends(cluster, node, PATIENCE).await,
-            Self::SyncFailsOnce => until_it_ends(cluster, node, TOLERATED).await,
+            Self::SyncFails | Self::WriteFails => {
+                let has_ended = ends_within(cluster, node, PATIENCE).await;
+                assert!(has_ended, "{self:?}: node {node} goes on, {PATIENCE:?} after its disk failed");
+            }
+            Self::SyncFailsOnce => {
+                ends_within(cluster, node, TOLERATED).await;
+            }
             _ => tokio::time::sleep(lasts).await,
         }
-        for id in hurt {
+        for (id, _) in begun {
             cluster.host(id).heal_disk();
-            self.come_back(cluster, id).await;
+            self.come_back(cluster, id);
         }
         node
     }
 
-    fn begin(self, cluster: &Cluster, node: u64, dice: &mut StdRng) {
+    /// Gives what was counted before.
+    fn begin(self, cluster: &Cluster, node: u64, dice: &mut StdRng) -> Counts {
         let host = cluster.host(node);
+        let before = host.counts();
         let mut millis = |range: std::ops::Range<u64>| Duration::from_millis(dice.random_range(range));
         match self {
             Self::SlowLeader | Self::SlowFollower => host.slow_disk(millis(20..400), millis(1..300), millis(1..30)),
@@ -82,10 +93,34 @@ impl DiskFault {
             Self::NoRoom => host.limit_room(0),
             Self::ShortWrites => host.shorten_writes(dice.random_range(2..6)),
         }
+        // Only a fault counts up the others, but each sync this one: it must be one that came later.
+        Counts { syncs: host.counts().syncs, ..before }
+    }
+
+    /// Waits until the node has met it: by what the host counts, or where that counts nothing by what the node says of its room.
+    /// Clients write all the time, so it is soon. Whether one that ended may do so is seen when it comes back.
+    async fn until_felt(self, cluster: &mut Cluster, node: u64, before: Counts) {
+        eventually(&format!("{self:?} is felt by node {node}"), PATIENCE, async || {
+            if cluster.has_ended(node) {
+                return Ok(());
+            }
+            let now = cluster.host(node).counts();
+            let is_felt = match self {
+                Self::SlowLeader | Self::SlowFollower | Self::SlowAll => now.syncs > before.syncs,
+                Self::SyncFailsOnce | Self::SyncFails | Self::WriteFails => now.failed > before.failed,
+                Self::ShortWrites => now.shortened > before.shortened,
+                // It refuses what grows from the moment on at which it sees this.
+                Self::Full | Self::NoRoom => {
+                    cluster.status(node).await?.disk_free_bytes.is_some_and(|free| free < KEPT_FREE)
+                }
+            };
+            if is_felt { Ok(()) } else { Err(format!("before {before:?}, now {now:?}")) }
+        })
+        .await;
     }
 
     /// A node that ended is started again. Only by a disk that fails or has no room at all may it end, and by the code for that.
-    async fn come_back(self, cluster: &mut Cluster, node: u64) {
+    fn come_back(self, cluster: &mut Cluster, node: u64) {
         if let Some((end, log)) = cluster.try_end(node) {
             let may_end = matches!(self, Self::SyncFailsOnce | Self::SyncFails | Self::WriteFails | Self::NoRoom);
             assert!(
@@ -95,14 +130,12 @@ impl DiskFault {
             );
             cluster.start_node(node);
         }
-        cluster.wait_ready(node).await;
     }
 }
 
-/// Waits until the node has ended, for no longer than this. Whoever has to end and does not is found out by its exit code.
-async fn until_it_ends(cluster: &mut Cluster, node: u64, within: Duration) {
-    let until = tokio::time::Instant::now() + within;
-    while !cluster.has_ended(node) && tokio::time::Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+/// Waits until the node has ended, for no longer than this. Gives whether it has.
+async fn ends_within(cluster: &mut Cluster, node: u64, within: Duration) -> bool {
+    let looked =
+        sooner_than(within, async || if cluster.has_ended(node) { Ok(()) } else { Err("it goes on".to_owned()) });
+    looked.await.is_ok()
 }

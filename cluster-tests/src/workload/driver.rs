@@ -3,7 +3,7 @@
 //! Owns the phases (before, during and after the faults), asking again for what is not known, the last reads through each node, and
 //! what is left of a run that failed. Never decides whether a rule holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,13 +24,15 @@ use crate::cluster::{Cluster, PATIENCE};
 use crate::history::check::Report;
 use crate::history::file::{Demand, Header};
 use crate::history::operation::{Operation, Write};
-use crate::history::record::Micros;
+use crate::history::record::{Fault, Micros, Outcome};
 use crate::history::{History, Recorder};
 
 /// How often it is looked whether a phase may end.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a leader may take to be replaced on a busy machine, in milliseconds.
 const FAILOVER_MS: u64 = 3_000;
+/// Most keys that one of the last reads lists; a page may hold twice as many.
+const LIST_MAX: usize = 500;
 
 /// Clients of one workload.
 pub struct Staff {
@@ -58,6 +60,8 @@ pub struct Plan {
     pub after: Duration,
     /// How much longer a phase may take until what is demanded of it has happened.
     pub grace: Duration,
+    /// What is added to the time that the cluster may take to go on after the faults.
+    pub slack: Duration,
     /// Successes of a kind that each phase needs.
     pub demands: Vec<(&'static str, u64)>,
     /// Fewest faults.
@@ -83,7 +87,8 @@ impl Plan {
     fn header(&self, seed: u64) -> Header {
         let demand = |(kind, at_least): &(&str, u64)| Demand { kind: (*kind).into(), at_least: *at_least };
         let demands = self.demands.iter().map(demand).collect();
-        Header { name: self.name.into(), seed, failover_ms: FAILOVER_MS, demands, faults_min: self.faults_min }
+        let (name, slack_ms) = (self.name.into(), self.slack.as_millis() as u64);
+        Header { name, seed, failover_ms: FAILOVER_MS, slack_ms, demands, faults_min: self.faults_min }
     }
 
     /// Carries it out on a cluster that is ready. The history stands in `QUORATE_HISTORIES`, or the directory for temporary files.
@@ -104,9 +109,6 @@ impl Plan {
         let progress = &shift.progress;
         self.rest(progress, self.before).await;
         self.hurt(cluster, nemesis, &recorder, &nodes, progress, &mut dice).await;
-        cluster.wait_all_ready().await;
-        cluster.leader().await;
-        recorder.healed();
         progress.begin(recorder.now());
         self.rest(progress, self.after).await;
         shift.end();
@@ -132,7 +134,8 @@ impl Plan {
         }
     }
 
-    /// The phase of the faults: so long, and until there were enough of them and what is demanded has happened.
+    /// The phase of the faults: so long, and until there were enough of them and what is demanded has happened. In the end the
+    /// cluster is whole.
     async fn hurt(
         &self,
         cluster: &mut Cluster,
@@ -143,9 +146,9 @@ impl Plan {
         dice: &mut StdRng,
     ) {
         let begun = Instant::now();
-        let mut strikes = 0;
+        let (mut strikes, mut has_demands) = (0, false);
         loop {
-            let is_enough = strikes >= self.faults_min && progress.has(&self.demands);
+            let is_enough = strikes >= self.faults_min && has_demands;
             let at_most = if is_enough { self.during } else { self.during + self.grace };
             if begun.elapsed() >= at_most {
                 return;
@@ -154,9 +157,17 @@ impl Plan {
             if strikes == 0 {
                 progress.begin(recorder.now());
             }
-            nemesis.strike(cluster, recorder, dice).await;
-            strikes += 1;
+            let fault = nemesis.strike(cluster, recorder, dice).await;
+            // Which is the last shows only later, and the last one said counts. A majority is up by now, so that the time to
+            // recover runs from here, and not from when all nodes are well.
+            recorder.healed();
+            // What is called from here on would be called after the faults.
+            has_demands = progress.has(&self.demands);
             nodes.update(cluster);
+            cluster.wait_all_ready().await;
+            cluster.leader().await;
+            recorder.fault(Fault { end: recorder.now(), ..fault });
+            strikes += 1;
         }
     }
 
@@ -207,14 +218,51 @@ pub async fn resolve_unknown(recorder: &Recorder, hand: &mut Process) {
     }
 }
 
-/// Reads everything through each node.
+/// Reads everything through each node, lists in parts that fit a page. Panics where one of these reads is not decided: without
+/// them nobody knows what is lost.
 pub async fn read_last(reads: &[Operation], recorder: &Recorder, nodes: &Nodes, dice: &mut StdRng) {
+    let reads = in_parts(reads, recorder);
     for place in 0..nodes.count() {
         let mut reader = Process::new(recorder.clone(), nodes.clone(), place, Manner::Pinned);
-        for operation in reads {
-            reader.perform(operation.clone(), dice).await;
+        for operation in &reads {
+            read_until_decided(&mut reader, operation, dice).await;
         }
     }
+}
+
+/// Reads again until there is an answer. Whether an absurd one is held against somebody, the rules say.
+async fn read_until_decided(reader: &mut Process, operation: &Operation, dice: &mut StdRng) {
+    let begun = Instant::now();
+    loop {
+        let record = reader.perform(operation.clone(), dice).await;
+        if matches!(record.outcome, Outcome::Decided(_) | Outcome::Absurd(_)) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "a last read is not decided after {PATIENCE:?}: {record}");
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The same reads, with lists of few enough keys, as far as anybody ever asked to write them.
+fn in_parts(reads: &[Operation], recorder: &Recorder) -> Vec<Operation> {
+    let history = recorder.history().expect("a history can be read back");
+    let writes = history.records.iter().flat_map(|record| record.operation.writes());
+    let keys: BTreeSet<&str> = writes.map(|write| write.key.as_str()).collect();
+    let parts = |read: &Operation| match read {
+        Operation::List { prefix } => lists_below(prefix, &keys),
+        other => vec![other.clone()],
+    };
+    reads.iter().flat_map(parts).collect()
+}
+
+/// One list of these keys where they are few enough, else one for each letter that goes on behind the prefix.
+fn lists_below(prefix: &str, keys: &BTreeSet<&str>) -> Vec<Operation> {
+    let below: BTreeSet<&str> = keys.iter().copied().filter(|key| key.starts_with(prefix)).collect();
+    if below.len() <= LIST_MAX {
+        return vec![Operation::List { prefix: prefix.to_owned() }];
+    }
+    let letters: BTreeSet<char> = below.iter().filter_map(|key| key.strip_prefix(prefix)?.chars().next()).collect();
+    letters.into_iter().flat_map(|letter| lists_below(&format!("{prefix}{letter}"), &below)).collect()
 }
 
 impl Run {

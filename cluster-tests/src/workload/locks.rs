@@ -1,7 +1,7 @@
 //! W4: a lock, or an election, that clients compete for, and a register that only its holder may write.
 //!
-//! Owns one client of that. Some hold for longer than their session lives and then write as if they still held: the guard has to
-//! refuse that.
+//! Owns one client of that, and that nobody who is not the only client is alone at what it asks for. Some hold for longer than
+//! their session lives and then write as if they still held: the guard has to refuse that.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -26,11 +26,11 @@ impl Workload for Locks {
         "locks"
     }
 
-    fn script(&self, number: usize, _of: usize) -> Box<dyn Script> {
-        let hold = match number % 3 {
-            0 => Hold::Election("locks-e".into()),
-            _ => Hold::Lock("locks-l".into()),
-        };
+    fn script(&self, number: usize, of: usize) -> Box<dyn Script> {
+        // From four clients on there are two at least at each. Fewer are all at the same: three at the election, which would have
+        // nobody in small runs otherwise.
+        let is_candidate = of == 3 || (of > 3 && number.is_multiple_of(3));
+        let hold = if is_candidate { Hold::Election("locks-e".into()) } else { Hold::Lock("locks-l".into()) };
         Box::new(Client { hold, number, written: 0, session: None, renewed: 0, token: None, writes_left: 0 })
     }
 }

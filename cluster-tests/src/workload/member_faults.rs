@@ -36,7 +36,7 @@ pub enum MemberFault {
 }
 
 impl MemberFault {
-    /// From its cause to its end. Gives the node that it hurts most.
+    /// From its cause until what was asked for is done. Gives the node that it hurts most.
     pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
         let first = cluster.ids()[0];
         let mut old = place.follower;
@@ -70,7 +70,6 @@ impl MemberFault {
             self.replace(cluster, place, old, new, dice).await;
         }
         say_goodbye(cluster, old, self != Self::ReplaceDead).await;
-        cluster.wait_all_ready().await;
         old
     }
 

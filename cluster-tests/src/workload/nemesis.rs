@@ -1,7 +1,7 @@
 //! What hurts a cluster while clients are at work.
 //!
-//! Owns choosing a fault, when it is caused, and recording it. After each fault the cluster is whole again. What each kind does
-//! stands in a file of its own; whatever else can hurt implements [`Nemesis`].
+//! Owns choosing a fault and when it is caused. What each kind does stands in a file of its own; whatever else can hurt implements
+//! [`Nemesis`]. Never waits until the cluster is whole again: how long that takes is what is tried.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -24,8 +24,9 @@ pub trait Nemesis {
     /// Does nothing for a while.
     fn rest(&mut self, dice: &mut StdRng) -> impl Future<Output = ()>;
 
-    /// Causes one fault and waits until it is over.
-    fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) -> impl Future<Output = ()>;
+    /// Causes one fault and undoes it. Nobody may be ready yet then, but a majority of the nodes runs and reaches each other. Gives
+    /// what is to be recorded, with the moment of the undoing as its end.
+    fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) -> impl Future<Output = Fault>;
 }
 
 /// What can be done.
@@ -42,6 +43,9 @@ pub enum Kind {
     /// To the membership.
     Members(MemberFault),
 }
+
+/// Stands in the name of a fault between what was chosen and what went on in the background.
+pub const BESIDE: &str = ", ";
 
 /// What goes on in the background while something else hurts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +93,7 @@ impl Nemesis for Faults {
         tokio::time::sleep(Duration::from_millis(dice.random_range(self.pace.rest_ms.clone()))).await;
     }
 
-    async fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) {
+    async fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) -> Fault {
         let kind = self.draw(dice);
         let place = Place::choose(cluster, dice).await;
         let lasts = Duration::from_millis(dice.random_range(self.pace.lasts_ms.clone()));
@@ -99,12 +103,13 @@ impl Nemesis for Faults {
             backdrop.begin(cluster, &place, dice);
         }
         let node = kind.cause(cluster, &place, lasts, dice).await;
+        let mut name = kind.name();
         if let Some(backdrop) = backdrop {
             backdrop.end(cluster);
-            let kind = format!("{backdrop:?}Beside");
-            recorder.fault(Fault { kind, node: place.follower, begin, end: recorder.now() });
+            // One fault all the same: it must not stand for one of the choices.
+            name = format!("{name}{BESIDE}{backdrop:?}Beside");
         }
-        recorder.fault(Fault { kind: kind.name(), node, begin, end: recorder.now() });
+        Fault { kind: name, node, begin, end: recorder.now() }
     }
 }
 

@@ -40,7 +40,7 @@ pub enum NetworkFault {
 }
 
 impl NetworkFault {
-    /// From its cause to its end. Gives the node that it hurts most.
+    /// From its cause until it is undone. Gives the node that it hurts most.
     pub(super) async fn cause(self, cluster: &Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
         let network = cluster.network();
         self.begin(network, place, dice);
@@ -50,7 +50,6 @@ impl NetworkFault {
             tokio::time::sleep(CLOSING).await;
         }
         network.heal();
-        cluster.leader().await;
         match self {
             Self::IsolateFollower | Self::OneWay | Self::ClientsCut => place.follower,
             _ => place.leader,

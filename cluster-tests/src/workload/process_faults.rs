@@ -1,6 +1,6 @@
 //! Faults of processes: killed, paused, and leaders that are told to hand over.
 //!
-//! Owns what is done to them and how long they are away. Each is back when its fault is over.
+//! Owns what is done to them and how long they are away. Each was started again when its fault is undone.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub enum ProcessFault {
 }
 
 impl ProcessFault {
-    /// From its cause to its end. Gives the node that it hurt.
+    /// From its cause until it is undone. Gives the node that it hurt.
     pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
         let node = match self {
             Self::KillFollower | Self::PauseFollower | Self::HandOver => place.follower,
@@ -38,11 +38,12 @@ impl ProcessFault {
             Self::KillLeader | Self::KillFollower => {
                 cluster.kill(node).await;
                 tokio::time::sleep(Duration::from_millis(dice.random_range(0..1_200))).await;
-                cluster.bring_up(node).await;
+                cluster.start_node(node);
             }
             Self::KillAll => {
                 cluster.kill_all().await;
                 cluster.start_all();
+                // Without a majority nothing goes on, and how long a start takes depends on the machine.
                 cluster.wait_all_ready().await;
             }
             Self::PauseLeader | Self::PauseFollower => {
@@ -50,7 +51,6 @@ impl ProcessFault {
                 // An election takes 250 to 400 ms.
                 tokio::time::sleep(Duration::from_millis(dice.random_range(30..1_500))).await;
                 cluster.resume(node);
-                cluster.wait_ready(node).await;
             }
             Self::HandOver => cluster.hand_leadership_to(node).await,
         }

@@ -43,10 +43,6 @@ impl Workload for Registers {
             held: BTreeMap::new(),
         })
     }
-
-    fn last_reads(&self) -> Vec<Operation> {
-        vec![Operation::List { prefix: format!("{}/many/", self.name) }]
-    }
 }
 
 struct Client {

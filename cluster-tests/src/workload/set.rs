@@ -24,10 +24,6 @@ impl Workload for Set {
     fn script(&self, number: usize, _of: usize) -> Box<dyn Script> {
         Box::new(Client { number, added: 0 })
     }
-
-    fn last_reads(&self) -> Vec<Operation> {
-        (0..20).map(|set| Operation::List { prefix: format!("set/{set:03}/") }).collect()
-    }
 }
 
 struct Client {

@@ -1,6 +1,7 @@
 //! W8: tasks that are due some time later, and workers that do them, fail, or vanish with them.
 //!
-//! Owns one client of that; the first of them schedules, the others work.
+//! Owns one client of that; the first of them schedules, the others work. Where there are too few to compete for tasks in this way,
+//! each does both.
 
 use std::collections::VecDeque;
 
@@ -24,10 +25,12 @@ impl Workload for Tasks {
         QUEUE
     }
 
-    fn script(&self, number: usize, _of: usize) -> Box<dyn Script> {
+    fn script(&self, number: usize, of: usize) -> Box<dyn Script> {
+        let (scheduler, worker) = (Scheduler { number, scheduled: 0 }, Worker { claimed: VecDeque::new() });
         match number {
-            0 => Box::new(Scheduler { scheduled: 0 }),
-            _ => Box::new(Worker { claimed: VecDeque::new() }),
+            _ if of < 3 => Box::new(Both { scheduler, worker }),
+            0 => Box::new(scheduler),
+            _ => Box::new(worker),
         }
     }
 
@@ -37,6 +40,7 @@ impl Workload for Tasks {
 }
 
 struct Scheduler {
+    number: usize,
     scheduled: u64,
 }
 
@@ -46,7 +50,8 @@ impl Script for Scheduler {
             return Next::Pause(dice.random_range(5_000..60_000));
         }
         self.scheduled += 1;
-        let (task, delay_ms) = (format!("t{:05}", self.scheduled), dice.random_range(0..1_500));
+        let task = format!("t{}-{:05}", self.number, self.scheduled);
+        let delay_ms = dice.random_range(0..1_500);
         Next::Do(Operation::Schedule { queue: QUEUE.into(), task, delay_ms })
     }
 
@@ -86,5 +91,24 @@ impl Script for Worker {
         if let Some(Seen::Claimed(claimed)) = record.decided().map(|decided| &decided.seen) {
             self.claimed.extend(claimed.iter().map(|claimed| (claimed.task.clone(), claimed.token)));
         }
+    }
+}
+
+/// Schedules and works.
+struct Both {
+    scheduler: Scheduler,
+    worker: Worker,
+}
+
+impl Script for Both {
+    fn next(&mut self, now: Micros, dice: &mut StdRng) -> Next {
+        match dice.random_range(0..3) {
+            0 => self.scheduler.next(now, dice),
+            _ => self.worker.next(now, dice),
+        }
+    }
+
+    fn learn(&mut self, record: &Record) {
+        self.worker.learn(record);
     }
 }

@@ -40,24 +40,21 @@ pub async fn follow(recorder: Recorder, client: Client, number: u64, prefix: &'s
         Err(error) => return put(Shown::Ended(format!("it could not be begun: {error}"))),
     };
     put(Shown::Begun { prefix: prefix.into(), from });
-    let mut is_empty = true;
     loop {
         match tokio::time::timeout(LOOK, watch.next()).await {
             // Nothing is held back while nothing comes.
             Err(_) if last.is_reached(watch.revision()) => break,
             Err(_) => {}
             Ok(Ok(Watched::Event(event))) => match event_of(*event) {
-                Ok(event) => {
-                    is_empty = false;
-                    put(Shown::Event(event));
-                }
+                Ok(event) => put(Shown::Event(event)),
                 Err(why) => return put(Shown::Ended(why)),
             },
             Ok(Ok(other)) => return put(Shown::Ended(format!("it showed {other:?}"))),
             Ok(Err(error)) => return put(Shown::Ended(format!("it gave up: {error}"))),
         }
     }
-    if let Some(revision) = watch.revision().filter(|_| !is_empty) {
+    // Also where nothing was shown: then nothing may have changed.
+    if let Some(revision) = watch.revision() {
         put(Shown::Progress(revision));
     }
 }

@@ -217,7 +217,7 @@ fn print_table(total: &Total, took: Duration, broken: Option<&Broken>) {
         kill.acked,
         u64::from(broken.is_some())
     );
-    // What a process acknowledged and found again is an operation that was checked; each death is a fault.
+    // Each entry that was acknowledged is an operation, once, however often it was found again; each death is a fault.
     let sum = serde_json::json!({
         "program": "crash",
         "operations": power.acked + kill.acked,

@@ -99,7 +99,7 @@ pub const SLICES: [Scenario; 3] = [
             locks.into_iter().chain([storm, staff(Tasks, 4, Persistent)]).collect()
         },
         watches: &["locks/", "fleeting/", "storm/"],
-        demands: &[("acquire", 5), ("renew", 3), ("put", 3), ("schedule", 3), ("claim", 3), ("complete", 2)],
+        demands: &[("acquire", 3), ("renew", 3), ("put", 3), ("schedule", 3), ("claim", 3), ("complete", 2)],
         faults: &[Process(PauseLeader), Process(KillLeader), Process(HandOver), Process(KillFollower)],
         ..QUIET
     },
@@ -281,7 +281,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
             let storm = staff(Registers { name: "storm" }, 1, Storming);
             let coordination =
-                [staff(Locks, 3, Persistent), staff(Tasks, 2, Persistent), staff(Fleeting, 2, Persistent)];
+                [staff(Locks, 4, Persistent), staff(Tasks, 3, Persistent), staff(Fleeting, 2, Persistent)];
             let data = [free, pinned, storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)];
             data.into_iter().chain(coordination).collect()
         },
