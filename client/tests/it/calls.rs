@@ -63,13 +63,13 @@ async fn two_writes_have_two_ids() {
 #[tokio::test]
 async fn a_write_without_answer_by_its_deadline_is_of_unknown_fate_and_says_its_id() {
     let (fake, client) = Fake::with_client().await;
-    fake.script([Act::Slow(Duration::from_secs(5))]);
+    fake.script([Act::Slow(Duration::from_secs(20))]);
     let started = Instant::now();
-    let error = client.put("k", one()).timeout(Duration::from_millis(200)).await.expect_err("no answer");
-    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    let error = client.put("k", one()).timeout(Duration::from_secs(2)).await.expect_err("no answer");
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert!(matches!(error, Error::Unknown(_)), "{error:?}");
     assert_eq!((error.applied(), error.request_id()), (Applied::Unknown, Some(&*ids(&fake)[0])));
-    assert!((100..=200).contains(&fake.seen()[0].timeout_ms), "the node knows the deadline: {:?}", fake.seen());
+    assert!((1_000..=2_000).contains(&fake.seen()[0].timeout_ms), "the node knows the deadline: {:?}", fake.seen());
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_slow_node_is_left_for_another_within_the_deadline() {
 #[tokio::test]
 async fn a_write_that_reached_no_node_is_not_applied() {
     let client = Client::new(nobody().await).expect("an endpoint");
-    let error = client.put("k", one()).timeout(Duration::from_millis(100)).await.expect_err("nobody is there");
+    let error = client.put("k", one()).timeout(Duration::from_secs(1)).await.expect_err("nobody is there");
     let Error::Unavailable(gave_up) = &error else { panic!("{error:?}") };
     assert!(gave_up.attempts > 1, "{gave_up:?}");
     assert_eq!(error.applied(), Applied::No);

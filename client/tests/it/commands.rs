@@ -104,7 +104,7 @@ async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
 
 #[tokio::test]
 async fn no_node_is_exit_code_1_and_not_applied() {
-    let ran = run(&nobody().await, &["put", "k", "1", "--timeout", "100ms"]).await;
+    let ran = run(&nobody().await, &["put", "k", "1", "--timeout", "1s"]).await;
     assert_eq!(ran.code, 1);
     for expected in ["cannot connect", "applied: no", "quorate status"] {
         assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
@@ -115,7 +115,7 @@ async fn no_node_is_exit_code_1_and_not_applied() {
 async fn an_unknown_fate_says_how_to_learn_it() {
     let fake = Fake::start().await;
     fake.script(vec![Act::problem(ErrorCode::Timeout, Applied::Unknown); 100]);
-    let ran = run(&fake.address, &["rm", "k", "--request-id", "order-1", "--timeout", "100ms"]).await;
+    let ran = run(&fake.address, &["rm", "k", "--request-id", "order-1", "--timeout", "1s"]).await;
     assert_eq!(ran.code, 1);
     for expected in ["applied: unknown", "quorate request order-1", "--request-id order-1"] {
         assert!(ran.err.contains(expected), "{expected}: {}", ran.err);

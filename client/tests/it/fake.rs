@@ -175,7 +175,7 @@ impl Fake {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(10), look).await;
+        let waited = tokio::time::timeout(Duration::from_secs(30), look).await;
         waited.unwrap_or_else(|_| panic!("not {times} requests to {path_end}: {:?}", self.seen()))
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fake::{Act, Fake, nobody};
 
 /// So short that a test sees it end, so long that a busy machine renews it in time.
-const TTL: Duration = Duration::from_millis(600);
+const TTL: Duration = Duration::from_secs(2);
 
 async fn session(client: &Client) -> Session {
     client.session().ttl(TTL).await.expect("a session")
@@ -28,7 +28,7 @@ async fn a_session_says_what_was_asked_for_and_is_renewed_at_a_third_of_its_time
     let session = client.session().ttl(TTL).owner("ann").label("zone", "a").await.expect("a session");
     assert_eq!((session.id(), session.ttl(), session.state()), ("17", TTL, SessionState::Ok));
     let created = &fake.seen()[0];
-    assert_eq!(created.json(), json!({"ttl_ms": 600, "owner": "ann", "labels": {"zone": "a"}}));
+    assert_eq!(created.json(), json!({"ttl_ms": 2_000, "owner": "ann", "labels": {"zone": "a"}}));
     assert!(created.id.is_some(), "a creation carries a request id");
     fake.asked("/renew", 5).await;
     assert!(started.elapsed() >= TTL / 3 * 4, "five renewals took {:?}", started.elapsed());
@@ -40,7 +40,7 @@ async fn sessions_that_are_due_together_are_renewed_together() {
     let (fake, client) = Fake::with_client().await;
     let ids = ["17", "21", "22"];
     let created = |id: &str| {
-        let answer = json!({"session": id, "ttl_ms": 600, "expires_in_ms": 600, "renew_in_ms": 200, "owner": "",
+        let answer = json!({"session": id, "ttl_ms": 2_000, "expires_in_ms": 2_000, "renew_in_ms": 667, "owner": "",
             "labels": {}, "revision": 1, "index": 1});
         Act::Answer(200, answer.to_string())
     };
@@ -121,7 +121,10 @@ async fn renewals_find_another_node_when_one_is_gone_or_stands_still() {
 
 #[tokio::test]
 async fn a_session_that_was_created_too_late_is_not_used() {
-    let (fake, client) = Fake::with_client().await;
+    let fake = Fake::start().await;
+    // The first answer is waited for, however much later it comes.
+    let builder = Client::builder().endpoints(&fake.address).attempt_timeout(Duration::from_secs(8));
+    let client = builder.build().expect("an endpoint");
     fake.script([Act::Slow(TTL)]);
     let session = session(&client).await;
     assert_eq!(session.state(), SessionState::Ok);

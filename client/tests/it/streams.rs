@@ -83,6 +83,7 @@ async fn a_cut_stream_fails_all_calls_on_it_and_each_is_repeated_under_its_id() 
 #[tokio::test]
 async fn the_late_answer_to_a_call_that_timed_out_reaches_no_other() {
     let (fake, client) = Fake::with_client().await;
+    client.get("warm").await.expect("works");
     fake.script([Act::Slow(Duration::from_millis(300))]);
     let error = client.get("late").timeout(Duration::from_millis(100)).await.expect_err("no answer");
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");

@@ -84,7 +84,7 @@ async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
         assert_eq!((waited.state, waited.entered), (BarrierState::Empty, 0), "who waits is told that all have left");
     }
     // Another number of parties is refused while it is in use; the end of a session is as good as leaving.
-    let brief = first.session(400, "brief").await;
+    let brief = first.session(3_000, "brief").await;
     enter(&mut first, &brief, 0).await;
     let body = json!({"session": sessions[0], "parties": 5});
     assert_eq!(first.post("/v1/barriers/b/enter", &body).await.problem().code, ErrorCode::DifferentSettings);

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster_tests::{Cluster, Request, eventually};
+use cluster_tests::{Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{BulkAnswer, BulkOutcome, EntryView, ErrorCode, ListAnswer, RequestAnswer};
 use serde_json::json;
 
 async fn ask(to: SocketAddr, request: Request) -> BulkAnswer {
-    request.send(to).await.expect("the node answers").expect_success().json()
+    request.send_within(to, 2 * PATIENCE).await.expect("the node answers").expect_success().json()
 }
 
 fn bulk(body: serde_json::Value) -> Request {
@@ -20,6 +20,7 @@ fn load(id: &str, lines: impl Iterator<Item = serde_json::Value>) -> Request {
     let lines: String = lines.map(|line| format!("{line}\n")).collect();
     Request::new("POST", "/v1/bulk")
         .header("Content-Type", "application/x-ndjson")
+        .header("Request-Timeout", "60000")
         .request_id(id)
         .body(lines.into_bytes())
 }

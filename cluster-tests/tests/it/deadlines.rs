@@ -1,7 +1,5 @@
 //! Deadlines: what nobody waits for any more is not done, wherever it stands, and the answer says what is known.
 
-use std::time::Duration;
-
 use cluster_tests::{Answer, Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{Applied, ErrorCode};
 use tokio::task::JoinHandle;
@@ -13,6 +11,10 @@ fn put(cluster: &Cluster, id: u64, key: &str, timeout_ms: u64) -> JoinHandle<Ans
     let (to, request) = (cluster.client_address(id), Request::put(key, "1"));
     let request = request.header("Request-Timeout", timeout_ms.to_string()).request_id(key);
     tokio::spawn(async move { request.send(to).await.expect("an answer") })
+}
+
+async fn last_log_index(cluster: &Cluster, id: u64) -> u64 {
+    eventually("the status", PATIENCE, async || cluster.status(id).await).await.last_log_index
 }
 
 async fn queued(cluster: &Cluster, id: u64, count: f64) {
@@ -42,8 +44,13 @@ async fn a_write_that_waits_beyond_its_deadline_is_never_put_into_the_log() {
     // Two entries are under way without a quorum, and the leader holds what comes after them.
     let mut under_way = Vec::new();
     for key in ["under_way/a", "under_way/b"] {
+        let before = last_log_index(&cluster, leader).await;
         under_way.push(put(&cluster, leader, key, 9_000));
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        eventually("it is in the log", PATIENCE, async || match last_log_index(&cluster, leader).await {
+            last if last > before => Ok(()),
+            last => Err(format!("the log ends at {last}")),
+        })
+        .await;
     }
     let waiting = put(&cluster, leader, "waiting", 9_000);
     let late = put(&cluster, leader, "late", 400);

@@ -136,7 +136,7 @@ async fn observers_see_every_change_in_order_over_the_death_of_nodes() {
 async fn the_next_candidate_leads_when_the_session_of_the_leader_ends() {
     let mut cluster = Cluster::start().await;
     let (mut one, mut two) = (caller(&cluster, 1), caller(&cluster, 2));
-    let first = one.session(1_000, "first").await;
+    let first = one.session(4_000, "first").await;
     let second = two.session(120_000, "second").await;
     let won: CampaignAnswer = one
         .post("/v1/elections/e/campaign", &json!({"session": first, "value": {"at": 1}}))

@@ -222,9 +222,14 @@ async fn top_shows_what_the_nodes_do_meanwhile() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_leader_counts_whom_it_reaches_and_disks_and_rates_are_told() {
     let mut cluster = Cluster::start().await;
-    let leader = cluster.leader().await;
-    Request::put("insight", "1").send(cluster.client_address(leader)).await.expect("an answer").expect_success();
     let reached = async |expected: f64| {
+        let leader = cluster.leader().await;
+        // So that whoever leads has had a batch.
+        let put = Request::put("insight", "1").send(cluster.client_address(leader)).await;
+        let answer = put.map_err(|error| error.to_string())?;
+        if !answer.is_success() {
+            return Err(answer.text());
+        }
         let scrape = scrape(&cluster, leader).await;
         let found = scrape.value("quorate_raft_voters_reached");
         if found == Some(expected) { Ok(scrape) } else { Err(format!("{found:?} voters reached")) }
@@ -236,10 +241,10 @@ async fn the_leader_counts_whom_it_reaches_and_disks_and_rates_are_told() {
     for counted in ["quorate_apply_duration_seconds_count", "quorate_batch_duration_seconds_count"] {
         assert!(now.value(counted).is_some_and(|count| count > 0.0), "{counted}");
     }
-    let other = cluster.live_but(leader)[0];
+    let other = cluster.follower().await;
     cluster.kill(other).await;
     let reached = async || {
-        let found = scrape(&cluster, leader).await.value("quorate_raft_voters_reached");
+        let found = scrape(&cluster, cluster.leader().await).await.value("quorate_raft_voters_reached");
         if found == Some(2.0) { Ok(()) } else { Err(format!("{found:?} voters reached")) }
     };
     eventually("the dead one is not", Duration::from_secs(20), reached).await;

@@ -91,17 +91,20 @@ async fn a_node_whose_log_nobody_reads_goes_on_and_counts_the_lines_it_left_out(
 async fn a_slow_write_has_the_same_request_id_in_the_logs_of_both_nodes() {
     let settings = Settings::default().flag("--slow-request-ms", 1).flag("--log-format", "json");
     let mut cluster = Cluster::start_with(settings).await;
-    let leader = cluster.leader().await;
-    let follower = cluster.live_but(leader)[0];
     let mut number = 0;
-    let (here, there) = eventually("both nodes log the same write", PATIENCE, async || {
+    let (leader, follower, here, there) = eventually("both nodes log the same write", PATIENCE, async || {
+        let leader = cluster.leader().await;
+        let follower = cluster.live_but(leader)[0];
         number += 1;
         let id = format!("slow-{number}");
         let put = Request::put(&format!("slow%0A%1B/{}", "k".repeat(500)), "1").request_id(&id);
-        put.send(cluster.client_address(follower)).await.expect("an answer").expect_success();
+        let answer = put.send(cluster.client_address(follower)).await.map_err(|error| error.to_string())?;
+        if !answer.is_success() {
+            return Err(answer.text());
+        }
         let here = line_with(&cluster.log_text(follower), &id).ok_or("not slow where it came")?;
         let there = line_with(&cluster.log_text(leader), &id).ok_or("not slow at the leader")?;
-        Ok((here, there))
+        Ok((leader, follower, here, there))
     })
     .await;
     let (here, there) = (&here["fields"], &there["fields"]);

@@ -228,7 +228,7 @@ async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_ref
 async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish() {
     let mut cluster = Cluster::start().await;
     let queue = cluster.client_without(None).tasks("long");
-    for (id, ms) in [("short", 10), ("long", 3_000), ("endless", 600_000), ("bad", 0)] {
+    for (id, ms) in [("short", 10), ("long", 8_000), ("endless", 600_000), ("bad", 0)] {
         let payload = Content::json(&json!({"ms": ms})).expect("JSON");
         queue.schedule(payload).id(id).max_attempts(1).await.expect("scheduled");
     }
@@ -247,14 +247,14 @@ async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish
         }
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let worker = queue.worker().concurrency(4).lease(Duration::from_secs(1)).stop_within(Duration::from_millis(200));
+    let worker = queue.worker().concurrency(4).lease(Duration::from_secs(4)).stop_within(Duration::from_secs(2));
     let stopping = async move { drop(stopped.await) };
     let working = tokio::spawn(worker.run_until(stopping, handler));
     let finished = async || {
         let stats = queue.stats().await.map_err(|error| error.to_string())?;
         if stats.completed_total == 2 { Ok(()) } else { Err(format!("{stats:?}")) }
     };
-    eventually("the short and the long task to be done", Duration::from_secs(20), finished).await;
+    eventually("the short and the long task to be done", Duration::from_secs(40), finished).await;
     stop.send(()).expect("the worker listens");
     let report = working.await.expect("the worker ends").expect("without an error");
     assert_eq!((report.completed, report.failed, report.lost, report.released), (2, 1, 0, 1), "{report:?}");
