@@ -86,6 +86,7 @@ fn serve(settings: Args) -> ExitCode {
             logging::say_last(&format!("quorate-node: {error}"));
             match error {
                 Ended::Failed(_) => ExitCode::FAILURE,
+                Ended::Storage(_) => ExitCode::from(quorate_node::EXIT_STORAGE as u8),
                 Ended::Removed(_) => ExitCode::from(quorate_node::EXIT_REMOVED),
             }
         }

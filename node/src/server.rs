@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use openraft::async_runtime::WatchReceiver;
+use openraft::errors::Fatal;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
 use quorate_store::raft::start;
@@ -77,6 +78,9 @@ pub enum Ended {
     /// It did not start or could not go on.
     #[error(transparent)]
     Failed(#[from] ServerError),
+    /// Its storage cannot be trusted or written.
+    #[error(transparent)]
+    Storage(ServerError),
     /// It is no member of its cluster any more.
     #[error("{0}")]
     Removed(String),
@@ -129,7 +133,7 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
     (surroundings.on_started)(&node.app, &node.log);
     let ended = tokio::select! {
         () = stop.cancelled() => Ok(()),
-        error = node.failed() => Err(error.into()),
+        ended = node.failed() => Err(ended),
         refused = node.become_member(&config) => Err(ServerError::from(refused).into()),
         reason = members::removed::told(&node.app, &config.join) => Err(Ended::Removed(reason)),
     };
@@ -381,11 +385,15 @@ impl Node {
 
     /// Returns once openraft has stopped by itself, which it does only for a fault of this node. Looks now and then: the
     /// metrics change with every batch, and waking for each would cost more than the batch.
-    async fn failed(&self) -> ServerError {
+    async fn failed(&self) -> Ended {
         let metrics = self.raft.metrics();
         loop {
             if let Err(fatal) = &metrics.borrow_watched().running_state {
-                return ServerError(format!("raft has stopped: {fatal}"));
+                let error = ServerError(format!("raft has stopped: {fatal}"));
+                return match fatal {
+                    Fatal::StorageError(_) => Ended::Storage(error),
+                    Fatal::Panicked | Fatal::Stopped => Ended::Failed(error),
+                };
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
