@@ -1,7 +1,8 @@
 //! C2: linearizability of each key alone, by search, after Wing, Gong and Lowe.
 //!
 //! Owns the cross-check of the witness: it believes no revision, only values and times. Looks at keys that only single
-//! operations touch. Bounded: where a key needs more steps, it says that it does not know.
+//! operations touch. Bounded: a key that needs more steps is left to the witness, which judges every key; where there are more than
+//! a few of these, it says that it does not know.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,15 +13,18 @@ use crate::history::{Counterexample, History, Verdict};
 
 /// Most steps for one key.
 const STEPS_MAX: u64 = 2_000_000;
+/// One of so many keys may need more: some get dozens of writes at once, of which each order is as good as any.
+const GIVEN_UP_IN: u64 = 20;
 
 /// Judges a history.
 pub fn check(history: &History) -> Verdict {
     let tokens = Tokens::of(history);
-    let (mut checked, mut given_up) = (0, Vec::new());
+    let (mut checked, mut keys, mut given_up) = (0, 0, Vec::new());
     for (key, records) in by_key(history) {
         let calls: Option<Vec<Option<Call>>> = records.iter().map(|record| call_of(record, &tokens)).collect();
         // Something of this key is not for this checker.
         let Some(calls) = calls else { continue };
+        keys += 1;
         match Search::new(calls.into_iter().flatten().collect()).run() {
             Found::Order(calls) => checked += calls,
             Found::None(records) => {
@@ -30,8 +34,10 @@ pub fn check(history: &History) -> Verdict {
         }
     }
     match given_up.first() {
-        Some(key) => Verdict::Unknown(format!("{} keys take too long, {key} among them", given_up.len())),
-        None => Verdict::Holds(checked),
+        Some(key) if given_up.len() as u64 * GIVEN_UP_IN > keys => {
+            Verdict::Unknown(format!("{} keys of {keys} take too long, {key} among them", given_up.len()))
+        }
+        _ => Verdict::Holds(checked),
     }
 }
 
