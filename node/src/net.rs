@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
+use tokio_util::either::Either;
 
 /// Connections that the system accepts for us while we are busy: after a fail-over all clients come at once, and one
 /// that finds the queue full waits a second before it tries again.
@@ -138,11 +139,11 @@ impl Stream {
         match self {
             Self::Tcp(stream) => {
                 let (read, write) = stream.into_split();
-                (ReadHalf::Tcp(read), WriteHalf::Tcp(write))
+                (Either::Left(read), Either::Left(write))
             }
             Self::Simulated(stream) => {
                 let (read, write) = tokio::io::split(stream);
-                (ReadHalf::Simulated(read), WriteHalf::Simulated(write))
+                (Either::Right(read), Either::Right(write))
             }
         }
     }
@@ -155,80 +156,57 @@ impl From<TcpStream> for Stream {
 }
 
 /// What comes in.
-pub enum ReadHalf {
-    /// Of a socket.
-    Tcp(OwnedReadHalf),
-    /// Of anything else.
-    Simulated(tokio::io::ReadHalf<Box<dyn Simulated>>),
-}
+pub type ReadHalf = Either<OwnedReadHalf, tokio::io::ReadHalf<Box<dyn Simulated>>>;
 
 /// What goes out.
-pub enum WriteHalf {
-    /// Of a socket.
-    Tcp(OwnedWriteHalf),
-    /// Of anything else.
-    Simulated(tokio::io::WriteHalf<Box<dyn Simulated>>),
-}
+pub type WriteHalf = Either<OwnedWriteHalf, tokio::io::WriteHalf<Box<dyn Simulated>>>;
 
-macro_rules! reads {
-    ($kind:ty) => {
-        impl AsyncRead for $kind {
-            fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-                match self.get_mut() {
-                    Self::Tcp(inner) => Pin::new(inner).poll_read(cx, buf),
-                    Self::Simulated(inner) => Pin::new(inner).poll_read(cx, buf),
-                }
-            }
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(inner) => Pin::new(inner).poll_read(cx, buf),
+            Self::Simulated(inner) => Pin::new(inner).poll_read(cx, buf),
         }
-    };
+    }
 }
 
-macro_rules! writes {
-    ($kind:ty) => {
-        impl AsyncWrite for $kind {
-            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-                match self.get_mut() {
-                    Self::Tcp(inner) => Pin::new(inner).poll_write(cx, buf),
-                    Self::Simulated(inner) => Pin::new(inner).poll_write(cx, buf),
-                }
-            }
-
-            fn poll_write_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                bufs: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                match self.get_mut() {
-                    Self::Tcp(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
-                    Self::Simulated(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
-                }
-            }
-
-            fn is_write_vectored(&self) -> bool {
-                match self {
-                    Self::Tcp(inner) => inner.is_write_vectored(),
-                    Self::Simulated(inner) => inner.is_write_vectored(),
-                }
-            }
-
-            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                match self.get_mut() {
-                    Self::Tcp(inner) => Pin::new(inner).poll_flush(cx),
-                    Self::Simulated(inner) => Pin::new(inner).poll_flush(cx),
-                }
-            }
-
-            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                match self.get_mut() {
-                    Self::Tcp(inner) => Pin::new(inner).poll_shutdown(cx),
-                    Self::Simulated(inner) => Pin::new(inner).poll_shutdown(cx),
-                }
-            }
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(inner) => Pin::new(inner).poll_write(cx, buf),
+            Self::Simulated(inner) => Pin::new(inner).poll_write(cx, buf),
         }
-    };
-}
+    }
 
-reads!(Stream);
-reads!(ReadHalf);
-writes!(Stream);
-writes!(WriteHalf);
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
+            Self::Simulated(inner) => Pin::new(inner).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(inner) => inner.is_write_vectored(),
+            Self::Simulated(inner) => inner.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(inner) => Pin::new(inner).poll_flush(cx),
+            Self::Simulated(inner) => Pin::new(inner).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(inner) => Pin::new(inner).poll_shutdown(cx),
+            Self::Simulated(inner) => Pin::new(inner).poll_shutdown(cx),
+        }
+    }
+}

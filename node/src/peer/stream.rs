@@ -3,13 +3,14 @@
 //! Owns the handshake of TLS and what it says of the other node. Never falls back to plain: a node that has certificates talks to
 //! nobody without.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_util::either::Either;
 
 use crate::net::{ReadHalf, Stream, WriteHalf};
 use crate::tls::{self, PortTls};
@@ -21,10 +22,7 @@ pub(super) enum PeerRead {
 }
 
 /// What is written to a peer. TLS keeps bytes back until it is flushed.
-pub(super) enum PeerWrite {
-    Plain(WriteHalf),
-    Tls(tokio::io::WriteHalf<TlsStream<Stream>>),
-}
+pub(super) type PeerWrite = Either<WriteHalf, tokio::io::WriteHalf<TlsStream<Stream>>>;
 
 /// Both ways to a peer, and what its certificate says.
 pub(super) struct PeerStream {
@@ -98,14 +96,14 @@ pub(super) async fn accepted(mut stream: Stream, tls: Option<&PortTls>) -> Resul
 
 fn plain(stream: Stream) -> PeerStream {
     let (read, write) = stream.into_split();
-    PeerStream { read: PeerRead::Plain(read), write: PeerWrite::Plain(write), shown: Shown::Nothing }
+    PeerStream { read: PeerRead::Plain(read), write: Either::Left(write), shown: Shown::Nothing }
 }
 
 fn secured(stream: TlsStream<Stream>) -> Result<PeerStream, String> {
     let certificates = stream.get_ref().1.peer_certificates();
     let certificate = certificates.and_then(<[_]>::first).ok_or("it showed no certificate")?.clone();
     let (read, write) = tokio::io::split(stream);
-    Ok(PeerStream { read: PeerRead::Tls(read), write: PeerWrite::Tls(write), shown: Shown::Certificate(certificate) })
+    Ok(PeerStream { read: PeerRead::Tls(read), write: Either::Right(write), shown: Shown::Certificate(certificate) })
 }
 
 impl AsyncRead for PeerRead {
@@ -117,47 +115,6 @@ impl AsyncRead for PeerRead {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
                 read => Poll::Ready(read),
             },
-        }
-    }
-}
-
-impl AsyncWrite for PeerWrite {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(half) => Pin::new(half).poll_write(cx, buf),
-            Self::Tls(half) => Pin::new(half).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(half) => Pin::new(half).poll_write_vectored(cx, bufs),
-            Self::Tls(half) => Pin::new(half).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(half) => half.is_write_vectored(),
-            Self::Tls(half) => half.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(half) => Pin::new(half).poll_flush(cx),
-            Self::Tls(half) => Pin::new(half).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(half) => Pin::new(half).poll_shutdown(cx),
-            Self::Tls(half) => Pin::new(half).poll_shutdown(cx),
         }
     }
 }
