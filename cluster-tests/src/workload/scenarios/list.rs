@@ -48,14 +48,24 @@ const DISKS: &[Kind] = &[
 const CLOCKS: &[Kind] =
     &[Clock(LeaderJumps), Clock(FollowerJumps), Clock(AllStrobe), Process(HandOver), Process(KillLeader)];
 
-const MEMBERS: &[Kind] = &[
-    Members(ReplaceFollower),
-    Members(ReplaceLeader),
-    Members(ReplaceDead),
-    Members(ReplaceAndKill),
-    Members(GrowAndShrink),
-    Members(Backup),
-];
+const MEMBERS: Scenario = Scenario {
+    name: "members",
+    staff: || {
+        let free = staff(Registers { name: "registers" }, 3, Persistent);
+        vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
+    },
+    watches: &["", "accounts/"],
+    demands: &[("get", 5), ("put", 3), ("txn", 3)],
+    faults: &[
+        Members(ReplaceFollower),
+        Members(ReplaceLeader),
+        Members(ReplaceDead),
+        Members(ReplaceAndKill),
+        Members(GrowAndShrink),
+        Members(Backup),
+    ],
+    ..QUIET
+};
 
 /// Those of the test suite that meet in one run what the soak does in several. With `partitions`, `links`, `disks` and `clocks`
 /// of [`SCENARIOS`] they meet each workload and each fault.
@@ -103,18 +113,7 @@ pub const SLICES: [Scenario; 3] = [
         faults: &[Process(PauseLeader), Process(KillLeader), Process(HandOver), Process(KillFollower)],
         ..QUIET
     },
-    Scenario {
-        name: "churn",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 3, Persistent);
-            vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
-        },
-        watches: &["", "accounts/"],
-        demands: &[("get", 5), ("put", 3), ("txn", 3)],
-        faults: MEMBERS,
-        flags: SNAPSHOTS_OFTEN,
-        ..QUIET
-    },
+    Scenario { name: "churn", flags: SNAPSHOTS_OFTEN, ..MEMBERS },
 ];
 
 /// All of the soak.
@@ -244,17 +243,7 @@ pub const SCENARIOS: [Scenario; 13] = [
         faults: CLOCKS,
         ..QUIET
     },
-    Scenario {
-        name: "members",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 3, Persistent);
-            vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
-        },
-        watches: &["", "accounts/"],
-        demands: &[("get", 5), ("put", 3), ("txn", 3)],
-        faults: MEMBERS,
-        ..QUIET
-    },
+    MEMBERS,
     Scenario {
         name: "snapshots",
         staff: || {
