@@ -34,6 +34,7 @@ struct page {
     _Atomic int64_t room_limited;     /* whether `room_bytes` counts */
     _Atomic int64_t room_bytes;       /* bytes that files may grow by yet */
     _Atomic int64_t short_every;      /* one in so many writes takes only its first half; 0: none */
+    _Atomic int64_t log_spared;       /* whether no write and no sync of the log fails */
     /* What happened so far. */
     _Atomic int64_t syncs;
     _Atomic int64_t writes;
@@ -48,7 +49,8 @@ struct page {
 static struct page *page;
 static char data_dir[PATH_MAX];
 static size_t data_dir_length;
-/* Which descriptors were opened below the data directory. */
+/* Which descriptors were opened below the data directory, and below the log's part of it. */
+enum { ELSEWHERE, DATA, LOG };
 static _Atomic unsigned char is_data[FILES];
 
 __attribute__((constructor)) static void begin(void) {
@@ -87,7 +89,10 @@ static int fail(int error, _Atomic int64_t *count) {
 }
 
 /* Takes one of the failures that are left. */
-static int fails(_Atomic int64_t *failures) {
+static int fails(int file, _Atomic int64_t *failures) {
+    if (page->log_spared && is_data[file] == LOG) {
+        return 0;
+    }
     int64_t left = *failures;
     while (left > 0 && !atomic_compare_exchange_weak(failures, &left, left - 1)) {
     }
@@ -98,9 +103,14 @@ static int fails(_Atomic int64_t *failures) {
 
 static int is_below(int dir, const char *path) {
     if (path[0] != '/') {
-        return dir >= 0 && dir < FILES && is_data[dir];
+        return dir >= 0 && dir < FILES ? is_data[dir] : ELSEWHERE;
     }
-    return strncmp(path, data_dir, data_dir_length) == 0 && (path[data_dir_length] == '/' || !path[data_dir_length]);
+    if (strncmp(path, data_dir, data_dir_length) != 0 || (path[data_dir_length] != '/' && path[data_dir_length])) {
+        return ELSEWHERE;
+    }
+    /* `log`, what is in it, and `log.mark`. */
+    const char *rest = path + data_dir_length;
+    return strncmp(rest, "/log", 4) == 0 && strchr("/.", rest[4]) ? LOG : DATA;
 }
 
 /* Numbers of descriptors are used again, some of them for sockets, behind the back of `close` below. */
@@ -109,7 +119,7 @@ static int is_data_file(int file, struct stat *found) {
 }
 
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
-    int below = page && is_below(dir, path);
+    int below = page ? is_below(dir, path) : ELSEWHERE;
     struct stat found;
     if (below && (flags & O_CREAT) && page->room_limited && page->room_bytes <= 0 && fstatat(dir, path, &found, 0) != 0) {
         return fail(ENOSPC, &page->refused);
@@ -259,7 +269,7 @@ static ssize_t admit(int file, size_t bytes, off_t offset, int is_append) {
     }
     int64_t number = ++page->writes;
     wait_us(page->write_delay_us);
-    if (fails(&page->write_failures)) {
+    if (fails(file, &page->write_failures)) {
         return fail(EIO, &page->failed);
     }
     int64_t every = page->short_every;
@@ -296,7 +306,7 @@ static int before_sync(int file) {
     page->syncs++;
     int64_t jitter = page->sync_jitter_us;
     wait_us(page->sync_delay_us + (jitter > 0 ? now_us() * 7919 % jitter : 0));
-    return fails(&page->sync_failures) ? fail(EIO, &page->failed) : 0;
+    return fails(file, &page->sync_failures) ? fail(EIO, &page->failed) : 0;
 }
 
 int fsync(int file) { return before_sync(file) ? -1 : (int)syscall(SYS_fsync, file); }

@@ -23,6 +23,7 @@ enum Field {
     RoomLimited,
     Room,
     ShortEvery,
+    LogSpared,
     Syncs,
     Writes,
     Failed,
@@ -121,6 +122,11 @@ impl Host {
         self.set(Field::WriteFailures, failures.number());
     }
 
+    /// Writes and syncs of the log do not fail, only those of the state.
+    pub fn spare_log(&self) {
+        self.set(Field::LogSpared, 1);
+    }
+
     /// From now on the files of the node may grow by so many bytes in all, beside what removing some of them gives back.
     pub fn limit_room(&self, bytes: u64) {
         self.set(Field::Room, i64::try_from(bytes).expect("less than all disks of the world"));
@@ -140,10 +146,11 @@ impl Host {
 
     /// Nothing is wrong any more with the disk.
     pub fn heal_disk(&self) {
-        use Field::{RoomLimited, ShortEvery, SyncDelay, SyncFailures, SyncJitter, WriteDelay, WriteFailures};
-        for field in [SyncDelay, SyncJitter, WriteDelay, SyncFailures, WriteFailures, RoomLimited, ShortEvery] {
-            self.set(field, 0);
-        }
+        use Field::{
+            LogSpared, RoomLimited, ShortEvery, SyncDelay, SyncFailures, SyncJitter, WriteDelay, WriteFailures,
+        };
+        let disk = [SyncDelay, SyncJitter, WriteDelay, SyncFailures, WriteFailures, LogSpared, RoomLimited, ShortEvery];
+        disk.into_iter().for_each(|field| self.set(field, 0));
     }
 
     /// What happened so far.

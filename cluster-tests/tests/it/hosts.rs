@@ -44,6 +44,24 @@ async fn the_first_sync_of_the_log_that_fails_ends_the_node_and_loses_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_sync_of_the_state_that_fails_ends_the_node_and_loses_nothing() {
+    // The state is synced when a snapshot is taken.
+    let settings = Settings::with_ids(1..=1).hosted().flag("--snapshot-every-entries", 100);
+    let mut cluster = Cluster::start_with(settings).await;
+    let load = Load::start(&cluster, 8, "eio");
+    load.wait_for_more(100).await;
+    cluster.host(1).spare_log();
+    cluster.host(1).fail_syncs(Failures::All);
+    let (end, log) = cluster.wait_end(1, PATIENCE).await;
+    assert_eq!(end.code(), Some(EXIT_STORAGE), "{log}");
+    assert!(log.contains("raft has stopped") && !log.contains("the log cannot be written"), "{log}");
+    cluster.host(1).heal();
+    cluster.bring_up(1).await;
+    let history = load.finish().await.history;
+    assert_durable(&cluster, 1, &history).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_disk_makes_writes_slow_and_nothing_else() {
     // Longer than followers wait for a leader, and that is longer than a busy machine stands still.
     const DELAY: Duration = Duration::from_millis(1_600);
