@@ -268,6 +268,12 @@ impl Record {
         self.outcome.decided()
     }
 
+    /// All answers to it, and when each was there. Mostly they agree. But a claim that found nothing leaves nothing behind, so that
+    /// a later try of it may find something.
+    pub fn answers(&self) -> impl Iterator<Item = (Micros, &Decided)> {
+        self.tries.iter().filter_map(|each| Some((each.end, each.outcome.decided()?)))
+    }
+
     /// Whether it did what it was for: it took effect, or truly read. What a run demands of itself is counted by this alone, while
     /// it goes on and afterwards.
     pub fn is_success(&self) -> bool {
@@ -290,7 +296,7 @@ impl Record {
 
     /// Whether it may have taken effect although nobody was told.
     pub fn is_unknown(&self) -> bool {
-        matches!(self.outcome, Outcome::Unknown(_))
+        self.outcome.is_unknown()
     }
 }
 
@@ -301,6 +307,11 @@ impl Outcome {
             Self::Decided(decided) => Some(decided),
             _ => None,
         }
+    }
+
+    /// Whether nobody knows what became of it.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(_))
     }
 
     /// What all tries of one operation come to: a decision counts for all of them, as they have one request id. `fate_matters`

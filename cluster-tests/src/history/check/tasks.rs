@@ -24,11 +24,14 @@ struct Task<'h> {
     settled: Vec<(u64, bool, &'h Record)>,
 }
 
-/// That a task was given to somebody.
+/// That a task was given to somebody, between `call` and `end`.
 struct Given<'h> {
     claimed: &'h Claimed,
     lease: Micros,
-    record: &'h Record,
+    /// The claim.
+    id: u64,
+    call: Micros,
+    end: Micros,
 }
 
 /// Judges a history.
@@ -54,10 +57,9 @@ fn tasks(history: &History) -> BTreeMap<(&str, &str), Task<'_>> {
             (Operation::Schedule { queue, task, delay_ms }, Some(Seen::Done)) => {
                 tasks.entry((queue.as_str(), task.as_str())).or_default().scheduled = Some((record, delay_ms * 1_000));
             }
-            (Operation::Claim { queue, lease_ms, .. }, Some(Seen::Claimed(claimed))) => {
-                for claimed in claimed {
-                    let given = Given { claimed, lease: lease_ms * 1_000, record };
-                    tasks.entry((queue, &claimed.task)).or_default().claims.push(given);
+            (Operation::Claim { queue, lease_ms, .. }, _) => {
+                for given in given(record, lease_ms * 1_000) {
+                    tasks.entry((queue, &given.claimed.task)).or_default().claims.push(given);
                 }
             }
             (Operation::Complete { queue, task, token }, _) => {
@@ -69,18 +71,34 @@ fn tasks(history: &History) -> BTreeMap<(&str, &str), Task<'_>> {
             _ => {}
         }
     }
-    tasks.values_mut().for_each(|task| task.claims.sort_by_key(|given| given.claimed.token));
+    tasks.values_mut().for_each(Task::order_claims);
     tasks
 }
 
+/// What a claim gave, by all answers to it. Any try may have been the one that took it, also one without an answer.
+fn given(claim: &Record, lease: Micros) -> impl Iterator<Item = Given<'_>> {
+    let (id, call) = (claim.id, claim.call);
+    let found = claim.answers().filter_map(|(end, decided)| match &decided.seen {
+        Seen::Claimed(claimed) => Some((end, claimed)),
+        _ => None,
+    });
+    found.flat_map(move |(end, claimed)| claimed.iter().map(move |claimed| Given { claimed, lease, id, call, end }))
+}
+
 impl Task<'_> {
+    /// By token. What one claim was told of several times, it was given once, before the first time that it was told.
+    fn order_claims(&mut self) {
+        self.claims.sort_by_key(|given| (given.claimed.token, given.id, given.end));
+        self.claims.dedup_by_key(|given| (given.id, given.claimed));
+    }
+
     fn check_due(&self, name: &str) -> Checked {
         let Some((scheduled, delay)) = self.scheduled else { return Ok(()) };
         let due = scheduled.call + delay;
-        match self.claims.iter().find(|given| given.record.end + TOLERANCE < due) {
+        match self.claims.iter().find(|given| given.end + TOLERANCE < due) {
             Some(given) => {
-                let what = format!("{name} was given out {} ms early", (due - given.record.end) / 1_000);
-                Err(Counterexample::new(what, [scheduled.id, given.record.id]))
+                let what = format!("{name} was given out {} ms early", (due - given.end) / 1_000);
+                Err(Counterexample::new(what, [scheduled.id, given.id]))
             }
             None => Ok(()),
         }
@@ -92,7 +110,7 @@ impl Task<'_> {
             let [before, after] = [&pair[0], &pair[1]];
             let wrong = |why: &str| {
                 let what = format!("{name} was claimed by {} and {}: {why}", before.claimed.token, after.claimed.token);
-                Err(Counterexample::new(what, [before.record.id, after.record.id]))
+                Err(Counterexample::new(what, [before.id, after.id]))
             };
             if before.claimed.token == after.claimed.token {
                 return wrong("twice the same token");
@@ -100,14 +118,12 @@ impl Task<'_> {
             if before.claimed.attempt >= after.claimed.attempt {
                 return wrong("the attempts do not rise");
             }
-            if after.record.end < before.record.call {
+            if after.end < before.call {
                 return wrong("the greater token came first");
             }
-            let settled = self
-                .settled
-                .iter()
-                .any(|(token, _, record)| *token == before.claimed.token && record.call < after.record.end);
-            if !settled && after.record.end + TOLERANCE < before.record.call + before.lease - before.lease / 100 {
+            let settled =
+                self.settled.iter().any(|(token, _, record)| *token == before.claimed.token && record.call < after.end);
+            if !settled && after.end + TOLERANCE < before.call + before.lease - before.lease / 100 {
                 return wrong("the first still had it");
             }
         }
@@ -123,17 +139,18 @@ impl Task<'_> {
             return Err(Counterexample::new(format!("{name} was completed twice"), [completed.id, again.id]));
         }
         let later = self.claims.iter().find(|given| given.claimed.token > *token);
-        match later.filter(|given| given.record.end < completed.call || given.record.call > completed.end) {
+        match later.filter(|given| given.end < completed.call || given.call > completed.end) {
             Some(given) => {
                 let what = format!("{name} was completed by {token}, but {} had it then or later", given.claimed.token);
-                Err(Counterexample::new(what, [completed.id, given.record.id]))
+                Err(Counterexample::new(what, [completed.id, given.id]))
             }
             None => Ok(()),
         }
     }
 }
 
-/// Tasks that are due are given to who asks. Claims of unknown fate may have taken some, but not more than they asked for.
+/// Tasks that are due are given to who asks. Claims of which a try has an unknown fate may have taken some, but
+/// not more than they asked for.
 fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Task<'_>>) -> Checked {
     let asked = |record: &Record| match &record.operation {
         Operation::Claim { queue: asked, limit, .. } if asked == queue => Some(u64::from(*limit)),
@@ -143,6 +160,7 @@ fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Ta
     let never_given: Vec<(&str, &Record, Micros)> = never_given
         .filter_map(|((_, name), task)| task.scheduled.map(|(record, delay)| (*name, record, delay)))
         .collect();
+    let is_in_doubt = |claim: &Record| claim.is_unknown() || claim.tries.iter().any(|each| each.outcome.is_unknown());
     let claims = || history.records.iter().filter(|record| asked(record).is_some());
     let finds_nothing = |record: &&Record| matches!(record.decided().map(|decided| &decided.seen), Some(Seen::Claimed(tasks)) if tasks.is_empty());
     for claim in claims().filter(finds_nothing) {
@@ -151,11 +169,70 @@ fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Ta
         };
         let due: Vec<_> = never_given.iter().filter(is_due).collect();
         let hidden =
-            claims().filter(|other| other.is_unknown() && other.call < claim.end).filter_map(asked).sum::<u64>();
+            claims().filter(|other| is_in_doubt(other) && other.call < claim.end).filter_map(asked).sum::<u64>();
         if let Some((name, scheduled, _)) = due.first().filter(|_| due.len() as u64 > hidden) {
             let what = format!("{} tasks are due and not found, {queue}/{name} among them", due.len());
             return Err(Counterexample::new(what, [scheduled.id, claim.id]));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::record::{Decided, Outcome, Try};
+
+    const SECOND: Micros = 1_000_000;
+
+    fn record(id: u64, operation: Operation, call: Micros, tries: &[Option<Seen>]) -> Record {
+        let decided = |seen: &Seen| Decided { revision: 1, index: 1, replayed: false, seen: seen.clone() };
+        let outcome = |seen: &Option<Seen>| match seen {
+            Some(seen) => Outcome::Decided(decided(seen)),
+            None => Outcome::Unknown("no answer".into()),
+        };
+        let sent = |(number, seen): (usize, &Option<Seen>)| {
+            let call = call + number as u64;
+            Try { node: 1, call, end: call + 10, outcome: outcome(seen) }
+        };
+        let tries: Vec<Try> = tries.iter().enumerate().map(sent).collect();
+        let (outcome, end) = (Outcome::of(&tries, true), call + 10);
+        Record { id, process: id, operation, request_id: None, call, end, outcome, tries }
+    }
+
+    fn nothing() -> Option<Seen> {
+        Some(Seen::Claimed(Vec::new()))
+    }
+
+    fn found(token: u64, attempt: u64) -> Option<Seen> {
+        Some(Seen::Claimed(vec![Claimed { task: "t".into(), token, attempt }]))
+    }
+
+    /// A task that is due at once, claims of it one after the other, and one that finds nothing ten seconds later.
+    fn judge(claims: &[&[Option<Seen>]]) -> Verdict {
+        let claim = || Operation::Claim { queue: "q".into(), limit: 1, lease_ms: 1_000 };
+        let schedule = Operation::Schedule { queue: "q".into(), task: "t".into(), delay_ms: 0 };
+        let mut records = vec![record(0, schedule, 0, &[Some(Seen::Done)])];
+        for tries in claims.iter().copied().chain([[nothing()].as_slice()]) {
+            let id = records.len() as u64;
+            let call = if records.len() == claims.len() + 1 { 10 * SECOND } else { 2 * id * SECOND };
+            records.push(record(id, claim(), call, tries));
+        }
+        check(&History { records, ..History::default() })
+    }
+
+    #[test]
+    fn what_a_later_try_of_a_claim_found_was_given_to_somebody() {
+        assert!(matches!(judge(&[]), Verdict::Broken(_)), "nobody ever found it");
+        assert!(matches!(judge(&[&[nothing(), nothing()]]), Verdict::Broken(_)));
+        assert!(matches!(judge(&[&[nothing(), found(7, 1)]]), Verdict::Holds(_)));
+        assert!(matches!(judge(&[&[nothing(), None]]), Verdict::Holds(_)), "the try without an answer may have it");
+    }
+
+    #[test]
+    fn what_several_answers_to_one_claim_say_was_given_once() {
+        assert!(matches!(judge(&[&[found(7, 1), found(7, 1)]]), Verdict::Holds(_)));
+        assert!(matches!(judge(&[&[nothing(), found(7, 1)], &[nothing(), found(8, 2)]]), Verdict::Holds(_)));
+        assert!(matches!(judge(&[&[nothing(), found(7, 1)], &[found(7, 1)]]), Verdict::Broken(_)), "one token for two");
+    }
 }
