@@ -27,9 +27,9 @@ pub mod traces;
 pub const EXIT_STORAGE: i32 = 3;
 
 /// Exit code of a node that was removed from its cluster: to start it again changes nothing.
-pub const EXIT_REMOVED: u8 = 4;
+pub const EXIT_REMOVED: i32 = 4;
 
-/// Ends the process at this very moment, for faults after which it must not say another word.
+/// Ends the process at this very moment: at the end of a stop, and for faults after which it must not say another word.
 ///
 /// `std::process::exit` is not that: it runs the C library's exit handlers first, and RocksDB's waits there for all of its
 /// background threads, for seconds of compaction or, on a disk that hangs, for ever, while the other threads go on

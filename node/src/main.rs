@@ -16,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Exit code of a node that ended for another reason than those that have a code of their own.
+const EXIT_FAILED: i32 = 1;
+
 /// Exit code for arguments or a configuration that make no sense.
 const EXIT_USAGE: u8 = 2;
 
@@ -76,21 +79,22 @@ fn serve(settings: Args) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-    match runtime.block_on(run(config)) {
-        Ok(()) => {
-            logging::flush();
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
-            logging::say_last(&format!("quorate-node: {error}"));
-            match error {
-                Ended::Failed(_) => ExitCode::FAILURE,
-                Ended::Storage(_) => ExitCode::from(quorate_node::EXIT_STORAGE as u8),
-                Ended::Removed(_) => ExitCode::from(quorate_node::EXIT_REMOVED),
-            }
-        }
+    let ended = runtime.block_on(run(config));
+    match &ended {
+        Ok(()) => logging::flush(),
+        // Beside the log, in one plain sentence: this is what somebody sees who starts a node by hand.
+        Err(error) => logging::say_last(&format!("quorate-node: {error}")),
     }
+    drop(runtime);
+    let code = match ended {
+        Ok(()) => 0,
+        Err(Ended::Failed(_)) => EXIT_FAILED,
+        Err(Ended::Storage(_)) => quorate_node::EXIT_STORAGE,
+        Err(Ended::Removed(_)) => quorate_node::EXIT_REMOVED,
+    };
+    // A database that a snapshot replaced may still be closing on a thread of its own. RocksDB's exit handlers would take
+    // away what it uses, and the process would abort.
+    quorate_node::end_now(code)
 }
 
 async fn run(config: Config) -> Result<(), Ended> {
@@ -109,7 +113,7 @@ async fn run(config: Config) -> Result<(), Ended> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        quorate_node::end_now(1);
+        quorate_node::end_now(EXIT_FAILED);
     });
     server::run(config, stop).await
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorate_client::Client;
 use quorate_client::api::MemberRole;
+use quorate_node::EXIT_REMOVED;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -14,9 +15,6 @@ use super::nemesis::Place;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::eventually::eventually;
 use crate::node_process::{describe, run_to_end};
-
-/// Exit code of a node that was removed.
-const EXIT_REMOVED: i32 = 4;
 
 /// What can be done to the membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,8 @@ use cluster_tests::load::{Load, assert_durable};
 use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
 use quorate_client::Client;
 use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
+use quorate_node::EXIT_REMOVED;
 
-/// Exit code of a node that was removed.
-const EXIT_REMOVED: i32 = 4;
 /// How often a leader is killed in the middle of a change.
 const ROUNDS: usize = 6;
 /// As many at most until one of them was killed there.
