@@ -278,7 +278,7 @@ mod failpoints {
             ("install-after-pointer", 299, Some(299)),
             ("state-before-write", 299, Some(299)),
             ("state-after-write-before-reply", 299, Some(299)),
-            ("snapshot-before-rename", 300, Some(299)),
+            ("snapshot-before-keep", 300, Some(299)),
         ];
         for (point, index, snapshot) in points {
             let dir = tempfile::tempdir().unwrap();

@@ -60,6 +60,14 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
+/// Databases that were replaced go away once nobody reads from them. A process that ends while one is being closed may be
+/// ended by RocksDB.
+fn wait_until_replaced_are_closed(reader: &StateReader) {
+    while names_in(reader.state_dir()).into_iter().filter(|name| name.starts_with("db-")).count() > 1 {
+        std::thread::yield_now();
+    }
+}
+
 async fn workload(state: &mut StateMachine, from: u64, to: u64) {
     apply(state, (from..=to).map(workload_entry).collect()).await;
 }
@@ -343,11 +351,7 @@ fn readers_and_waiters_go_through_installations() {
         assert_eq!(reader.applied(), leader_reader.applied());
         assert_eq!(contents(&reader), contents(&leader_reader));
     });
-    // The databases that were replaced go away once nobody reads from them.
-    let databases = || names_in(reader.state_dir()).into_iter().filter(|name| name.starts_with("db-")).count();
-    while databases() > 1 {
-        std::thread::yield_now();
-    }
+    wait_until_replaced_are_closed(&reader);
 }
 
 #[test]
@@ -397,4 +401,56 @@ fn a_damaged_snapshot_is_dropped_at_open_and_the_state_is_not() {
     assert_eq!(reader.applied(), applied);
     assert!(runtime().block_on(state.get_current_snapshot()).unwrap().is_none());
     assert!(names_in(&snapshots).is_empty());
+}
+
+#[cfg(feature = "failpoints")]
+mod failpoints {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// A node is told to install a snapshot while it builds one of the state before, which it has a snapshot of
+    /// already and is sending to somebody.
+    #[test]
+    fn a_build_that_an_installation_overtakes_ends_well_and_hides_nothing() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (mut leader, _) = open(one.path());
+        let (mut follower, reader) = open(two.path());
+        let runtime = runtime();
+        let newer = runtime.block_on(async {
+            workload(&mut leader, 0, 99).await;
+            workload(&mut follower, 0, 99).await;
+            workload(&mut leader, 100, 120).await;
+            build(&mut leader).await
+        });
+        let received = receive(&newer, &reader);
+        let sent = runtime.block_on(build(&mut follower));
+        let mut builder = runtime.block_on(follower.try_create_snapshot_builder(true)).unwrap();
+        let (built, go_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let hold = {
+            let (built, go_on) = (Arc::clone(&built), Arc::clone(&go_on));
+            move || {
+                built.wait();
+                go_on.wait();
+            }
+        };
+        fail::cfg_callback("snapshot-before-keep", hold).unwrap();
+        let build = runtime.spawn(async move { builder.build_snapshot().await });
+        built.wait();
+        runtime.block_on(install(&mut follower, received)).unwrap();
+        go_on.wait();
+        let built = runtime.block_on(build).unwrap().expect("the build of what is old by now");
+        fail::remove("snapshot-before-keep");
+        assert_eq!(built.meta.last_log_id.unwrap().index, 99);
+        let current = runtime.block_on(follower.get_current_snapshot()).unwrap().unwrap();
+        assert_eq!(current.meta.last_log_id.unwrap().index, 120);
+        for snapshot in [&sent, &built.snapshot, &current.snapshot] {
+            for (number, file) in snapshot.manifest().files.iter().enumerate() {
+                let bytes = snapshot.read_chunk(number, 0, usize::MAX).unwrap();
+                assert_eq!(bytes.len() as u64, file.bytes, "{} of {:?}", file.name, snapshot.manifest().meta);
+            }
+        }
+        drop((sent, built));
+        assert_eq!(names_in(&reader.state_dir().join("snap")).len(), 1, "the current one alone is left");
+        wait_until_replaced_are_closed(&reader);
+    }
 }

@@ -78,13 +78,13 @@ impl StateMachine {
 
     /// Last index that the current snapshot covers, if there is one.
     pub fn snapshot_index(&self) -> Option<u64> {
-        self.shared.current_snapshot().map(|snapshot| snapshot.manifest().index())
+        self.shared.snapshots.current().map(|snapshot| snapshot.manifest().index())
     }
 
     /// Gives up the current snapshot. For a start at which it is older than what the log has purged or is about to:
     /// openraft then builds a new one, where it would otherwise send this one to followers again and again.
     pub fn discard_snapshot(&self) {
-        self.shared.discard_snapshot();
+        self.shared.snapshots.discard();
     }
 
     /// For snapshots out of turn.
@@ -111,7 +111,7 @@ impl StateMachine {
     /// indexes; the turns keep the nodes from all flushing and reading their tables at once.
     fn is_my_turn(&self) -> bool {
         let wanted = self.options.snapshot_entries_min;
-        let last = self.shared.current_snapshot().map_or(0, |snapshot| snapshot.manifest().index());
+        let last = self.shared.snapshots.current().map_or(0, |snapshot| snapshot.manifest().index());
         let since = self.committer.index().saturating_sub(last);
         let turn = (self.committer.index() / (wanted / TURNS).max(1)) % TURNS;
         let is_my_turn =
@@ -210,7 +210,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {
-        self.shared.current_snapshot().map(into_snapshot).transpose()
+        self.shared.snapshots.current().map(into_snapshot).transpose()
     }
 }
 

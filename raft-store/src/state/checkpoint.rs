@@ -6,32 +6,23 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use super::db::Db;
 use super::files;
-use super::home::UNFINISHED_PREFIX;
 use super::shared::Shared;
-use super::snapshot::{
-    SnapshotFile, SnapshotHandle, SnapshotManifest, is_snapshot_file, is_table_file, write_manifest,
-};
+use super::snapshot::{SnapshotFile, SnapshotHandle, SnapshotManifest, is_snapshot_file, is_table_file};
 use super::types::StateFault;
 use crate::raft::wire::SnapshotMetaRecord;
 
-/// Numbers unfinished snapshots of this process.
-static BUILDS: AtomicU64 = AtomicU64::new(0);
-
-/// Builds a snapshot and makes it the current one. Blocks for as long as it takes to flush the memtables and to read
-/// the table files that no earlier snapshot held.
+/// Builds a snapshot and makes it the current one, unless an installation has overtaken the build. Blocks for as long as
+/// it takes to flush the memtables and to read the table files that no earlier snapshot held.
 pub(crate) fn build(shared: &Shared) -> Result<SnapshotHandle, StateFault> {
     let db = shared.db_owned();
     // The checkpoint flushes, too, and RocksDB keeps no files back while it does: what it finds to flush is little.
     db.flush()?;
-    let name = format!("{UNFINISHED_PREFIX}{}", BUILDS.fetch_add(1, Ordering::Relaxed));
-    let unfinished = shared.home.snapshots().join(name);
-    files::remove_tree(&unfinished)?;
+    let unfinished = shared.snapshots.unfinished();
     rocksdb::checkpoint::Checkpoint::new(&db.rocks)?.create_checkpoint(&unfinished)?;
     shared.note_durable()?;
     let built = complete(shared, &db, &unfinished);
@@ -41,29 +32,15 @@ pub(crate) fn build(shared: &Shared) -> Result<SnapshotHandle, StateFault> {
     built
 }
 
-/// Makes a checkpoint a snapshot: manifest, fsync, name.
-fn complete(shared: &Shared, db: &Arc<Db>, unfinished: &Path) -> Result<SnapshotHandle, StateFault> {
+/// Makes a checkpoint a snapshot.
+fn complete(shared: &Shared, db: &Db, unfinished: &Path) -> Result<SnapshotHandle, StateFault> {
     let applied = Db::peek_applied(unfinished)?;
     let meta = SnapshotMetaRecord { last_log_id: applied.log_id, last_membership: applied.membership };
     let files = list(db, unfinished)?;
     let manifest = SnapshotManifest { meta, files };
     manifest.check()?;
-    write_manifest(unfinished, &manifest)?;
-    files::sync_dir(unfinished)?;
-    fail::fail_point!("snapshot-before-rename");
-    let dir: PathBuf = shared.home.snapshots().join(manifest.dir_name());
-    if dir.exists() {
-        // Only the current one can have the name: it covers the same entries, so this one is not needed.
-        files::remove_tree(unfinished)?;
-        return shared
-            .current_snapshot()
-            .filter(|current| current.dir() == dir)
-            .ok_or_else(|| StateFault(format!("{}: in the way of a snapshot", dir.display())));
-    }
-    fs::rename(unfinished, &dir).map_err(files::named(&dir))?;
-    files::sync_dir(files::parent(&dir))?;
-    let handle = SnapshotHandle::new(dir, manifest);
-    shared.adopt_snapshot(&handle);
+    fail::fail_point!("snapshot-before-keep");
+    let handle = shared.snapshots.keep(unfinished, manifest)?;
     shared.work.snapshots_built.fetch_add(1, Ordering::Relaxed);
     Ok(handle)
 }

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use super::db::Db;
 use super::files;
-use super::home::UNFINISHED_PREFIX;
 use super::shared::{Shared, position_of};
-use super::snapshot::{SnapshotHandle, is_table_file, write_manifest};
+use super::snapshot::{SnapshotHandle, is_table_file};
 use super::types::StateFault;
 use crate::background;
 use crate::level;
@@ -88,21 +87,13 @@ fn remember_checksums(fresh: &Db, snapshot: &SnapshotHandle) {
 
 /// Makes the snapshot the current one under the store's own snapshot directory, for peers and for the next start.
 fn keep(shared: &Shared, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
-    let dir = shared.home.snapshots().join(snapshot.manifest().dir_name());
-    if snapshot.dir() == dir {
-        shared.adopt_snapshot(snapshot);
+    if shared.snapshots.holds(snapshot) {
+        shared.snapshots.adopt(snapshot);
         return Ok(());
     }
-    let unfinished = shared.home.snapshots().join(format!("{UNFINISHED_PREFIX}installed"));
-    files::remove_tree(&unfinished)?;
+    let unfinished = shared.snapshots.unfinished();
     link_files(snapshot, &unfinished)?;
-    write_manifest(&unfinished, snapshot.manifest())?;
-    files::sync_dir(&unfinished)?;
-    // Left by an earlier installation of the same snapshot, if it is there at all.
-    files::remove_tree(&dir)?;
-    fs::rename(&unfinished, &dir).map_err(files::named(&dir))?;
-    files::sync_dir(files::parent(&dir))?;
-    shared.adopt_snapshot(&SnapshotHandle::new(dir, snapshot.manifest().clone()));
+    shared.snapshots.keep(&unfinished, snapshot.manifest().clone())?;
     Ok(())
 }
 

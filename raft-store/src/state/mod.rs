@@ -37,6 +37,7 @@ mod checkpoint;
 mod files;
 mod install;
 mod keeper;
+mod kept;
 mod receive;
 pub mod snapshot;
 
@@ -89,9 +90,9 @@ impl StateStore {
         level::check(&db.applied().map_err(damaged)?.vars)?;
         db.verify(options.verify_bytes_max).map_err(damaged)?;
         let snapshots = home.snapshots();
-        let snapshot = snapshot::load_newest(&snapshots)
-            .map_err(|source| StateOpenError::Io { path: snapshots.clone(), source })?;
-        let shared = Arc::new(Shared::new(home, db, snapshot, options.feed_bytes_max).map_err(damaged)?);
+        let snapshots =
+            kept::Kept::open(snapshots.clone()).map_err(|source| StateOpenError::Io { path: snapshots, source })?;
+        let shared = Arc::new(Shared::new(home, db, snapshots, options.feed_bytes_max).map_err(damaged)?);
         let keeper = Keeper::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
         let reader = StateReader { shared: Arc::clone(&shared) };
         Ok((StateMachine::new(shared, keeper, options), reader))

@@ -282,7 +282,7 @@ impl StateReader {
     /// Numbers for metrics.
     pub fn stats(&self) -> Result<StateStats, StateFault> {
         let db = self.shared.db_owned();
-        let snapshot = self.shared.current_snapshot();
+        let snapshot = self.shared.snapshots.current();
         let work = &self.shared.work;
         Ok(StateStats {
             applied_index: self.position().index,

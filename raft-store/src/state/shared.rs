@@ -19,7 +19,7 @@ use super::db::{self, Db};
 use super::digests::Digests;
 use super::feed::Feed;
 use super::home::Home;
-use super::snapshot::SnapshotHandle;
+use super::kept::Kept;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::durations::Durations;
@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     durable: AtomicU64,
     /// Held while a new durable index is told, so that the hook hears them in order.
     durable_hook: Mutex<Option<DurableHook>>,
-    snapshot: Mutex<Option<SnapshotHandle>>,
+    pub(crate) snapshots: Kept,
 }
 
 /// A [`ReadPosition`] that is only meaningful between two equal even sequence numbers.
@@ -108,12 +108,7 @@ fn index_after(record: &AppliedRecord) -> u64 {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        home: Home,
-        db: Db,
-        snapshot: Option<SnapshotHandle>,
-        feed_bytes_max: usize,
-    ) -> Result<Self, StateFault> {
+    pub(crate) fn new(home: Home, db: Db, snapshots: Kept, feed_bytes_max: usize) -> Result<Self, StateFault> {
         let record = db.applied()?;
         let at = position_of(&record);
         let digests = Digests::default();
@@ -139,7 +134,7 @@ impl Shared {
             durable: AtomicU64::new(index_after(&record)),
             applied: Mutex::new(record),
             durable_hook: Mutex::new(None),
-            snapshot: Mutex::new(snapshot),
+            snapshots,
         })
     }
 
@@ -285,33 +280,6 @@ impl Shared {
             hook(index);
         }
         *place = Some(hook);
-    }
-
-    pub(crate) fn current_snapshot(&self) -> Option<SnapshotHandle> {
-        self.snapshot.lock().clone()
-    }
-
-    /// Makes a complete snapshot the current one, unless the current one covers more.
-    pub(crate) fn adopt_snapshot(&self, fresh: &SnapshotHandle) {
-        let mut current = self.snapshot.lock();
-        if current.as_ref().is_some_and(|old| old.manifest().meta.last_log_id > fresh.manifest().meta.last_log_id) {
-            return;
-        }
-        fresh.keep();
-        let old = current.replace(fresh.clone()).filter(|old| old.dir() != fresh.dir());
-        // Dropping the last handle removes the files: not under the lock, which the state machine's task takes too.
-        drop(current);
-        if let Some(old) = old {
-            old.supersede();
-        }
-    }
-
-    /// Gives up the current snapshot, so that openraft asks for a new one.
-    pub(crate) fn discard_snapshot(&self) {
-        let old = self.snapshot.lock().take();
-        if let Some(old) = old {
-            old.supersede();
-        }
     }
 
     pub(crate) fn state_dir(&self) -> &Path {

@@ -1,7 +1,7 @@
 //! A snapshot: a directory of immutable RocksDB files with a manifest, never held in memory.
 //!
 //! Owns the manifest's form and checks, reading chunks, and when the directory goes away. Never builds or receives
-//! one: see [`super::checkpoint`] and [`super::receive`].
+//! one, nor knows which is the current one: see [`super::checkpoint`], [`super::receive`] and [`super::kept`].
 
 use std::fs::{self, File};
 use std::io;
@@ -194,24 +194,4 @@ fn read_manifest(dir: &Path) -> io::Result<SnapshotManifest> {
     let manifest: SnapshotManifest = codec::decode(body).map_err(|error| damaged(error.to_string()))?;
     manifest.check().map_err(files::named(&path))?;
     Ok(manifest)
-}
-
-/// The newest sound snapshot of a directory. All others are removed: they are superseded or damaged, and a snapshot
-/// can always be built again.
-pub(crate) fn load_newest(snapshots: &Path) -> io::Result<Option<SnapshotHandle>> {
-    let mut newest: Option<SnapshotHandle> = None;
-    for name in files::names_in(snapshots)?.iter().rev() {
-        let dir = snapshots.join(name);
-        if newest.is_none() {
-            match SnapshotHandle::load(dir.clone()) {
-                Ok(handle) => {
-                    newest = Some(handle);
-                    continue;
-                }
-                Err(error) => tracing::warn!(%error, "dropping a snapshot that is not sound"),
-            }
-        }
-        files::remove_tree(&dir)?;
-    }
-    Ok(newest)
 }
