@@ -198,11 +198,11 @@ impl Line {
             Err(_) => return Err(failed(std::io::ErrorKind::TimedOut.into())),
         };
         stream.set_nodelay(true).map_err(failed)?;
-        let Some((connector, name)) = &self.secure else { return Ok(TokioIo::new(Wire::Plain(stream))) };
+        let Some((connector, name)) = &self.secure else { return Ok(TokioIo::new(Wire::Left(stream))) };
         // In a box: its state is large, and most calls find a connection that is kept.
         let handshake = Box::pin(connector.connect(name.clone(), stream));
         match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
-            Ok(Ok(stream)) => Ok(TokioIo::new(Wire::Tls(Box::new(stream)))),
+            Ok(Ok(stream)) => Ok(TokioIo::new(Wire::Right(Box::new(stream)))),
             Ok(Err(error)) => Err(Broken::Before(tls::failed(error))),
             Err(_) => Err(failed(std::io::ErrorKind::TimedOut.into())),
         }

@@ -49,9 +49,9 @@ struct page {
 static struct page *page;
 static char data_dir[PATH_MAX];
 static size_t data_dir_length;
-/* Which descriptors were opened below the data directory, and below the log's part of it. */
+/* Of each descriptor: whether it was opened below the data directory, and there in the log's part of it. */
 enum { ELSEWHERE, DATA, LOG };
-static _Atomic unsigned char is_data[FILES];
+static _Atomic unsigned char kind_of[FILES];
 
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("HOST_PAGE"), *dir = getenv("HOST_DATA");
@@ -90,7 +90,7 @@ static int fail(int error, _Atomic int64_t *count) {
 
 /* Takes one of the failures that are left. */
 static int fails(int file, _Atomic int64_t *failures) {
-    if (page->log_spared && is_data[file] == LOG) {
+    if (page->log_spared && kind_of[file] == LOG) {
         return 0;
     }
     int64_t left = *failures;
@@ -101,9 +101,9 @@ static int fails(int file, _Atomic int64_t *failures) {
 
 /* ---- which files ---- */
 
-static int is_below(int dir, const char *path) {
+static int kind_at(int dir, const char *path) {
     if (path[0] != '/') {
-        return dir >= 0 && dir < FILES ? is_data[dir] : ELSEWHERE;
+        return dir >= 0 && dir < FILES ? kind_of[dir] : ELSEWHERE;
     }
     if (strncmp(path, data_dir, data_dir_length) != 0 || (path[data_dir_length] != '/' && path[data_dir_length])) {
         return ELSEWHERE;
@@ -115,18 +115,18 @@ static int is_below(int dir, const char *path) {
 
 /* Numbers of descriptors are used again, some of them for sockets, behind the back of `close` below. */
 static int is_data_file(int file, struct stat *found) {
-    return page && file >= 0 && file < FILES && is_data[file] && fstat(file, found) == 0 && S_ISREG(found->st_mode);
+    return page && file >= 0 && file < FILES && kind_of[file] && fstat(file, found) == 0 && S_ISREG(found->st_mode);
 }
 
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
-    int below = page ? is_below(dir, path) : ELSEWHERE;
+    int below = page ? kind_at(dir, path) : ELSEWHERE;
     struct stat found;
     if (below && (flags & O_CREAT) && page->room_limited && page->room_bytes <= 0 && fstatat(dir, path, &found, 0) != 0) {
         return fail(ENOSPC, &page->refused);
     }
     int file = (int)syscall(SYS_openat, dir, path, flags, mode);
     if (file >= 0 && file < FILES) {
-        is_data[file] = (unsigned char)below;
+        kind_of[file] = (unsigned char)below;
     }
     return file;
 }
@@ -148,7 +148,7 @@ int openat64(int dir, const char *path, int flags, ...) { OPEN(dir, path, flags)
 
 int close(int file) {
     if (file >= 0 && file < FILES) {
-        is_data[file] = 0;
+        kind_of[file] = 0;
     }
     return (int)syscall(SYS_close, file);
 }
@@ -183,7 +183,7 @@ static int64_t bytes_of(int dir, const char *path) {
 }
 
 int unlink(const char *path) {
-    int64_t bytes = page && is_below(AT_FDCWD, path) ? bytes_of(AT_FDCWD, path) : 0;
+    int64_t bytes = page && kind_at(AT_FDCWD, path) ? bytes_of(AT_FDCWD, path) : 0;
     int result = (int)syscall(SYS_unlink, path);
     if (result == 0 && page) {
         give_room(bytes);
@@ -192,7 +192,7 @@ int unlink(const char *path) {
 }
 
 int unlinkat(int dir, const char *path, int flags) {
-    int64_t bytes = page && is_below(dir, path) ? bytes_of(dir, path) : 0;
+    int64_t bytes = page && kind_at(dir, path) ? bytes_of(dir, path) : 0;
     int result = (int)syscall(SYS_unlinkat, dir, path, flags);
     if (result == 0 && page) {
         give_room(bytes);
@@ -233,7 +233,7 @@ int posix_fallocate64(int file, off64_t offset, off64_t length) { return allocat
 
 /* Shows no more room than there is left. */
 static void limit(const char *path, unsigned long block, fsblkcnt_t *free, fsblkcnt_t *available) {
-    if (!page || !page->room_limited || !is_below(AT_FDCWD, path) || block == 0) {
+    if (!page || !page->room_limited || !kind_at(AT_FDCWD, path) || block == 0) {
         return;
     }
     int64_t room = page->room_bytes;
@@ -300,7 +300,7 @@ ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t offset) { ret
 
 /* Directories are synced, too. */
 static int before_sync(int file) {
-    if (!page || file < 0 || file >= FILES || !is_data[file]) {
+    if (!page || file < 0 || file >= FILES || !kind_of[file]) {
         return 0;
     }
     page->syncs++;
