@@ -109,7 +109,7 @@ impl Life {
     /// Says what the storage holds, and follows the cluster where this log went another way.
     async fn take_over(&mut self) -> Result<(), Fault> {
         self.promised.hear(&Note::Opening);
-        let (purged, snapshot) = (self.purged.map(|id| id.index), self.storage.machine.snapshot_index());
+        let (purged, snapshot) = (self.storage.purged_before, self.storage.machine.snapshot_index());
         self.say(Note::Opened { purged, snapshot });
         self.say(Note::Voted(self.term));
         for run in Run::all_of(self.terms.clone()) {
@@ -352,5 +352,47 @@ impl Life {
         let place = self.scratch.join(format!("{}-{}", std::process::id(), self.scratches));
         std::fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
         Ok(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::reference::Reference;
+    use crate::crash::{scratch, tree};
+
+    const SEED: u64 = 7;
+
+    /// Opens what is in the directory, and gives all that is promised then.
+    async fn open(dir: &std::path::Path, promised: Promised, prints: Prints) -> Life {
+        let scratch = dir.with_extension("scratch");
+        let birth = Birth { dir: dir.to_owned(), scratch, seed: SEED, dice: SEED, promised, prints };
+        Life::begin(birth, Arc::new(|_| {})).await.unwrap()
+    }
+
+    /// A node that dies after a snapshot was installed, and before the log was purged, purges it when it starts again. That
+    /// is not durable before the next thing that is written: if it dies once more, the entries are back.
+    #[tokio::test]
+    async fn what_is_purged_at_an_opening_may_come_back() {
+        let place = scratch("life").unwrap();
+        let (first, second) = (place.path().join("first"), place.path().join("second"));
+        let mut life = open(&first, Promised::default(), Prints::new()).await;
+        life.append().await.unwrap();
+        life.settle(0).await.unwrap();
+        life.commit_to(life.durable_log).await.unwrap();
+        life.take_snapshot().await.unwrap();
+        let promised = life.promised.clone();
+        life.end().unwrap();
+        tree::write(&tree::read(&first).unwrap(), &second).unwrap();
+
+        let mut reference = Reference::new(SEED).unwrap();
+        reference.follow(&promised).await.unwrap();
+        let life = open(&first, promised, reference.prints.clone()).await;
+        assert!(life.purged.is_some() && life.terms.is_empty(), "openraft has purged the log");
+        let mut promised = life.promised.clone();
+        life.end().unwrap();
+        // The vote of the second life was not saved before it died.
+        promised.voted = 0;
+        judge(&second, SEED, &promised, &reference.prints).await.unwrap().close();
     }
 }

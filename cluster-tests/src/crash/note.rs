@@ -13,7 +13,7 @@ pub enum Note {
     Opening,
     /// The storage was opened and found sound. What it holds counts as promised from here on.
     Opened {
-        /// Index of the last entry purged.
+        /// Index of the last entry that was durably purged. openraft may have purged more meanwhile, which may come back.
         purged: Option<u64>,
         /// Index of the current snapshot.
         snapshot: Option<u64>,

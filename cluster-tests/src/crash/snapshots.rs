@@ -27,8 +27,14 @@ impl Life {
         Ok(Some(built))
     }
 
-    /// Falls behind and is given a snapshot.
+    /// Falls behind and is given a snapshot, after which the log is purged.
     pub(super) async fn install(&mut self) -> Result<(), Fault> {
+        let (index, term) = self.take_snapshot().await?;
+        self.purge_to(index, term).await
+    }
+
+    /// Falls behind and is given a snapshot. Index and term of its last entry.
+    pub(super) async fn take_snapshot(&mut self) -> Result<(u64, u64), Fault> {
         self.elect().await?;
         let own = self.build_snapshot().await?;
         let first = self.promised.committed_here;
@@ -50,7 +56,7 @@ impl Life {
         let installed = self.storage.machine.install_snapshot(&meta, received).await;
         installed.map_err(|error| format!("a snapshot cannot be installed: {error}"))?;
         self.say(Note::Installed(index));
-        self.purge_to(index, term).await
+        Ok((index, term))
     }
 
     /// A leader that starts from our snapshot and goes on with these entries. Gives its state and its snapshot.

@@ -31,6 +31,8 @@ pub struct Storage {
     pub identity: Identity,
     /// The log.
     pub log: LogStore,
+    /// Index of the last entry that was purged when the log was opened. Whatever is purged later may come back after a crash.
+    pub purged_before: Option<u64>,
     /// The state, for writing.
     pub machine: StateMachine,
     /// The state, for reading.
@@ -48,8 +50,9 @@ impl Storage {
         let hook = Arc::new(move |fault: &str| *told.lock() = Some(fault.to_owned()));
         let options = LogOptions { segment_bytes: SEGMENT_BYTES, ..LogOptions::default() };
         let log = LogStore::open_with(dir, &identity, &options, hook).map_err(|error| error.to_string())?;
+        let purged_before = log.purged_index();
         let (machine, reader) = open_state(dir)?;
-        Ok(Storage { identity, log, machine, reader, fatal })
+        Ok(Storage { identity, log, purged_before, machine, reader, fatal })
     }
 
     /// Whether the log has failed since.
