@@ -160,7 +160,7 @@ fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Ta
     let never_given: Vec<(&str, &Record, Micros)> = never_given
         .filter_map(|((_, name), task)| task.scheduled.map(|(record, delay)| (*name, record, delay)))
         .collect();
-    let is_in_doubt = |claim: &Record| claim.is_unknown() || claim.tries.iter().any(|each| each.outcome.is_unknown());
+    let is_in_doubt = |claim: &Record| claim.tries.iter().any(|each| each.outcome.is_unknown());
     let claims = || history.records.iter().filter(|record| asked(record).is_some());
     let finds_nothing = |record: &&Record| matches!(record.decided().map(|decided| &decided.seen), Some(Seen::Claimed(tasks)) if tasks.is_empty());
     for claim in claims().filter(finds_nothing) {
