@@ -1,7 +1,8 @@
 //! Target `http`: whatever comes over a connection of the client port.
 //!
 //! A whole server answers, with a node behind it that lives in memory. It never panics, never answers 500, tells each fault as a problem
-//! document that says what is wrong, and does not keep a connection whose other side has ended.
+//! document that says what is wrong, and does not keep a connection whose other side has ended. What it says by HTTP/2 is whole
+//! frames of known kinds; what stands in them is not read here.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -26,6 +27,13 @@ const PROMPT: Duration = Duration::from_millis(4);
 /// By then a connection is closed whose other side has ended.
 const PATIENCE: Duration = Duration::from_secs(4);
 
+/// Who begins with this speaks HTTP/2.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Before each frame of HTTP/2: three bytes of length, kind, flags, four of the stream.
+const FRAME_HEAD_BYTES: usize = 9;
+/// CONTINUATION, the last kind of RFC 9113.
+const FRAME_KIND_MAX: u8 = 9;
+
 struct Served {
     runtime: Runtime,
     backend: Fake,
@@ -47,11 +55,28 @@ pub fn check(data: &[u8]) {
     });
     let noted = panics::so_far();
     assert!(noted.is_empty(), "the server panicked: {}", noted.join("\n"));
-    if let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") {
+    if data.starts_with(PREFACE) {
+        frames(&answer).for_each(drop);
+    } else if let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") {
         check_answer(&answer[..head], &answer[head + 4..]);
     } else {
         assert!(answer.is_empty(), "half an answer: {}", answer.escape_ascii());
     }
+}
+
+/// Kind and payload of each frame of HTTP/2 in what was answered.
+fn frames(mut answer: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        if answer.is_empty() {
+            return None;
+        }
+        let (head, rest) = answer.split_first_chunk::<FRAME_HEAD_BYTES>().expect("the head of a frame is whole");
+        let (length, kind) = (u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize, head[3]);
+        assert!(kind <= FRAME_KIND_MAX, "a frame of kind {kind}: {}", answer.escape_ascii());
+        let payload = rest.get(..length).unwrap_or_else(|| panic!("half a frame: {}", answer.escape_ascii()));
+        answer = &rest[length..];
+        Some((kind, payload))
+    })
 }
 
 fn check_answer(head: &[u8], body: &[u8]) {
@@ -95,16 +120,18 @@ impl Served {
         Self { runtime, backend, addr, requests: 0 }
     }
 
-    /// Sends the bytes; what came back until it was told whole, or the connection closed.
+    /// Sends the bytes; what came back until it was told whole (by HTTP/2 never), or the connection closed.
     fn ask(&mut self, data: &[u8]) -> Vec<u8> {
         self.requests += 1;
+        let is_whole = if data.starts_with(PREFACE) { |_: &[u8]| false } else { is_whole };
         let answer = self.runtime.block_on(async {
             let mut stream = connect(self.addr).await;
             let mut answer = Vec::new();
             // A server that has answered may have closed before it read everything.
-            if stream.write_all(data).await.is_ok() && timeout(PROMPT, read(&mut stream, &mut answer)).await.is_err() {
+            let is_sent = stream.write_all(data).await.is_ok();
+            if is_sent && timeout(PROMPT, read(&mut stream, &mut answer, is_whole)).await.is_err() {
                 let _closed = stream.shutdown().await;
-                let ended = timeout(PATIENCE, read(&mut stream, &mut answer)).await;
+                let ended = timeout(PATIENCE, read(&mut stream, &mut answer, is_whole)).await;
                 assert!(ended.is_ok(), "the connection was kept though its other side has ended");
             }
             answer
@@ -121,8 +148,8 @@ async fn connect(addr: SocketAddr) -> TcpStream {
     socket.connect(addr).await.expect("the server listens")
 }
 
-/// Until the first answer is whole, or its head where nobody knows how long it gets.
-async fn read(stream: &mut TcpStream, answer: &mut Vec<u8>) {
+/// Until the answer is whole, or the connection closed.
+async fn read(stream: &mut TcpStream, answer: &mut Vec<u8>, is_whole: fn(&[u8]) -> bool) {
     while !is_whole(answer) {
         match stream.read_buf(answer).await {
             Ok(0) | Err(_) => return,
@@ -131,6 +158,7 @@ async fn read(stream: &mut TcpStream, answer: &mut Vec<u8>) {
     }
 }
 
+/// Whether the first answer is there, or its head where nobody knows how long it gets.
 fn is_whole(answer: &[u8]) -> bool {
     let Some(head) = answer.windows(4).position(|end| end == b"\r\n\r\n") else { return false };
     let text = String::from_utf8_lossy(&answer[..head]).to_ascii_lowercase();
@@ -179,7 +207,7 @@ pub fn commands_of(requests: &[Vec<u8>]) -> Vec<Command> {
         served.runtime.block_on(async {
             let mut stream = connect(addr).await;
             stream.write_all(request).await.expect("the server takes it");
-            let _waits = timeout(Duration::from_millis(300), read(&mut stream, &mut Vec::new())).await;
+            let _waits = timeout(Duration::from_millis(300), read(&mut stream, &mut Vec::new(), is_whole)).await;
         });
         commands.extend(backend.commands());
         backend.forget_commands();
@@ -187,7 +215,53 @@ pub fn commands_of(requests: &[Vec<u8>]) -> Vec<Command> {
     commands
 }
 
-/// Most of the requests: some room is for what was found.
+/// Most of the requests, two of them by HTTP/2 as well: some room is for what was found.
 pub fn samples() -> Vec<Vec<u8>> {
-    samples::requests().into_iter().take(28).collect()
+    let mut samples: Vec<_> = samples::requests().into_iter().take(25).collect();
+    samples.push(by_http_2("GET", "/v1/kv/a", b""));
+    samples.push(by_http_2("PUT", "/v1/kv/a", b"{\"n\":1}"));
+    samples
+}
+
+/// One request on a connection of HTTP/2, its headers as literals.
+fn by_http_2(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const END_STREAM: u8 = 1;
+    const END_HEADERS: u8 = 4;
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).expect("a small frame").to_be_bytes();
+        [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    // Names by their places in the static table of RFC 7541, `:scheme: http` whole.
+    let literal = |place: u8, value: &str| [&[place, value.len() as u8], value.as_bytes()].concat();
+    let headers = [literal(1, "t"), literal(2, method), literal(4, path), vec![0x86]].concat();
+    let settings = frame(SETTINGS, 0, 0, b"");
+    let (headers, data) = if body.is_empty() {
+        (frame(HEADERS, END_HEADERS | END_STREAM, 1, &headers), Vec::new())
+    } else {
+        (frame(HEADERS, END_HEADERS, 1, &headers), frame(DATA, END_STREAM, 1, body))
+    };
+    [PREFACE, &settings, &headers, &data].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_by_http_2_is_answered_with_headers_and_a_body() {
+        for request in [by_http_2("GET", "/version", b""), by_http_2("PUT", "/v1/kv/a", b"{\"n\":1}")] {
+            let answer = Served::start().ask(&request);
+            let kinds: Vec<u8> = frames(&answer).map(|(kind, _)| kind).collect();
+            assert!(kinds.contains(&1) && kinds.contains(&0), "kinds {kinds:?}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "half a frame")]
+    fn half_a_frame_is_noticed() {
+        frames(&[0, 0, 2, 0, 0, 0, 0, 0, 1, 7]).for_each(drop);
+    }
 }
