@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::fake::Fake;
+use super::http_2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
 use super::{panics, samples};
 
 /// A server remembers what it was asked, so another takes its place now and then.
@@ -27,8 +28,6 @@ const PROMPT: Duration = Duration::from_millis(4);
 /// By then a connection is closed whose other side has ended.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// Who begins with this speaks HTTP/2.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Before each frame of HTTP/2: three bytes of length, kind, flags, four of the stream.
 const FRAME_HEAD_BYTES: usize = 9;
 /// CONTINUATION, the last kind of RFC 9113.
@@ -215,7 +214,7 @@ pub fn commands_of(requests: &[Vec<u8>]) -> Vec<Command> {
     commands
 }
 
-/// Most of the requests, two of them by HTTP/2 as well: some room is for what was found.
+/// Most of the requests, and two by HTTP/2: some room is for what was found.
 pub fn samples() -> Vec<Vec<u8>> {
     let mut samples: Vec<_> = samples::requests().into_iter().take(25).collect();
     samples.push(by_http_2("GET", "/v1/kv/a", b""));
@@ -225,15 +224,6 @@ pub fn samples() -> Vec<Vec<u8>> {
 
 /// One request on a connection of HTTP/2, its headers as literals.
 fn by_http_2(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
-    const DATA: u8 = 0;
-    const HEADERS: u8 = 1;
-    const SETTINGS: u8 = 4;
-    const END_STREAM: u8 = 1;
-    const END_HEADERS: u8 = 4;
-    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
-        let length = u32::try_from(payload.len()).expect("a small frame").to_be_bytes();
-        [&length[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
-    };
     // Names by their places in the static table of RFC 7541, `:scheme: http` whole.
     let literal = |place: u8, value: &str| [&[place, value.len() as u8], value.as_bytes()].concat();
     let headers = [literal(1, "t"), literal(2, method), literal(4, path), vec![0x86]].concat();
@@ -255,7 +245,7 @@ mod tests {
         for request in [by_http_2("GET", "/version", b""), by_http_2("PUT", "/v1/kv/a", b"{\"n\":1}")] {
             let answer = Served::start().ask(&request);
             let kinds: Vec<u8> = frames(&answer).map(|(kind, _)| kind).collect();
-            assert!(kinds.contains(&1) && kinds.contains(&0), "kinds {kinds:?}");
+            assert!(kinds.contains(&HEADERS) && kinds.contains(&DATA), "kinds {kinds:?}");
         }
     }
 

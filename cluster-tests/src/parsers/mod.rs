@@ -24,6 +24,10 @@ mod rows;
 #[path = "../../../node/tests/http_api/fake/mod.rs"]
 mod fake;
 
+#[expect(dead_code, reason = "shared with the tests of the node, which reset streams too")]
+#[path = "../../../node/tests/http_api/http_2.rs"]
+mod http_2;
+
 /// One family of parsers.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {

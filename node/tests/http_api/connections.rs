@@ -9,6 +9,7 @@ use quorate_client::api::{Applied, ErrorCode, Problem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
 use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -305,12 +306,6 @@ async fn draining_does_not_wait_longer_than_it_may() {
     assert_eq!(busy.closed().await, b"");
 }
 
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
 #[tokio::test]
 async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_and_no_other() {
     const STREAMS: u32 = 5_000;
@@ -320,12 +315,11 @@ async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_
     assert_eq!(other.response(false).await.status, 200);
     // `GET /` of the host `t`, as HPACK has it.
     let head = [0x82, 0x86, 0x84, 0x41, 0x01, b't'];
-    let mut attack = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    attack.extend(frame(0x4, 0, 0, b""));
+    let mut attack = [PREFACE, &frame(SETTINGS, 0, 0, b"")].concat();
     for number in 0..STREAMS {
         let stream = 2 * number + 1;
-        attack.extend(frame(0x1, 0x5, stream, &head));
-        attack.extend(frame(0x3, 0, stream, &8u32.to_be_bytes()));
+        attack.extend(frame(HEADERS, END_STREAM | END_HEADERS, stream, &head));
+        attack.extend(frame(RST_STREAM, 0, stream, &8u32.to_be_bytes()));
     }
     let mut raw = server.connect().await;
     raw.send_bytes_until_refused(&attack).await;

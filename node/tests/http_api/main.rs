@@ -1,6 +1,7 @@
 //! The HTTP layer over real sockets, with a node behind it that lives in memory.
 
 mod fake;
+mod http_2;
 mod raw;
 
 mod access;
