@@ -126,6 +126,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// Threads of the asynchronous runtime.
     pub worker_threads: usize,
+    /// How long a node stays awake for what follows a write, where it has one worker thread.
+    pub busy_poll: Duration,
     /// Size of the ballast file that is given up when the disk is full, bytes; 0 for none.
     pub ballast_bytes: u64,
     /// Free disk space below which writes are refused, bytes.

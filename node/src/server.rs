@@ -30,7 +30,7 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
+    App, Awake, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
     backup_schedule, levels, maintenance, members, room,
 };
 use crate::config::{Auth, Config, millis};
@@ -230,11 +230,13 @@ impl Node {
             client_addr: config.client_advertise.clone(),
             incarnation: identity.load().incarnation,
         };
+        let awake = Awake::start(config.busy_poll, config.worker_threads);
         let service = Arc::new(Service {
             data_dir: data_dir.to_path_buf(),
             identity: identity.clone(),
             member: member.clone(),
             level_known: config.feature_level_max,
+            awake: awake.clone(),
             adopting: tokio::sync::Mutex::default(),
             app: OnceLock::new(),
         });
@@ -266,6 +268,7 @@ impl Node {
             peers: peers.clone(),
             self_id: config.node_id,
             metrics: metrics.clone(),
+            awake,
         });
         let proposer = Proposer::start(parts.clone());
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());

@@ -277,7 +277,7 @@ mod failpoints {
             ("state-pointer-before-rename", 99, Some(299)),
             ("install-after-pointer", 299, Some(299)),
             ("state-before-write", 299, Some(299)),
-            ("state-after-write-before-reply", 299, Some(299)),
+            ("state-after-write", 299, Some(299)),
             ("snapshot-before-keep", 300, Some(299)),
         ];
         for (point, index, snapshot) in points {

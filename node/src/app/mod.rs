@@ -31,6 +31,7 @@ use integrity::Integrity;
 use quota::Quota;
 use renewals::{Renewals, Renewed};
 
+mod awake;
 pub mod backup;
 pub mod backup_schedule;
 pub mod bootstrap;
@@ -55,6 +56,7 @@ pub mod transfer;
 mod view;
 mod waiting;
 
+pub use awake::Awake;
 pub use clock::{Clock, wall_now};
 pub use peers::{AskError, Peers};
 pub use proposer::{Proposer, ProposerParts, Urgency};
@@ -369,7 +371,11 @@ impl App {
         self.check_disk()?;
         match consistency {
             Consistency::Linearizable => spent::on(Part::Freshness, self.linearizable_barrier(deadline)).await,
-            Consistency::Local => self.check_recovered(),
+            Consistency::Local => {
+                self.check_recovered()?;
+                let shown = tokio::time::timeout_at(deadline.into(), self.inner.state.wait_answered());
+                shown.await.map_err(|_| AppError::TimeoutNotProposed)
+            }
             Consistency::AtLeast(revision) => {
                 self.check_epoch(revision)?;
                 // It may have shown more than this revision before it was started again.

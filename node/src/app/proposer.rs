@@ -19,6 +19,7 @@ use quorate_store::state::StateReader;
 use quorate_store::types::{Action, Batch, Outcome, Reply};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::awake::Awake;
 use super::clock::{Clock, wall_now};
 use super::peers::Peers;
 use super::view::View;
@@ -126,6 +127,8 @@ pub struct ProposerParts {
     pub self_id: NodeId,
     /// What batches and forwards are counted in.
     pub metrics: Arc<Metrics>,
+    /// Told that a write is on its way, and that another may follow it.
+    pub awake: Awake,
 }
 
 impl Proposer {
@@ -276,8 +279,8 @@ impl ProposerParts {
     async fn propose(&self, mut group: Vec<Pending>) {
         while !group.is_empty() {
             let commands = group.iter().map(|pending| pending.command.clone()).collect();
-            let replies = match self.write_batch(commands).await {
-                Ok(replies) => replies,
+            let replies = match self.put_in_log(commands).await {
+                Ok((_, replies)) => replies,
                 Err(fate) => return settle(group, || fate.clone()),
             };
             assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
@@ -294,8 +297,17 @@ impl ProposerParts {
         }
     }
 
-    /// Stamps and proposes one batch; for the node's own housekeeping too (an empty batch moves the clocks).
+    /// Stamps and proposes one batch of the node's own housekeeping (an empty one moves the clocks). Returns once reads here see
+    /// what it did: what is done next follows from what they see.
     pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<Reply>, Fate> {
+        let (index, replies) = self.put_in_log(commands).await?;
+        self.state.wait_applied(index).await;
+        Ok(replies)
+    }
+
+    /// Stamps and proposes one batch. Gives its log index and its replies, a moment before reads see what they say.
+    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<(u64, Vec<Reply>), Fate> {
+        self.awake.expect();
         let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
         let count = commands.len();
         let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
@@ -310,7 +322,8 @@ impl ProposerParts {
         match written.await {
             Ok(Ok(response)) => {
                 self.metrics.observe_batch_done(begin.elapsed());
-                Ok(response.data.replies)
+                self.awake.expect();
+                Ok((response.log_id.index, response.data.replies))
             }
             // Rejected before it was appended: openraft gives these two for nothing else.
             Ok(Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {

@@ -17,7 +17,7 @@ use quorate_store::{background, codec};
 
 use super::integrity::Repaired;
 use super::proposer::{Submitted, Urgency};
-use super::{App, members};
+use super::{App, Awake, members};
 use crate::peer::message::{Fate, Forwarded, HelloAnswer, PeerRequest, PeerResponse};
 use crate::peer::{PeerInfo, PeerService};
 use crate::slow;
@@ -40,6 +40,8 @@ pub struct Service {
     pub member: MemberRecord,
     /// The highest feature level that this node agrees to.
     pub level_known: Level,
+    /// Told that a leader sends entries.
+    pub awake: Awake,
     /// Held while it becomes part of a cluster.
     pub adopting: tokio::sync::Mutex<()>,
     /// The app, once it runs.
@@ -66,6 +68,10 @@ impl PeerService for ServiceHandle {
 
     fn known_incarnation(&self, node_id: NodeId) -> Option<u128> {
         self.0.app.get()?.peers().members().get(&node_id).map(|member| member.incarnation)
+    }
+
+    fn on_entries(&self) {
+        self.0.awake.expect();
     }
 }
 
@@ -254,6 +260,7 @@ mod tests {
             identity: Arc::new(arc_swap::ArcSwap::from_pointee(identity)),
             member,
             level_known: 1,
+            awake: Awake::default(),
             adopting: tokio::sync::Mutex::default(),
             app: OnceLock::new(),
         })

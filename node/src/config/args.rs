@@ -183,6 +183,11 @@ pub struct Args {
     #[arg(long, env = "QUORATE_WORKER_THREADS", value_name = "N")]
     pub worker_threads: Option<usize>,
 
+    /// Microseconds for which a node that takes part in a write stays awake for what comes next, giving way to everybody
+    /// else; 0 for none; with one worker thread only [default: 600]
+    #[arg(long, env = "QUORATE_BUSY_POLL_US", value_name = "US")]
+    pub busy_poll_us: Option<u64>,
+
     /// Bytes of the ballast file that is given up when the disk is full; 0 for none [default: 67108864; 0 with --dev]
     #[arg(long, env = "QUORATE_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
@@ -275,7 +280,7 @@ impl Args {
             snapshot_every_entries keep_log_entries history_keep_ms
             history_keep_revisions history_bytes_max log_bytes_max quota_bytes request_timeout_ms request_timeout_max_ms body_bytes_max connections_max
             account_ops_per_second account_bytes_per_second account_connections_max account_watches_max
-            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads ballast_bytes
+            header_timeout_ms body_timeout_ms body_rate_min idle_timeout_ms drain_timeout_ms worker_threads busy_poll_us ballast_bytes
             min_free_bytes backup_dir backup_every_ms backup_keep tls_cert tls_key tls_client_ca
             peer_tls_cert peer_tls_key peer_tls_ca auth root_token_file audit_log dev insecure)
     }

@@ -148,6 +148,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         idle_timeout: faults.millis("idle_timeout_ms", args.idle_timeout_ms.unwrap_or(60_000), 100, DAY_MS),
         drain_timeout: faults.millis("drain_timeout_ms", args.drain_timeout_ms.unwrap_or(5_000), 0, DAY_MS),
         worker_threads: faults.size("worker_threads", args.worker_threads.unwrap_or_else(half_of_the_cores), 1, 1_024),
+        busy_poll: Duration::from_micros(faults.within("busy_poll_us", args.busy_poll_us.unwrap_or(600), 0, 100_000)),
         ballast_bytes: faults.within(
             "ballast_bytes",
             args.ballast_bytes.unwrap_or(if dev { 0 } else { 64 << 20 }),

@@ -38,7 +38,7 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
         match frame.kind {
             FrameKind::Ping => pong(&inbound.out).await?,
             FrameKind::AppendFirst => streams.on_first(&inbound, frame).await?,
-            FrameKind::AppendNext => streams.on_next(frame)?,
+            FrameKind::AppendNext => streams.on_next(&inbound, frame)?,
             FrameKind::StreamEnd => streams.on_end(frame.id),
             FrameKind::StreamCancel => streams.on_cancel(frame.id),
             FrameKind::Vote | FrameKind::PreVote | FrameKind::Transfer | FrameKind::Append => {
@@ -124,14 +124,17 @@ impl Streams {
         let pump = Pump { out: inbound.out.clone(), id: frame.id, ended: ended.clone() };
         inbound.tasks.spawn(pump.run(answers));
         self.open.insert(frame.id, OpenStream { requests: Some(sender), ended });
-        self.on_next(frame)
+        self.on_next(inbound, frame)
     }
 
     /// Requests of a stream that ended were on their way already: nobody waits for their answers.
-    fn on_next(&mut self, frame: Frame) -> Result<(), String> {
+    fn on_next(&mut self, inbound: &Inbound, frame: Frame) -> Result<(), String> {
         let Some(stream) = self.open.get(&frame.id) else { return Ok(()) };
         let Some(requests) = &stream.requests else { return Err("a request after the end of its stream".into()) };
         let request = decode_append(&frame.body).map_err(|error| format!("an append request: {error}"))?;
+        if !request.entries.is_empty() {
+            inbound.server.service.on_entries();
+        }
         match requests.try_send(request) {
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err("more append requests than the window allows".into()),

@@ -32,4 +32,7 @@ pub trait PeerService: Send + Sync + 'static {
 
     /// The disk by which the membership knows a node, if it does. Called at each handshake, so it must not block.
     fn known_incarnation(&self, node_id: u64) -> Option<u128>;
+
+    /// The leader sent entries; more may follow. Called for each such request, so it must not block.
+    fn on_entries(&self) {}
 }

@@ -1,7 +1,8 @@
 //! openraft's state machine and snapshot builder over the state store.
 //!
-//! Owns the translation of types and the grouping of entries. Never decides what a command means, and never answers
-//! before what it answers for is written and visible.
+//! Owns the translation of types and the grouping of entries. Never decides what a command means. Answers when it is decided,
+//! which is final since the entry is committed, and then shows it to readers: who wants to read what was answered here waits
+//! for it ([`StateReader::wait_applied`]).
 
 use std::io;
 use std::sync::Arc;
@@ -92,17 +93,24 @@ impl StateMachine {
         self.wish.clone()
     }
 
-    /// Applies entries in as few groups as their effect allows, and answers each group before the next.
-    fn apply_gathered(&mut self, mut entries: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
+    /// Applies entries in as few groups as their effect allows. The answers of each group go out before it is written: a write
+    /// takes as long as all that a small entry needs besides, and nobody needs to wait for it who does not read.
+    async fn apply_gathered(&mut self, mut entries: Vec<EntryResponder<TypeConfig>>) -> Result<(), StateFault> {
         while !entries.is_empty() {
-            let answers = self.committer.apply(entries.iter().map(|(entry, _)| entry))?;
-            let (applied, given) = (answers.len(), entries.len());
-            assert!((1..=given).contains(&applied), "{applied} answers for {given} entries");
-            for ((_, responder), answer) in entries.drain(..applied).zip(answers) {
+            let (answers, decided) = self.committer.decide(entries.iter().map(|(entry, _)| entry))?;
+            let (count, given) = (answers.len(), entries.len());
+            assert!((1..=given).contains(&count), "{count} answers for {given} entries");
+            let mut is_awaited = false;
+            for ((_, responder), answer) in entries.drain(..count).zip(answers) {
                 if let Some(responder) = responder {
                     responder.send(answer);
+                    is_awaited = true;
                 }
             }
+            if is_awaited {
+                tokio::task::yield_now().await;
+            }
+            self.committer.write(decided)?;
         }
         Ok(())
     }
@@ -189,7 +197,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             if group.iter().all(|(_, responder)| responder.is_none()) {
                 give_way().await;
             }
-            self.apply_gathered(group)?;
+            self.apply_gathered(group).await?;
         }
     }
 

@@ -1,12 +1,12 @@
-//! Applying log entries: the machine's answers, one atomic write, then everybody may see it.
+//! Applying log entries: the machine's answers, then one atomic write, then everybody may see it.
 //!
 //! Owns the order of these steps and the check that entries come without gaps. Knows no openraft trait.
 
 #![expect(clippy::disallowed_methods, reason = "measures how long a group took; nothing of it is replicated")]
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::{Duration, Instant};
 
 use openraft::EntryPayload;
 
@@ -18,9 +18,10 @@ use super::types::StateFault;
 use crate::codec;
 use crate::keyspace::meta::AppliedRecord;
 use crate::limits;
-use crate::machine::Applier;
+use crate::machine::{Applied, Applier};
 use crate::raft::wire::{LogIdRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
+use crate::types::Revision;
 
 /// A group is closed once what its entries read, write and answer takes so many bytes: as many as one entry may take.
 /// The entries of a group may be small and still rewrite megabytes each.
@@ -35,6 +36,19 @@ pub(crate) struct Committer {
     is_unsound: bool,
 }
 
+/// Entries that are decided, and not written.
+///
+/// They are committed, and what they answer is true whatever becomes of this node: it may be told before the write shows it.
+#[must_use = "nothing can be applied before it is written"]
+pub(crate) struct Decided {
+    applied: Applied,
+    /// The revision before them.
+    before: Revision,
+    entries: u64,
+    /// Time that it took.
+    spent: Duration,
+}
+
 impl Committer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let record = shared.applied();
@@ -44,6 +58,7 @@ impl Committer {
     /// The applied row on disk; also what the next entries are applied to.
     pub(crate) fn reload(&mut self) -> Result<&AppliedRecord, StateFault> {
         self.record = self.shared.db().applied()?;
+        self.shared.decided.store(self.index(), Release);
         self.is_unsound = false;
         Ok(&self.record)
     }
@@ -53,13 +68,22 @@ impl Committer {
         self.record.log_id.map_or(0, |id| id.index)
     }
 
-    /// Applies entries as one group, up to the one that makes it [`GROUP_EFFECT_BYTES_MAX`] large or at which digests are
-    /// compared; one answer for each applied. When it returns they are visible to all readers, and after a crash either all or none of them are there.
-    /// An error means that this node must stop.
+    /// Decides entries and writes them. When it returns they are visible to all readers. The rest as [`Self::decide`].
     pub(crate) fn apply<'e>(
         &mut self,
         entries: impl IntoIterator<Item = &'e LogEntry>,
     ) -> Result<Vec<BatchReply>, StateFault> {
+        let (answers, decided) = self.decide(entries)?;
+        self.write(decided)?;
+        Ok(answers)
+    }
+
+    /// Decides entries as one group, up to the one that makes it [`GROUP_EFFECT_BYTES_MAX`] large or at which digests are
+    /// compared; one answer for each decided. An error means that this node must stop.
+    pub(crate) fn decide<'e>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'e LogEntry>,
+    ) -> Result<(Vec<BatchReply>, Decided), StateFault> {
         if std::mem::replace(&mut self.is_unsound, true) {
             return Err(StateFault("applying failed before; the node must stop".into()));
         }
@@ -76,20 +100,31 @@ impl Committer {
             }
         }
         let mut applied = applier.finish();
-        let before = self.record.vars.revision;
-        self.record.vars = std::mem::take(&mut applied.vars);
+        let before = std::mem::replace(&mut self.record.vars, std::mem::take(&mut applied.vars)).revision;
+        self.shared.decided.store(self.index(), Release);
+        let entries = answers.len() as u64;
+        Ok((answers, Decided { applied, before, entries, spent: begin.elapsed() }))
+    }
+
+    /// Writes what was decided and shows it to all readers. After a crash either all or none of it is there. An error means that
+    /// this node must stop.
+    pub(crate) fn write(&mut self, decided: Decided) -> Result<(), StateFault> {
+        assert!(self.is_unsound, "only what was decided last is written");
+        let begin = Instant::now();
+        let Decided { applied, before, entries, spent } = decided;
         fail::fail_point!("state-before-write");
+        let db = self.shared.db_owned();
         self.shared.publish(&self.record, || db.write(&applied, &self.record))?;
-        fail::fail_point!("state-after-write-before-reply");
+        fail::fail_point!("state-after-write");
         self.is_unsound = false;
-        self.shared.work.apply.observe(begin.elapsed());
-        self.shared.work.applied_entries.fetch_add(answers.len() as u64, Relaxed);
+        self.shared.work.apply.observe(spent + begin.elapsed());
+        self.shared.work.applied_entries.fetch_add(entries, Relaxed);
         let at = position_of(&self.record);
         self.shared.digests.note(at.index, self.record.vars.digest());
         let (changes, names) = (applied.changed, &applied.woken);
         let (after, oldest) = (at.revision, at.oldest_revision);
         self.shared.feed.tell(Told { changes, names, before, after, oldest });
-        Ok(answers)
+        Ok(())
     }
 }
 
@@ -126,6 +161,8 @@ fn apply_entry(
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
     use crate::document::Criteria;
     use crate::state::{StateOptions, StateStore};
@@ -157,5 +194,45 @@ mod tests {
         assert_eq!(reader.position().index, 4);
         let second = committer.apply(&entries[first.len()..]).unwrap();
         assert_eq!((second.len(), reader.position().index), (2, 6));
+    }
+
+    #[test]
+    fn what_is_answered_and_not_written_is_seen_by_nobody_and_waited_for_by_who_wants_to_read_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_state, reader) = StateStore::open(dir.path(), StateOptions::new(1)).unwrap();
+        let mut committer = Committer::new(Arc::clone(&reader.shared));
+        let blank =
+            LogEntry { log_id: LogIdRecord { term: 1, node: 1, index: 0 }.into(), payload: EntryPayload::Blank };
+        committer.apply(&[blank]).unwrap();
+        assert!(reader.wait_answered().now_or_never().is_some(), "all that was answered is there");
+
+        let value = Value { kind: ContentKind::Bytes, data: vec![7] };
+        let entry_1 = entry(1, Change::Upsert(value));
+        let before = reader.position();
+        let (answers, decided) = committer.decide([&entry_1]).unwrap();
+        let told = answers[0].replies[0].revision;
+        assert_eq!((told, committer.index()), (before.revision + 1, 1));
+        assert_eq!(reader.position(), before, "nothing is written");
+        let mut shown = std::pin::pin!(reader.wait_answered());
+        assert!(shown.as_mut().now_or_never().is_none(), "it was answered, and a read would not show it");
+        committer.write(decided).unwrap();
+        assert!(shown.now_or_never().is_some());
+        assert_eq!((reader.position().index, reader.position().revision), (1, told));
+    }
+
+    #[test]
+    fn nothing_is_decided_on_top_of_what_was_decided_and_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_state, reader) = StateStore::open(dir.path(), StateOptions::new(1)).unwrap();
+        let mut committer = Committer::new(Arc::clone(&reader.shared));
+        let blank =
+            |index| LogEntry { log_id: LogIdRecord { term: 1, node: 1, index }.into(), payload: EntryPayload::Blank };
+        let (answers, lost) = committer.decide(&[blank(0)]).unwrap();
+        assert_eq!(answers.len(), 1);
+        drop(lost);
+        assert!(committer.decide(&[blank(1)]).is_err());
+        // What was lost is still in the log.
+        assert_eq!(committer.reload().unwrap().log_id, None);
+        assert_eq!(committer.apply(&[blank(0)]).unwrap().len(), 1);
     }
 }

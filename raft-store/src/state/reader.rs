@@ -208,6 +208,11 @@ impl StateReader {
         self.shared.applied_mark.wait(index).await;
     }
 
+    /// Waits until reads see all that was answered here: an answer is given a moment before.
+    pub async fn wait_answered(&self) {
+        self.wait_applied(self.shared.decided.load(Ordering::Acquire)).await;
+    }
+
     /// Waits until `revision` is reached here.
     pub async fn wait_revision(&self, revision: Revision) {
         self.shared.revision_mark.wait(revision).await;
