@@ -264,7 +264,7 @@ impl ProposerParts {
             return;
         }
         match self.view.now().leader {
-            Some(leader) if leader == self.self_id => self.propose(group).await,
+            Some(leader) if leader == self.self_id => self.propose(group, urgency).await,
             Some(leader) => {
                 let (stranded, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.local_only);
                 settle(stranded, || Fate::NotProposed);
@@ -276,13 +276,17 @@ impl ProposerParts {
 
     /// Proposes the group until nothing of it is deferred: a batch whose effects grow too large leaves its rest undecided,
     /// but always decides its first command.
-    async fn propose(&self, mut group: Vec<Pending>) {
+    async fn propose(&self, mut group: Vec<Pending>, urgency: Urgency) {
         while !group.is_empty() {
             let commands = group.iter().map(|pending| pending.command.clone()).collect();
-            let replies = match self.put_in_log(commands).await {
-                Ok((_, replies)) => replies,
+            let (index, replies) = match self.put_in_log(commands).await {
+                Ok(done) => done,
                 Err(fate) => return settle(group, || fate.clone()),
             };
+            if urgency == Urgency::Urgent {
+                // Who coordinates looks at the state right after the answer: for its place in a queue, or who else came.
+                self.state.wait_applied(index).await;
+            }
             assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
             let mut deferred = Vec::new();
             for (pending, reply) in group.into_iter().zip(replies) {

@@ -1,6 +1,7 @@
 //! The HTTP layer over real sockets, with a node behind it that lives in memory.
 
 mod fake;
+#[expect(dead_code, reason = "shared with the parsers of cluster-tests, which send bodies too")]
 mod http_2;
 mod raw;
 

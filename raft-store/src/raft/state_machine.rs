@@ -100,11 +100,13 @@ impl StateMachine {
             let (answers, decided) = self.committer.decide(entries.iter().map(|(entry, _)| entry))?;
             let (count, given) = (answers.len(), entries.len());
             assert!((1..=given).contains(&count), "{count} answers for {given} entries");
-            let mut is_awaited = false;
+            let is_awaited = entries[..count].iter().any(|(_, responder)| responder.is_some());
+            if is_awaited {
+                self.committer.before_answers();
+            }
             for ((_, responder), answer) in entries.drain(..count).zip(answers) {
                 if let Some(responder) = responder {
                     responder.send(answer);
-                    is_awaited = true;
                 }
             }
             if is_awaited {

@@ -58,7 +58,6 @@ impl Committer {
     /// The applied row on disk; also what the next entries are applied to.
     pub(crate) fn reload(&mut self) -> Result<&AppliedRecord, StateFault> {
         self.record = self.shared.db().applied()?;
-        self.shared.decided.store(self.index(), Release);
         self.is_unsound = false;
         Ok(&self.record)
     }
@@ -101,9 +100,13 @@ impl Committer {
         }
         let mut applied = applier.finish();
         let before = std::mem::replace(&mut self.record.vars, std::mem::take(&mut applied.vars)).revision;
-        self.shared.decided.store(self.index(), Release);
         let entries = answers.len() as u64;
         Ok((answers, Decided { applied, before, entries, spent: begin.elapsed() }))
+    }
+
+    /// What was decided is about to be answered: [`super::StateReader::wait_answered`] waits for it from now on.
+    pub(crate) fn before_answers(&self) {
+        self.shared.answered.store(self.index(), Release);
     }
 
     /// Writes what was decided and shows it to all readers. After a crash either all or none of it is there. An error means that
@@ -210,6 +213,8 @@ mod tests {
         let entry_1 = entry(1, Change::Upsert(value));
         let before = reader.position();
         let (answers, decided) = committer.decide([&entry_1]).unwrap();
+        assert!(reader.wait_answered().now_or_never().is_some(), "it is not answered yet");
+        committer.before_answers();
         let told = answers[0].replies[0].revision;
         assert_eq!((told, committer.index()), (before.revision + 1, 1));
         assert_eq!(reader.position(), before, "nothing is written");

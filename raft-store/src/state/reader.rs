@@ -208,9 +208,9 @@ impl StateReader {
         self.shared.applied_mark.wait(index).await;
     }
 
-    /// Waits until reads see all that was answered here: an answer is given a moment before.
+    /// Waits until reads see all that was proposed and answered here, by a leader: an answer is given a moment before.
     pub async fn wait_answered(&self) {
-        self.wait_applied(self.shared.decided.load(Ordering::Acquire)).await;
+        self.wait_applied(self.shared.answered.load(Ordering::Acquire)).await;
     }
 
     /// Waits until `revision` is reached here.

@@ -55,8 +55,8 @@ pub(crate) struct Shared {
     pub(crate) applied_mark: Watermark,
     pub(crate) revision_mark: Watermark,
     pub(crate) feed: Arc<Feed>,
-    /// Index of the last entry decided: nothing behind it was answered here.
-    pub(crate) decided: AtomicU64,
+    /// Index of the last entry that was answered here, to whoever proposed it here.
+    pub(crate) answered: AtomicU64,
     pub(crate) digests: Digests,
     pub(crate) work: WorkCounters,
     /// How often the state was replaced by a snapshot.
@@ -130,7 +130,7 @@ impl Shared {
             applied_mark: Watermark::new(at.index),
             revision_mark: Watermark::new(at.revision),
             feed: Feed::new(at.revision, feed_bytes_max),
-            decided: AtomicU64::new(at.index),
+            answered: AtomicU64::new(0),
             digests,
             work: WorkCounters::default(),
             replacements: AtomicU64::new(0),

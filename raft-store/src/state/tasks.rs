@@ -180,7 +180,11 @@ impl StateReader {
         (wall, since): (WallMillis, Instant),
         until: Instant,
     ) -> Result<bool, StateFault> {
-        let reached = self.wait_revision(revision);
+        // What was claimed here a moment ago must not look due.
+        let reached = async {
+            self.wait_revision(revision).await;
+            self.wait_answered().await;
+        };
         if tokio::time::timeout_at(until.into(), reached).await.is_err() {
             return Ok(false);
         }
