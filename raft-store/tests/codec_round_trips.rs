@@ -11,7 +11,7 @@ use quorate_store::digest::RowMark;
 use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
 use quorate_store::keyspace::history::Version;
-use quorate_store::keyspace::meta::AppliedRecord;
+use quorate_store::meta::AppliedRecord;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
-use quorate_store::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
 use quorate_store::state::{AppliedState, StateOptions, StateStore};
 use quorate_store::{codec, level};
 use state_support::*;

@@ -11,7 +11,7 @@ use quorate_client::{Client, Scrape, Value, Watched};
 use quorate_store::codec;
 use quorate_store::digest::RowHasher;
 use quorate_store::keyspace::entry;
-use quorate_store::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
 
 /// The key whose row is altered on one disk.
 const KEY: &str = "altered";

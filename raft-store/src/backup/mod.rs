@@ -8,7 +8,6 @@
 //! nobody can ask for once a new epoch has begun, and the request table: a client of before is told nothing about its
 //! requests by a cluster that may not have them.
 
-mod content;
 mod frame;
 mod reader;
 mod take;
@@ -18,13 +17,13 @@ use std::io;
 
 use bincode::{Decode, Encode};
 
-pub use content::is_kept;
+pub use crate::keyspace::backed_up::is_kept;
 pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX};
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;
 pub use writer::BackupWriter;
 
-pub(crate) use content::ranges;
+pub(crate) use crate::keyspace::backed_up::ranges;
 
 use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_HEAD_BYTES, END_BYTES, END_MAGIC, FIXED_HEAD_BYTES, damaged};
-use super::{BackupEnd, BackupError, BackupHeader, content};
+use super::{BackupEnd, BackupError, BackupHeader, is_kept};
 use crate::digest::RowHasher;
 
 /// Key and value of a row.
@@ -99,7 +99,7 @@ impl<R: Read> BackupReader<R> {
         while !bytes.is_empty() {
             let row = frame::take_row(&mut bytes);
             let (key, value) = row.ok_or_else(|| damaged(at, "a row that does not end in its block".to_owned()))?;
-            if self.last_key.as_slice() >= key || !content::is_kept(key) {
+            if self.last_key.as_slice() >= key || !is_kept(key) {
                 return Err(damaged(at, format!("row {} does not belong here", key.escape_ascii())));
             }
             self.last_key.clear();

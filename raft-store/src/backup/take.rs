@@ -5,9 +5,9 @@
 
 use std::io::Write;
 
-use super::content::ranges;
+use super::ranges;
 use super::{BackupEnd, BackupError, BackupHeader, BackupWriter};
-use crate::keyspace::meta::AppliedRecord;
+use crate::meta::AppliedRecord;
 use crate::state::{Moment, StateFault, StateReader};
 use crate::types::WallMillis;
 

@@ -7,7 +7,7 @@ use std::io::Write;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_BYTES};
-use super::{BackupEnd, BackupError, BackupHeader, content};
+use super::{BackupEnd, BackupError, BackupHeader, is_kept};
 use crate::digest::RowHasher;
 
 /// Writes a backup to a sink.
@@ -38,7 +38,7 @@ impl<W: Write> BackupWriter<W> {
     /// Where it does not follow the last one, or does not belong in a backup.
     pub fn row(&mut self, key: &[u8], value: &[u8]) -> Result<(), BackupError> {
         assert!(self.last_key.as_slice() < key, "row {} out of order", key.escape_ascii());
-        assert!(content::is_kept(key), "row {} in a backup", key.escape_ascii());
+        assert!(is_kept(key), "row {} in a backup", key.escape_ascii());
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         self.end.rows += 1;

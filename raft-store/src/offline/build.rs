@@ -7,7 +7,7 @@ use std::path::Path;
 use rocksdb::WriteBatch;
 
 use super::OfflineError;
-use crate::keyspace::meta::AppliedRecord;
+use crate::meta::AppliedRecord;
 use crate::level;
 use crate::machine::{Applied, Epoch, EpochStep, Vars};
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};

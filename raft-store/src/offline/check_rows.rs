@@ -7,7 +7,7 @@ use crate::document::Json;
 use crate::keyspace::audit::AuditGroup;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
-use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};

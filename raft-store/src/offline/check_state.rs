@@ -14,7 +14,7 @@ use crate::digest::{RowHasher, covers};
 use crate::document::Json;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::lock_queue::{self, LockHead};
-use crate::keyspace::meta::AppliedRecord;
+use crate::meta::AppliedRecord;
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::{access, deadline, entry, family, family_range, index, lock, timer};

@@ -16,7 +16,7 @@ use super::feed::Told;
 use super::shared::{Shared, position_of};
 use super::types::StateFault;
 use crate::codec;
-use crate::keyspace::meta::AppliedRecord;
+use crate::meta::AppliedRecord;
 use crate::limits;
 use crate::machine::{Applied, Applier};
 use crate::raft::wire::{LogIdRecord, MembershipRecord, StoredMembershipRecord};

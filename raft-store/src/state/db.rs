@@ -21,7 +21,7 @@ use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
 use crate::background;
 use crate::codec;
-use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Applied, Fault, Vars, View, Write};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 

@@ -23,7 +23,7 @@ use super::kept::Kept;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::keyspace::meta::{APPLIED_KEY, AppliedRecord};
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, Sizes, View};
 use crate::types::Revision;
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_store::access::{Grant, Permission};
-use quorate_store::codec;
-use quorate_store::keyspace::{access, family};
-use quorate_store::types::{
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::codec;
+use quorate_machine::keyspace::{access, family};
+use quorate_machine::types::{
     AccessOp, Action, Command, NewToken, RequestId, RoleName, RoleRow, SecretHash, TokenId, TokenRow, UserName, UserRow,
 };
 

@@ -8,16 +8,16 @@ use bytes::Bytes;
 use machine_support::model::Model;
 use machine_support::{Store, batch};
 use proptest::prelude::*;
-use quorate_store::access::{Demand, Need, Permission};
-use quorate_store::document::path::Field;
-use quorate_store::document::{self, Criteria, Json, Operand, Operator, Patch, Predicate, Term};
-use quorate_store::keyspace::family;
-use quorate_store::machine::{self, Fault, Vars};
-use quorate_store::types::{
+use quorate_machine::access::{Demand, Need, Permission};
+use quorate_machine::document::path::Field;
+use quorate_machine::document::{self, Criteria, Json, Operand, Operator, Patch, Predicate, Term};
+use quorate_machine::keyspace::family;
+use quorate_machine::machine::{self, Fault, Vars};
+use quorate_machine::types::{
     Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
     Outcome, Rejection, Reply, RequestId, Step, Txn, Value, WriteOp,
 };
-use quorate_store::{codec, level, limits};
+use quorate_machine::{codec, level, limits};
 
 const KEYS: [&[u8]; 4] = [b"a", b"a\0", b"a\0\x01", b"b"];
 

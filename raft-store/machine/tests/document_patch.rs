@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use document_support::{json, objects, texts};
 use proptest::prelude::*;
-use quorate_store::document::{Excerpt, FaultKind, Json, Patch, PatchFault, PatchRefusal};
-use quorate_store::{codec, limits};
+use quorate_machine::document::{Excerpt, FaultKind, Json, Patch, PatchFault, PatchRefusal};
+use quorate_machine::{codec, limits};
 
 /// 2026-11-21T01:06:00.123Z.
 const WALL: u64 = 1_795_223_160_123;
@@ -476,7 +476,7 @@ proptest! {
     fn what_was_set_is_found_and_what_was_unset_is_not(document in objects(), path in "(/(a|b|c|0|1)?){1,3}", value in texts()) {
         let set = patch(&format!(r#"[{{"op":"set","path":"{path}","value":{value}}}]"#));
         let Ok(with) = apply(&document, &set) else { return Ok(()) };
-        let path = quorate_store::document::path::Path::parse(&path).unwrap();
+        let path = quorate_machine::document::path::Path::parse(&path).unwrap();
         prop_assert_eq!(path.find(&json(&with)).cloned(), Some(json(&value)));
         let unset = patch(&format!(r#"[{{"op":"unset","path":"{path}"}}]"#));
         let without = apply(&with, &unset).unwrap();

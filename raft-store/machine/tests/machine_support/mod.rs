@@ -11,17 +11,17 @@ pub mod tasks;
 
 use std::collections::BTreeSet;
 
-use quorate_store::backup::is_kept;
-use quorate_store::document::Json;
-use quorate_store::keyspace::audit::{AuditEffect, AuditGroup};
-use quorate_store::keyspace::collection::{CollectionRow, IndexStage};
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{
+use quorate_machine::keyspace::backed_up::is_kept;
+use quorate_machine::document::Json;
+use quorate_machine::keyspace::audit::{AuditEffect, AuditGroup};
+use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
 };
-use quorate_store::machine::{Applied, Applier, Epoch, EpochStep, Fault, MemoryView, Sizes, Vars, View, Write};
-use quorate_store::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision, Waker};
-use quorate_store::{codec, digest};
+use quorate_machine::machine::{Applied, Applier, Epoch, EpochStep, Fault, MemoryView, Sizes, Vars, View, Write};
+use quorate_machine::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision, Waker};
+use quorate_machine::{codec, digest};
 
 /// Replies of each batch, and changes of keys.
 pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use quorate_store::document::path::Field;
-use quorate_store::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
-use quorate_store::limits;
-use quorate_store::types::*;
+use quorate_machine::document::path::Field;
+use quorate_machine::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
+use quorate_machine::limits;
+use quorate_machine::types::*;
 
 #[derive(Debug, Clone)]
 pub struct Model {

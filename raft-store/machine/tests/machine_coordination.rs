@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use machine_support::{Store, assert_cuts_agree, batch};
 use proptest::prelude::*;
-use quorate_store::codec;
-use quorate_store::keyspace::lock_queue::{self, HolderRow, WaiterRow};
-use quorate_store::keyspace::{family, session};
-use quorate_store::limits;
-use quorate_store::types::{
+use quorate_machine::codec;
+use quorate_machine::keyspace::lock_queue::{self, HolderRow, WaiterRow};
+use quorate_machine::keyspace::{family, session};
+use quorate_machine::limits;
+use quorate_machine::types::{
     Acquire, Action, BarrierOp, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockDone, LockMode,
     LockName, LockOp, LockSpace, Name, Outcome, Rejection, Reply, Revision, SessionDone, SessionId, SessionOp, Value,
     WriteOp,

@@ -6,10 +6,10 @@ mod document_support;
 
 use document_support::json;
 use proptest::prelude::*;
-use quorate_store::document::path::Path;
-use quorate_store::document::{Fault, FaultKind};
-use quorate_store::rules::{CollectionName, NameError, Rules, RulesParts, SequenceName, candidates, field_text};
-use quorate_store::{codec, limits};
+use quorate_machine::document::path::Path;
+use quorate_machine::document::{Fault, FaultKind};
+use quorate_machine::rules::{CollectionName, NameError, Rules, RulesParts, SequenceName, candidates, field_text};
+use quorate_machine::{codec, limits};
 
 fn rules(text: &str) -> Rules {
     Rules::read(&json(text), "").unwrap_or_else(|faults| panic!("{text}: {faults:?}"))
@@ -166,7 +166,7 @@ fn a_default_fits_into_the_levels_of_a_document() {
     // The reader of JSON itself takes no more levels than a document has, so the default has to come another way.
     for (levels, fits) in [(limits::JSON_DEPTH_MAX - 4, true), (limits::JSON_DEPTH_MAX - 1, false)] {
         let default = json(&nested(levels));
-        let rule = quorate_store::rules::FieldRule { default: Some(default), ..Default::default() };
+        let rule = quorate_machine::rules::FieldRule { default: Some(default), ..Default::default() };
         let parts = RulesParts { fields: vec![(Path::parse("a.b").unwrap(), rule)], ..RulesParts::default() };
         assert_eq!(Rules::new(parts).is_ok(), fits, "{levels} levels");
     }

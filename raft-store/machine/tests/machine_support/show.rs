@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-use quorate_store::codec;
+use quorate_machine::codec;
 
 use super::{access, coordination};
-use quorate_store::document::Excerpt;
-use quorate_store::keyspace::audit::{self, AuditEffect, AuditGroup};
-use quorate_store::keyspace::collection::CollectionRow;
-use quorate_store::keyspace::history::Version;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::{collection, deadline, entry, family, history, index, lock, refusals, request, sequence};
-use quorate_store::rules::field_text;
-use quorate_store::types::{
+use quorate_machine::document::Excerpt;
+use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup};
+use quorate_machine::keyspace::collection::CollectionRow;
+use quorate_machine::keyspace::history::Version;
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::{collection, deadline, entry, family, history, index, lock, refusals, request, sequence};
+use quorate_machine::rules::field_text;
+use quorate_machine::types::{
     ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
     WhereDone, Written,
 };

@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 
 use document_support::{NUMBERS, json, number_texts, texts};
 use proptest::prelude::*;
-use quorate_store::document::order::{compare, encode_scalar, same};
-use quorate_store::document::path::{Field, MetaField, Path, PathError};
-use quorate_store::document::{Json, Number, time};
-use quorate_store::{codec, limits};
+use quorate_machine::document::order::{compare, encode_scalar, same};
+use quorate_machine::document::path::{Field, MetaField, Path, PathError};
+use quorate_machine::document::{Json, Number, time};
+use quorate_machine::{codec, limits};
 
 fn key_bytes(value: &Json<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -6,10 +6,10 @@ mod document_support;
 
 use document_support::{json, objects, texts};
 use proptest::prelude::*;
-use quorate_store::document::{Criteria, Json, Subject, time};
-use quorate_store::rules::{FieldKind, RuleFault, RuleFaultKind, Rules, SequenceName};
-use quorate_store::types::Key;
-use quorate_store::{codec, limits};
+use quorate_machine::document::{Criteria, Json, Subject, time};
+use quorate_machine::rules::{FieldKind, RuleFault, RuleFaultKind, Rules, SequenceName};
+use quorate_machine::types::Key;
+use quorate_machine::{codec, limits};
 
 /// 2026-11-21T01:06:00.123Z.
 const WALL: u64 = 1_795_223_160_123;
@@ -447,7 +447,7 @@ proptest! {
             let (before, after) = (json(&new), json(&text));
             let (Json::Object(before), Json::Object(after)) = (&before, &after) else { unreachable!("objects") };
             let is_ruled = |name: &str| rules.fields().iter().any(|(path, _)| path.names()[0] == name);
-            let kept = |object: &quorate_store::document::Object<'static>| {
+            let kept = |object: &quorate_machine::document::Object<'static>| {
                 let kept = object.iter().filter(|(name, _)| !is_ruled(name));
                 kept.map(|(name, value)| format!("{name}:{}", value.to_text())).collect::<Vec<_>>()
             };

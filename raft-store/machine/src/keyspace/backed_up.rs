@@ -2,9 +2,9 @@
 //!
 //! Owns the list of what is left out. A new family is in every backup without a word here.
 
-use crate::keyspace::family;
+use super::family;
 
-/// Families that a backup leaves out, in order: see the top of [`super`].
+/// Families that a backup leaves out, in order: history, kept answers and what belongs to one node.
 const LEFT_OUT: [u8; 6] =
     [family::META, family::HISTORY, family::AUDIT, family::REFUSALS, family::REQUEST, family::ELECTED];
 

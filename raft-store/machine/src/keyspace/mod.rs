@@ -45,6 +45,7 @@
 
 pub mod access;
 pub mod audit;
+pub mod backed_up;
 pub mod bucket;
 pub mod changes;
 pub mod collection;
@@ -55,7 +56,6 @@ pub mod history;
 pub mod index;
 pub mod lock;
 pub mod lock_queue;
-pub mod meta;
 pub mod named;
 pub mod refusals;
 pub mod request;

@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 
 use document_support::{NUMBERS, json, objects};
 use proptest::prelude::*;
-use quorate_store::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
-use quorate_store::types::{EntryMeta, Key};
-use quorate_store::{codec, limits};
+use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
+use quorate_machine::types::{EntryMeta, Key};
+use quorate_machine::{codec, limits};
 
 const META: EntryMeta = EntryMeta {
     create_revision: 5,

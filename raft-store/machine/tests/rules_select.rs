@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use document_support::{NUMBERS, json};
 use proptest::prelude::*;
-use quorate_store::document::path::{Field, Path};
-use quorate_store::document::{Criteria, Json, Order, OrderField, Subject};
-use quorate_store::rules::{IndexRule, RuleFaultKind, Selection, select, selections};
-use quorate_store::types::{EntryMeta, Key};
-use quorate_store::{codec, limits};
+use quorate_machine::document::path::{Field, Path};
+use quorate_machine::document::{Criteria, Json, Order, OrderField, Subject};
+use quorate_machine::rules::{IndexRule, RuleFaultKind, Selection, select, selections};
+use quorate_machine::types::{EntryMeta, Key};
+use quorate_machine::{codec, limits};
 
 /// 2026-11-21T01:06:00.123Z.
 const WALL: u64 = 1_795_223_160_123;

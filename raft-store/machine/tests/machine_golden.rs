@@ -44,15 +44,15 @@ use std::path::Path;
 
 use bytes::Bytes;
 use machine_support::{Store, access, coordination, show};
-use quorate_store::document::path::Field;
-use quorate_store::document::{Criteria, Json, Order, OrderField, Patch};
-use quorate_store::keyspace::family;
-use quorate_store::rules::{CollectionName, Rules, SequenceName};
-use quorate_store::types::{
+use quorate_machine::document::path::Field;
+use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch};
+use quorate_machine::keyspace::family;
+use quorate_machine::rules::{CollectionName, Rules, SequenceName};
+use quorate_machine::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
     RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
-use quorate_store::{codec, machine};
+use quorate_machine::{codec, machine};
 
 #[test]
 fn every_script_gives_its_exact_output() {

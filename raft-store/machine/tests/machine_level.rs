@@ -4,10 +4,10 @@ mod machine_support;
 
 use machine_support::Store;
 use proptest::prelude::*;
-use quorate_store::codec;
-use quorate_store::level::{self, KNOWN, TooNew};
-use quorate_store::machine::{Fault, Vars};
-use quorate_store::types::{Action, Batch, Command, Maintenance};
+use quorate_machine::codec;
+use quorate_machine::level::{self, KNOWN, TooNew};
+use quorate_machine::machine::{Fault, Vars};
+use quorate_machine::types::{Action, Batch, Command, Maintenance};
 
 fn raise(level: u32) -> Batch {
     let action = Action::Maintain(Maintenance::RaiseLevel { level });

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proptest::prelude::*;
-use quorate_store::document::Json;
+use quorate_machine::document::Json;
 
 /// Numbers in ascending order; those in one row are equal, however they are written.
 pub const NUMBERS: [&[&str]; 18] = [

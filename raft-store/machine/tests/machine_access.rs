@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use machine_support::access::{role, user};
 use machine_support::{Store, batch};
 use proptest::prelude::*;
-use quorate_store::access::{Grant, Permission};
-use quorate_store::document::Criteria;
-use quorate_store::keyspace::family;
-use quorate_store::limits;
-use quorate_store::types::*;
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::document::Criteria;
+use quorate_machine::keyspace::family;
+use quorate_machine::limits;
+use quorate_machine::types::*;
 
 /// Milliseconds between batches.
 const STEP: u64 = 100;

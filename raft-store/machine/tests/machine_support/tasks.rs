@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_store::codec;
-use quorate_store::keyspace::family;
-use quorate_store::keyspace::task::{self, QueueRow, TaskRow};
-use quorate_store::keyspace::timer::{self, TimerKind};
-use quorate_store::types::{
+use quorate_machine::codec;
+use quorate_machine::keyspace::family;
+use quorate_machine::keyspace::task::{self, QueueRow, TaskRow};
+use quorate_machine::keyspace::timer::{self, TimerKind};
+use quorate_machine::types::{
     AfterFailure, ContentKind, NewTask, PlanTask, QueueName, Recurrence, Requeue, RetryPlan, SessionId, Start,
     TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
 };

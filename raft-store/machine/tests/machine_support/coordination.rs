@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_store::codec;
-use quorate_store::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
-use quorate_store::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
-use quorate_store::keyspace::task::TaskRow;
-use quorate_store::keyspace::timer::{self, TimerKind};
-use quorate_store::keyspace::{entry, family, gates};
-use quorate_store::types::{
+use quorate_machine::codec;
+use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
+use quorate_machine::keyspace::task::TaskRow;
+use quorate_machine::keyspace::timer::{self, TimerKind};
+use quorate_machine::keyspace::{entry, family, gates};
+use quorate_machine::types::{
     Acquire, Action, BarrierOp, BarrierRow, Command, ContentKind, Elected, Guard, LatchOp, LatchRow, LockMode,
     LockName, LockOp, LockSpace, Name, RequestId, SessionId, SessionOp, TaskState, Value,
 };

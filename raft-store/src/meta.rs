@@ -4,7 +4,7 @@
 
 use bincode::{Decode, Encode};
 
-use super::family;
+use crate::keyspace::family;
 use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 

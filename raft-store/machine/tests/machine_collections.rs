@@ -7,12 +7,12 @@ mod machine_support;
 
 use machine_support::{Store, batch};
 use proptest::prelude::*;
-use quorate_store::document::path::Field;
-use quorate_store::document::{Criteria, Json, Order, OrderField, Patch, Subject};
-use quorate_store::keyspace::{entry, family};
-use quorate_store::rules::{CollectionName, Rules, SequenceName};
-use quorate_store::types::*;
-use quorate_store::{limits, machine};
+use quorate_machine::document::path::Field;
+use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch, Subject};
+use quorate_machine::keyspace::{entry, family};
+use quorate_machine::rules::{CollectionName, Rules, SequenceName};
+use quorate_machine::types::*;
+use quorate_machine::{limits, machine};
 
 const KEYS: [&str; 7] = ["c/1", "c/1\0", "c/2", "c/3", "c/4", "c/5", "d/1"];
 
@@ -183,7 +183,7 @@ fn claimable(store: &Store, op: &ClaimOp) -> Vec<Key> {
     let row = name.and_then(|_| store.rows(family::COLLECTION).into_iter().next());
     let criteria = match row {
         Some((_, row)) => {
-            let row: quorate_store::keyspace::collection::CollectionRow = quorate_store::codec::decode(&row).unwrap();
+            let row: quorate_machine::keyspace::collection::CollectionRow = quorate_machine::codec::decode(&row).unwrap();
             row.rules.converted(&op.criteria, wall).into_owned()
         }
         None => op.criteria.clone(),

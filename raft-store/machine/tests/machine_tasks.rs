@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use machine_support::{Store, assert_cuts_agree, batch};
 use proptest::prelude::*;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, AfterFailure, Batch, Command, ContentKind, NewTask, Outcome, QueueName, Recurrence, Rejection, RequestId,
     Requeue, RetryPlan, Start, TaskDone, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
 };

@@ -1,0 +1,20 @@
+//! Quorate's deterministic state machine: the vocabulary of the log, the rows of the state, and what applying one to the
+//! other means.
+//!
+//! Knows no clock, no randomness, no I/O, no database and no network: everything arrives as an argument, so every node
+//! that applies the same log holds the same bytes. `quorate-store` puts RocksDB and openraft round it.
+
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+#![warn(clippy::print_stdout)]
+
+pub mod access;
+pub mod codec;
+pub mod digest;
+pub mod document;
+pub mod keyspace;
+pub mod level;
+pub mod limits;
+pub mod machine;
+pub mod rules;
+pub mod types;
