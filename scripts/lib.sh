@@ -1,6 +1,6 @@
 # Shared by the scripts beside it; sourced, never run.
 #
-# Owns where things are built, how Debian packages are fetched, and how the release build borrows RocksDB.
+# Owns where things are built and which RocksDB they link.
 
 # shellcheck shell=bash
 
@@ -38,31 +38,15 @@ die_usage() {
     exit 2
 }
 
-# Lets a --release build link the RocksDB archive that the development build already compiled. Dependencies have
-# opt-level 3 and no debug information in both profiles (Cargo.toml), so the C++ flags are the same; without this the
-# same 15 minutes of C++ would be spent once more. Call it for release builds only: in the development profile these
-# variables would make cargo run the build script again and throw the archive away.
-#
-# librocksdb-sys links what ROCKSDB_LIB_DIR holds (statically, for ROCKSDB_STATIC) and still generates its bindings
-# from its own headers, so the archive must stem from the very same version: the output of its build script says which.
-# lz4-sys builds its four C files anew in every profile, within seconds, and needs no help.
+# Lets cargo link one RocksDB archive into every profile and feature set, instead of compiling RocksDB for each. lz4-sys
+# builds its four C files anew in every profile, within seconds, and needs no help.
 use_built_rocksdb() {
-    local version output archive
-    version=$(awk '/^name = "librocksdb-sys"$/ { found = 1 } found && /^version = / { gsub(/"/, "", $3); print $3; exit }' \
-        "$repo/Cargo.lock")
-    for output in "$CARGO_TARGET_DIR"/debug/build/librocksdb-sys-*/output; do
-        archive=$(dirname "$output")/out/librocksdb.a
-        if [[ -f $archive ]] && grep -q "cargo_manifest_dir=.*/librocksdb-sys-$version\$" "$output"; then
-            ROCKSDB_LIB_DIR=$(dirname "$archive")
-            export ROCKSDB_LIB_DIR ROCKSDB_STATIC=1
-            say "Linking the RocksDB that the development build compiled ($ROCKSDB_LIB_DIR)."
-            return
-        fi
-    done
+    ROCKSDB_LIB_DIR=$("$repo/scripts/rocksdb") || die "RocksDB could not be compiled, see above"
+    export ROCKSDB_LIB_DIR ROCKSDB_STATIC=1
 }
 
 # Builds programs of the workspace in the profile given, debug or release, all or those named, and prints the directory they are in.
-# Always the whole workspace: another selection would mean other crate features and another build of RocksDB.
+# Always the whole workspace: another selection would mean other crate features, and dependencies built twice.
 build_programs() {
     local profile=$1 flags=() bins=() name
     shift
@@ -70,14 +54,9 @@ build_programs() {
     [[ ${#bins[@]} -gt 0 ]] || bins=(--bins)
     "$repo/scripts/setup" >&2
     claim_target_dir
-    if [[ $profile == release ]]; then
-        flags=(--release)
-        use_built_rocksdb
-    fi
+    if [[ $profile == release ]]; then flags=(--release); fi
+    use_built_rocksdb
     say "Building Quorate ($profile)."
-    if ! compgen -G "$CARGO_TARGET_DIR/*/build/librocksdb-sys-*/out/librocksdb.a" >/dev/null; then
-        say "This first build compiles RocksDB, which takes about a quarter of an hour on two cores."
-    fi
     (cd "$repo" && cargo build --workspace "${bins[@]}" --locked "${flags[@]}") >&2 || die "the build failed, see above"
     printf '%s\n' "$CARGO_TARGET_DIR/$profile"
 }
