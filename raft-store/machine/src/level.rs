@@ -15,13 +15,19 @@ use crate::machine::Vars;
 pub type Level = u32;
 
 /// The highest level that this build knows. Level 0 is that of a cluster that was founded a moment ago.
-pub const KNOWN: Level = 1;
+pub const KNOWN: Level = HARDENED;
+
+/// From this level on, sums are kept and bounds are counted as the machine's own checks ask for.
+pub const HARDENED: Level = 2;
 
 /// What each level brought, for people.
 pub const fn known(level: Level) -> Option<&'static str> {
     match level {
         0 => Some("as founded"),
         1 => Some("members agree on a level before what they apply changes its meaning"),
+        2 => Some(
+            "one apply is bounded in all that it reads and writes, sums of sessions are exact, keys of locks are secret",
+        ),
         _ => None,
     }
 }

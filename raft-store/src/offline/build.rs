@@ -7,9 +7,9 @@ use std::path::Path;
 use rocksdb::WriteBatch;
 
 use super::OfflineError;
-use crate::meta::AppliedRecord;
 use crate::level;
 use crate::machine::{Applied, Epoch, EpochStep, Vars};
+use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::state::{Db, Home, LatestView, Row, StateFault};
 use crate::types::Revision;

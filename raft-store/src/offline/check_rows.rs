@@ -7,7 +7,6 @@ use crate::document::Json;
 use crate::keyspace::audit::AuditGroup;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
-use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};
@@ -15,6 +14,7 @@ use crate::keyspace::{
     access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, refusals, request,
     sequence, session, task, timer,
 };
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, TokenRow, UserRow};
 
 /// Families in order, with what their rows are called.

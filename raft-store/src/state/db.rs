@@ -21,8 +21,8 @@ use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
 use crate::background;
 use crate::codec;
-use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Applied, Fault, Vars, View, Write};
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
 /// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.

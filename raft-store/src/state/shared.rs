@@ -23,8 +23,8 @@ use super::kept::Kept;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::machine::{Fault, Sizes, View};
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::Revision;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.

@@ -11,9 +11,9 @@ pub mod tasks;
 
 use std::collections::BTreeSet;
 
-use quorate_machine::keyspace::backed_up::is_kept;
 use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::{AuditEffect, AuditGroup};
+use quorate_machine::keyspace::backed_up::is_kept;
 use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{

@@ -10,7 +10,9 @@ use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup};
 use quorate_machine::keyspace::collection::CollectionRow;
 use quorate_machine::keyspace::history::Version;
 use quorate_machine::keyspace::request::KeptReply;
-use quorate_machine::keyspace::{collection, deadline, entry, family, history, index, lock, refusals, request, sequence};
+use quorate_machine::keyspace::{
+    collection, deadline, entry, family, history, index, lock, refusals, request, sequence,
+};
 use quorate_machine::rules::field_text;
 use quorate_machine::types::{
     ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
