@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
 use quorate_store::codec::{self, CodecError};
-use quorate_store::keyspace::audit::AuditGroup;
+use quorate_store::keyspace::audit;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::machine::Vars;
 use quorate_store::raft::wire::{self, SnapshotMetaRecord};
@@ -37,7 +37,7 @@ pub fn check(data: &[u8]) {
             },
         ),
         3 => record::<Reply>(bytes),
-        4 => record::<AuditGroup>(bytes),
+        4 => again(bytes, audit::decode, audit::encode),
         5 => record::<KeptReply>(bytes),
         _ => {
             record::<Vars>(bytes);
@@ -58,7 +58,8 @@ pub fn record<T: bincode::Decode<()> + bincode::Encode + PartialEq + Debug>(byte
     again(bytes, codec::decode::<T>, codec::encode);
 }
 
-fn again<T: PartialEq + Debug>(
+/// What is read is written as something that reads as the same.
+pub fn again<T: PartialEq + Debug>(
     bytes: &[u8],
     decode: impl Fn(&[u8]) -> Result<T, CodecError>,
     encode: impl Fn(&T) -> Vec<u8>,

@@ -4,7 +4,6 @@
 //! the same bytes, or one row could stand twice. Values mean the same after they were written again.
 
 use quorate_store::codec::CodecError;
-use quorate_store::keyspace::audit::AuditGroup;
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_store::keyspace::request::KeptReply;
@@ -17,7 +16,7 @@ use quorate_store::keyspace::{
 use quorate_store::offline::decode_row;
 use quorate_store::types::{BarrierRow, Elected, LatchRow, RoleRow, TokenRow, UserRow};
 
-use super::commands::{record, room};
+use super::commands::{again, record, room};
 use super::{assert_explained, memory, samples};
 
 /// See the head of this file.
@@ -98,7 +97,7 @@ fn written_again(row_key: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
 fn check_value(family: u8, value: &[u8]) {
     match family {
         family::ENTRY => check_entry(value),
-        family::AUDIT | family::REFUSALS => record::<AuditGroup>(value),
+        family::AUDIT | family::REFUSALS => again(value, audit::decode, audit::encode),
         family::REQUEST => record::<KeptReply>(value),
         family::COLLECTION => record::<CollectionRow>(value),
         family::SEQUENCE => {

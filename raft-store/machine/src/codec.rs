@@ -12,27 +12,27 @@ use crate::types::{Action, Batch, Command, RequestId, WriteOp};
 /// coordination, 4 no sizes and no epochs, 5 no users.)
 pub const FORMAT_VERSION: u8 = 6;
 
-/// Most bytes that one record may claim while it is decoded. Without it a damaged length would make bincode ask for
-/// that much memory and panic. Twice the largest batch: an audit group repeats every key of its batch.
-const RECORD_BYTES_MAX: usize = 2 * crate::limits::BATCH_BYTES_MAX;
-
-const CONFIG: Configuration<LittleEndian, Varint, Limit<RECORD_BYTES_MAX>> =
-    bincode::config::standard().with_limit::<RECORD_BYTES_MAX>();
+const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
+    bincode::config::standard().with_limit::<DECODE_BYTES_MAX>();
 
 /// Most memory that a length inside a record can make the decoder ask for at once. Records come from the network too,
-/// and bincode allocates what a length promises before it looks whether so many bytes are there.
+/// and bincode allocates what a length promises before it looks whether so many bytes are there. Far more than any record
+/// that is written takes: see [`crate::limits::ROW_BYTES_MAX`].
 const DECODE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// The same for records of up to [`SMALL_BYTES`] and [`TINY_BYTES`]: thousands of them may be under way at once, and a few
 /// bytes of each must not hold as much as the largest batch. A kilobyte for each byte of them, more than any record takes.
 const DECODE_SMALL_MAX: usize = SMALL_BYTES * LARGEST_ELEMENT;
 const DECODE_TINY_MAX: usize = TINY_BYTES * LARGEST_ELEMENT;
+/// The same for one of the [`Parts`] of a record, a line of audit with a key, a request id and a name at most.
+const PART_BYTES_MAX: usize = 16 * crate::limits::KEY_BYTES_MAX;
 const SMALL_BYTES: usize = 16 * 1024;
 const TINY_BYTES: usize = 1024;
 
 /// No element of a list has more bytes than this in memory, and each has one byte at least in a record.
 const LARGEST_ELEMENT: usize = 1024;
 
+const _: () = assert!(4 * crate::limits::ROW_BYTES_MAX <= DECODE_BYTES_MAX);
 const _: () = assert!(size_of::<crate::types::Step>() <= LARGEST_ELEMENT);
 const _: () = assert!(size_of::<crate::types::StepDone>() <= LARGEST_ELEMENT);
 const _: () = assert!(size_of::<crate::types::BulkItem>() <= LARGEST_ELEMENT);
@@ -98,6 +98,34 @@ fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, CodecError> {
         return Err(CodecError::Malformed(format!("{} bytes too many", body.len() - used)));
     }
     Ok(record)
+}
+
+/// The parts of a record, one after the other: of one that may be larger than any that is decoded at once.
+pub struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    /// Those of a record, behind its version.
+    pub fn of(bytes: &'a [u8]) -> Result<Self, CodecError> {
+        let mut reader = Reader { bytes, at: 0 };
+        reader.version()?;
+        Ok(Self(&bytes[reader.at..]))
+    }
+
+    /// The next one.
+    pub fn take<T: bincode::Decode<()>>(&mut self) -> Result<T, CodecError> {
+        let read = bincode::decode_from_slice(self.0, CONFIG.with_limit::<PART_BYTES_MAX>());
+        let (part, used) = read.map_err(|error| CodecError::Malformed(error.to_string()))?;
+        self.0 = &self.0[used..];
+        Ok(part)
+    }
+
+    /// Refuses any byte behind the last one.
+    pub fn end(self) -> Result<(), CodecError> {
+        match self.0.len() {
+            0 => Ok(()),
+            more => Err(CodecError::Malformed(format!("{more} bytes too many"))),
+        }
+    }
 }
 
 /// What stands before the part of a command that [`judged_part`] gives: version byte and stamp.

@@ -68,11 +68,16 @@ pub const COMMAND_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 4_096;
 /// Largest encoded batch, hence log entry.
 pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 * BATCH_COMMANDS_MAX + 64;
 
-/// Once the commands of a batch have taken so many bytes (entries read, rows written, values answered), the rest of it
+/// Once the commands of a batch have taken so many bytes (entries read, values answered, rows written; from feature level 2
+/// on also the keys of those rows and lines of audit), the rest of it
 /// is [deferred](crate::types::Outcome::Deferred): a few hundred bytes of command can refer to a value of the largest
 /// size, so the bounds of a batch do not bound what applying it takes. The last command may exceed it, by about four
 /// values: it reads one, moves it to the history, writes another and shows the first.
 pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Largest row: decoding takes what a record claims, and this is well below what it may. The largest rows are audit groups,
+/// whose lines count towards [`BATCH_EFFECT_BYTES_MAX`], so no command comes near it.
+pub const ROW_BYTES_MAX: usize = 4 * BATCH_EFFECT_BYTES_MAX;
 
 /// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
 /// written and dropped with its whole bucket, so for at most two.

@@ -4,7 +4,6 @@
 
 use crate::codec::{self, CodecError};
 use crate::document::Json;
-use crate::keyspace::audit::AuditGroup;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::request::KeptReply;
@@ -59,8 +58,8 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::META if row_key == APPLIED_KEY => whole::<AppliedRecord>(value),
         family::ENTRY => check_entry(value),
         family::HISTORY => history::decode_key(row_key).and_then(|_| history::decode(value).map(drop)),
-        family::AUDIT => audit::decode_key(row_key).and_then(|_| whole::<AuditGroup>(value)),
-        family::REFUSALS => refusals::decode_key(row_key).and_then(|_| whole::<AuditGroup>(value)),
+        family::AUDIT => audit::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
+        family::REFUSALS => refusals::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
         family::REQUEST => request::decode_key(row_key).and_then(|_| whole::<KeptReply>(value)),
         family::DEADLINE => deadline::decode_key(row_key).and_then(|_| nothing(value)),
         family::LOCK => lock::decode_key(row_key).and_then(|_| nothing(value)),

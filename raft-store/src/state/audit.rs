@@ -7,7 +7,6 @@ use bincode::{Decode, Encode};
 
 use super::shared::Moment;
 use super::types::{ReadPosition, StateFault};
-use crate::codec;
 use crate::keyspace::audit::{self, AuditGroup, AuditLine};
 use crate::keyspace::{bucket, family, family_range, refusals};
 use crate::types::{Key, Revision, WallMillis};
@@ -84,7 +83,7 @@ pub(crate) fn audit(moment: &Moment<'_>, query: &AuditQuery) -> Result<AuditPage
             return Ok(page);
         }
         let Some(row) = rows.value() else { break };
-        let group: AuditGroup = codec::decode(row)?;
+        let group = audit::decode(row)?;
         rows.next();
         place = AuditPlace { revision: group.last_revision, index: group.index, bucket: bucket::at(group.clock) };
         take(group, query, &mut page.lines);

@@ -7,7 +7,6 @@ use super::range::WatchRange;
 use super::ring::FeedPosition;
 use super::shared::Moment;
 use super::types::{ReadPosition, StateFault};
-use crate::codec;
 use crate::keyspace::audit::{self, AuditGroup};
 use crate::keyspace::changes::{self, KeyChange, ValueChange};
 use crate::keyspace::history::{self, Version};
@@ -113,7 +112,7 @@ pub(crate) fn changes(moment: &Moment<'_>, query: &ChangesQuery) -> Result<Chang
             page.more = true;
             return Ok(ChangesRead::Page(page));
         }
-        let group: AuditGroup = codec::decode(row)?;
+        let group = audit::decode(row)?;
         let (last, lines) = (group.last_revision, group.lines.len());
         if !take_group(moment, query, group, &mut page, &mut bytes_left)? {
             page.more = true;

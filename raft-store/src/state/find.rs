@@ -9,8 +9,7 @@ use super::indexed;
 use super::listing::{self, Range};
 use super::shared::Moment;
 use super::types::StateFault;
-use crate::codec;
-use crate::keyspace::audit::{self, AuditGroup};
+use crate::keyspace::audit;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{after_prefix, family, family_range};
 use crate::types::{Key, Revision};
@@ -113,7 +112,7 @@ fn pin_of(moment: &Moment<'_>, revision: Revision) -> Result<FindPin, StateFault
     let mut rows = moment.rows(&audit::row_key(revision, 0), &family_range(family::AUDIT).1);
     rows.seek_to_first();
     rows.status()?;
-    let group: Option<AuditGroup> = rows.value().map(codec::decode).transpose()?;
+    let group = rows.value().map(audit::decode).transpose()?;
     let group = group.filter(|group| group.first_revision <= revision);
     Ok(match group {
         Some(group) => FindPin { revision, clock: group.clock, wall: group.wall },

@@ -15,7 +15,7 @@ use super::types::StateFault;
 use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Json, Subject, order};
-use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
+use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::collection::{self, CollectionRow, IndexStage};
 use crate::keyspace::{entry, family, family_range, index};
 use crate::rules::{IndexRule, Selection, candidates, selections};
@@ -85,7 +85,7 @@ pub(crate) fn changed_since(
     groups.seek_to_first();
     let mut seen = 0;
     while let Some(row) = groups.value() {
-        let group: AuditGroup = codec::decode(row)?;
+        let group = audit::decode(row)?;
         seen += group.lines.len();
         if seen > CHANGES_MAX {
             return Ok(None);

@@ -4,8 +4,7 @@
 
 use super::shared::Moment;
 use super::types::StateFault;
-use crate::codec;
-use crate::keyspace::audit::{self, AuditGroup};
+use crate::keyspace::audit;
 use crate::keyspace::{deadline, family, family_range, lock};
 use crate::types::{ClusterMillis, Revision};
 
@@ -83,7 +82,7 @@ impl<'m, 'd> Groups<'m, 'd> {
         seek(&mut rows);
         rows.status()?;
         let Some((row_key, row)) = rows.item() else { return Ok(None) };
-        let group: AuditGroup = codec::decode(row)?;
+        let group = audit::decode(row)?;
         Ok(Some((audit::decode_key(row_key)?.0, group.clock)))
     }
 }

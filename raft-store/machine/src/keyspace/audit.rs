@@ -22,7 +22,7 @@ const LINE_BYTES: usize = 3 * 9 + 17 + 3 * 9 + 5;
 /// Invariant: `first_revision <= last_revision` where the batch changed something, and the changed lines carry each
 /// revision from first to last in order: once, or for each key that a transaction changed and each task that a command
 /// did. Where it changed nothing, `first_revision == last_revision + 1`.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode)]
 pub struct AuditGroup {
     /// Log index of the batch.
     pub index: u64,
@@ -246,12 +246,27 @@ pub enum Refusal {
 
 /// Encodes a group, in one allocation.
 pub fn encode(group: &AuditGroup) -> Vec<u8> {
-    let line = |line: &AuditLine| {
-        let key = line.key.as_ref().map_or(0, |key| key.as_bytes().len());
-        let id = line.request_id.as_ref().map_or(0, |id| id.0.len());
-        LINE_BYTES + key + id + line.principal.len()
-    };
-    codec::encode_sized(group, HEAD_BYTES + group.lines.iter().map(line).sum::<usize>())
+    codec::encode_sized(group, HEAD_BYTES + group.lines.iter().map(line_bytes).sum::<usize>())
+}
+
+/// Most bytes that a line takes in an encoded group.
+pub fn line_bytes(line: &AuditLine) -> usize {
+    let key = line.key.as_ref().map_or(0, |key| key.as_bytes().len());
+    let id = line.request_id.as_ref().map_or(0, |id| id.0.len());
+    LINE_BYTES + key + id + line.principal.len()
+}
+
+/// Reverses [`encode`], line by line: a group of any size can be read again, and a damaged count makes nobody ask for the
+/// memory of lines that are not there.
+pub fn decode(row: &[u8]) -> Result<AuditGroup, CodecError> {
+    let mut parts = codec::Parts::of(row)?;
+    let index = parts.take()?;
+    let (clock, wall) = parts.take()?;
+    let (first_revision, last_revision) = parts.take()?;
+    let count: u64 = parts.take()?;
+    let lines = (0..count).map(|_| parts.take()).collect::<Result<_, _>>()?;
+    parts.end()?;
+    Ok(AuditGroup { index, clock, wall, first_revision, last_revision, lines })
 }
 
 /// The row key of the group of one batch; `row_key(revision, 0)` is a lower bound of the groups from `revision` on.

@@ -200,7 +200,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn put_access(&mut self, row_key: &[u8], row: Vec<u8>) -> Result<(), Fault> {
-        self.take_bytes(row.len());
+        self.take_row(row.len());
         self.overlay.replace(row_key, Some(row)).map(drop)
     }
 }

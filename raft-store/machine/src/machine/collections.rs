@@ -164,11 +164,11 @@ impl<V: View> Applier<'_, V> {
         }
         let (before, after) = (index_rows(collection, key, before)?, index_rows(collection, key, after)?);
         for row_key in before.iter().filter(|row_key| !after.contains(row_key)) {
-            self.take_bytes(row_key.len());
+            self.take_row(row_key.len());
             self.overlay.take(row_key)?;
         }
         for row_key in after.into_iter().filter(|row_key| !before.contains(row_key)) {
-            self.take_bytes(row_key.len());
+            self.take_row(row_key.len());
             self.overlay.insert_new(row_key, Vec::new())?;
         }
         Ok(())

@@ -57,7 +57,7 @@ impl<V: View> Applier<'_, V> {
         row: Option<Vec<u8>>,
         after: Option<&EntryMeta>,
     ) -> Result<(), Fault> {
-        self.take_bytes(row.as_ref().map_or(0, Vec::len));
+        self.take_row(row.as_ref().map_or(0, Vec::len));
         let replaced = self.overlay.replace(row_key, row)?;
         let (Some(before), Some(after), Some(_)) = (before, after, replaced) else {
             return Err(Fault::Invariant(format!("a change of the lock of {key}, which is not there")));

@@ -357,7 +357,7 @@ impl<V: View> Applier<'_, V> {
 
     fn put_holder(&mut self, lock: &LockName, token: Revision, party: &HolderRow) -> Result<(), Fault> {
         let row = codec::encode(party);
-        self.take_bytes(row.len());
+        self.take_row(row.len());
         self.overlay.insert_new(lock_queue::holder_key(lock, token), row).map(|_| ())
     }
 
@@ -385,7 +385,7 @@ impl<V: View> Applier<'_, V> {
             }
         };
         let row = codec::encode(&elected);
-        self.take_bytes(row.len());
+        self.take_row(row.len());
         let row = self.overlay.insert_new(lock_queue::elected_key(&lock.name, self.vars.revision), row)?;
         Ok(AuditEffect::Elected { row })
     }

@@ -7,7 +7,7 @@ use super::view::{Fault, View};
 use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
-use crate::keyspace::audit::{self, AuditEffect, AuditGroup};
+use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::{deadline, entry, history, lock, lock_queue};
 use crate::level::{self, Level};
 use crate::limits;
@@ -121,7 +121,7 @@ impl<V: View> Applier<'_, V> {
     fn compact_group(&mut self, row_key: &[u8], row: &[u8]) -> Result<usize, Fault> {
         let damaged = |error| Fault::row(row_key, error);
         let (last_revision, _) = audit::decode_key(row_key).map_err(damaged)?;
-        let group: AuditGroup = codec::decode(row).map_err(damaged)?;
+        let group = audit::decode(row).map_err(damaged)?;
         let mut rows = 1;
         let mut hasher = RowHasher::default();
         for line in group.lines {

@@ -8,6 +8,7 @@
 
 mod access;
 mod barriers;
+mod budget;
 mod bulk;
 mod collections;
 mod epoch;
@@ -45,6 +46,7 @@ use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
 use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision};
+use budget::Budget;
 use overlay::Overlay;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
@@ -56,10 +58,9 @@ pub struct Applier<'v, V: View> {
     index: u64,
     /// Revision before the batch being applied.
     batch_start: Revision,
-    /// Bytes that the commands of the batch being applied have taken so far. The same however batches are grouped
-    /// into apply calls, so what the overlay happens to hold already does not count less.
-    taken: usize,
-    /// The same for all batches so far.
+    /// What the commands of the batch being applied have taken so far.
+    budget: Budget,
+    /// Bytes that all batches so far have taken.
     taken_in_all: usize,
     /// While writes share one revision: that, once the first of them took it.
     joint: Option<Option<Revision>>,
@@ -111,7 +112,7 @@ impl<'v, V: View> Applier<'v, V> {
             vars,
             index: 0,
             batch_start,
-            taken: 0,
+            budget: Budget::default(),
             taken_in_all: 0,
             joint: None,
             known_collections: BTreeMap::new(),
@@ -128,7 +129,7 @@ impl<'v, V: View> Applier<'v, V> {
         assert!(index > self.index, "log index {index} applied after {}", self.index);
         self.index = index;
         self.batch_start = self.vars.revision;
-        self.taken = 0;
+        self.begin_budget();
         let clock_before = self.vars.clock;
         self.vars.clock = clock_before.max(batch.clock);
         self.vars.wall = self.vars.wall.max(batch.wall);
@@ -164,17 +165,6 @@ impl<'v, V: View> Applier<'v, V> {
     fn decoded<T: bincode::Decode<()>>(&self, row_key: &[u8]) -> Result<Option<T>, Fault> {
         let row = self.overlay.peek(row_key)?;
         row.map(|row| codec::decode(&row).map_err(|error| Fault::row(row_key, error))).transpose()
-    }
-
-    /// Counts what a command reads, writes or answers.
-    fn take_bytes(&mut self, count: usize) {
-        self.taken = self.taken.saturating_add(count);
-        self.taken_in_all = self.taken_in_all.saturating_add(count);
-    }
-
-    /// Whether the batch has reached its bound.
-    fn has_taken_all(&self) -> bool {
-        self.taken >= limits::BATCH_EFFECT_BYTES_MAX
     }
 
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
@@ -282,7 +272,9 @@ impl<'v, V: View> Applier<'v, V> {
     /// Adds a line at the current revision.
     fn record(&mut self, op: AuditOp, key: Option<Key>, asker: Asker, effect: AuditEffect) {
         let Asker { request_id, principal } = asker;
-        self.lines.push(AuditLine { revision: self.vars.revision, op, key, request_id, principal, effect });
+        let line = AuditLine { revision: self.vars.revision, op, key, request_id, principal, effect };
+        self.take_line(audit::line_bytes(&line));
+        self.lines.push(line);
     }
 
     /// Writes the batch's lines as one row and tells its changes.
@@ -331,7 +323,7 @@ pub fn rehearse<V: View>(
     let mut reply = None;
     while let Some(command) = next(reply.take()) {
         applier.batch_start = applier.vars.revision;
-        applier.taken = 0;
+        applier.begin_budget();
         let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_in_all as u64);
         reply = Some(match actual > limit {
             true => applier.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),

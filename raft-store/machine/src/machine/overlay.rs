@@ -10,6 +10,7 @@ use std::ops::Bound;
 use super::vars::Vars;
 use super::view::{Fault, Row, View, Write};
 use crate::digest::{RowHasher, RowMark};
+use crate::limits;
 
 /// A view with pending writes over it.
 pub(super) struct Overlay<'v, V: View> {
@@ -17,6 +18,10 @@ pub(super) struct Overlay<'v, V: View> {
     slots: BTreeMap<Vec<u8>, Slot>,
     dropped: Vec<(Vec<u8>, Vec<u8>)>,
     hasher: RowHasher,
+    /// Bytes of all keys and rows written so far, however often the same one.
+    written: usize,
+    /// Most bytes of one row.
+    row_bytes_max: usize,
     /// The slots changed since [`Self::begin`] as they were then; `None` where there was none.
     before: Option<BTreeMap<Vec<u8>, Option<Slot>>>,
 }
@@ -44,7 +49,28 @@ enum SlotState {
 
 impl<'v, V: View> Overlay<'v, V> {
     pub(super) fn new(view: &'v V) -> Self {
-        Self { view, slots: BTreeMap::new(), dropped: Vec::new(), hasher: RowHasher::default(), before: None }
+        let (slots, dropped, hasher) = (BTreeMap::new(), Vec::new(), RowHasher::default());
+        Self { view, slots, dropped, hasher, written: 0, row_bytes_max: usize::MAX, before: None }
+    }
+
+    /// From now on no row is written that has more than [`limits::ROW_BYTES_MAX`].
+    pub(super) fn bound_rows(&mut self) {
+        self.row_bytes_max = limits::ROW_BYTES_MAX;
+    }
+
+    /// Bytes of all keys and rows written so far, however often the same one, and however it came to be known before.
+    pub(super) fn written_bytes(&self) -> usize {
+        self.written
+    }
+
+    /// Counts a row that is written or deleted, and refuses one that nobody could read again.
+    fn count(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<(), Fault> {
+        let bytes = row.map_or(0, <[u8]>::len);
+        self.written = self.written.saturating_add(key.len()).saturating_add(bytes);
+        match bytes > self.row_bytes_max {
+            true => Err(Fault::Invariant(format!("row {} would have {bytes} bytes", key.escape_ascii()))),
+            false => Ok(()),
+        }
     }
 
     /// Reads a row and keeps it at hand, because it is likely to be written next.
@@ -100,6 +126,7 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Writes or deletes a row and gives it as it was.
     pub(super) fn replace(&mut self, key: &[u8], row: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Fault> {
+        self.count(key, row.as_deref())?;
         self.remember(key);
         let Some(slot) = self.slots.get_mut(key) else {
             let old = load(self.view, &self.dropped, key)?;
@@ -125,6 +152,7 @@ impl<'v, V: View> Overlay<'v, V> {
     /// Writes a row that cannot be there yet, and gives its mark. That it is not in the view follows from the key,
     /// which holds a revision, a log index or a deadline; builds with debug assertions look all the same.
     pub(super) fn insert_new(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<RowMark, Fault> {
+        self.count(&key, Some(&row))?;
         self.remember(&key);
         let mark = self.hasher.mark(&key, &row);
         match self.slots.entry(key) {
@@ -159,6 +187,7 @@ impl<'v, V: View> Overlay<'v, V> {
                 return Err(Fault::Invariant(format!("row {} has not {mark:?}", key.escape_ascii())));
             }
         }
+        self.count(&key, None)?;
         self.remember(&key);
         match self.slots.entry(key) {
             btree_map::Entry::Vacant(slot) => {

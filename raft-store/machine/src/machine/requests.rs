@@ -102,7 +102,7 @@ impl<V: View> Applier<'_, V> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
         let row_key = request::row_key(bucket::at(self.vars.clock), id);
         let row = request::encode(fingerprint, reply, principal);
-        self.take_bytes(row.len());
+        self.take_row(row.len());
         self.overlay.insert_new(row_key, row).map(|_| ())
     }
 

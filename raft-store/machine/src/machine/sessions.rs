@@ -96,7 +96,7 @@ impl<V: View> Applier<'_, V> {
     fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
         assert!(row.armed_at <= row.expires_at, "the timer of session {id} would be late: {row:?}");
         let row = codec::encode(row);
-        self.take_bytes(row.len());
+        self.take_row(row.len());
         self.overlay.replace(&session::row_key(id), Some(row)).map(|_| ())
     }
 

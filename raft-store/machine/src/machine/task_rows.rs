@@ -104,7 +104,7 @@ impl<V: View> Applier<'_, V> {
         *count_of(queue, &after.head.state) += 1;
         self.enter_state(queue, id, &mut after.head)?;
         let row = codec::encode_sized(&after, 256 + after.payload.data.len());
-        self.take_bytes(row.len());
+        self.take_row(row.len());
         self.overlay.replace(&row_key, Some(row))?;
         Ok(())
     }

@@ -44,7 +44,7 @@ impl<V: View> Applier<'_, V> {
         let (_, end) = timer::due_range(self.vars.clock);
         for (row_key, _) in self.overlay.scan(&start, &end, limits::TIMERS_FIRED_MAX)? {
             // The other half is for the commands.
-            if self.taken >= limits::BATCH_EFFECT_BYTES_MAX / 2 {
+            if self.taken() >= limits::BATCH_EFFECT_BYTES_MAX / 2 {
                 break;
             }
             // What fired before may have had this one removed.

@@ -44,7 +44,7 @@ impl<V: View> Applier<'_, V> {
         asker: Asker,
         work: impl FnOnce(&mut Self, usize) -> Result<Done<T>, Fault>,
     ) -> Result<Done<T>, Fault> {
-        let (revision, lines, taken) = (self.vars.revision, self.lines.len(), self.taken);
+        let (revision, lines, taken) = (self.vars.revision, self.lines.len(), self.taken());
         self.overlay.begin();
         let done = self.sharing_revision(|applier| work(applier, taken))?;
         match &done {
@@ -130,7 +130,7 @@ impl<V: View> Applier<'_, V> {
 
     /// That a transaction has taken more than it may, if it has.
     fn beyond_bound(&self, taken_before: usize) -> Option<Box<StepRejected>> {
-        let (limit, actual) = (limits::TXN_EFFECT_BYTES_MAX, self.taken - taken_before);
+        let (limit, actual) = (limits::TXN_EFFECT_BYTES_MAX, self.taken() - taken_before);
         let why = Rejection::TooLarge { limit: limit as u64, actual: actual as u64 };
         (actual > limit).then(|| Box::new(StepRejected { pointer: String::new(), key: None, why }))
     }

@@ -172,14 +172,14 @@ impl<V: View> Applier<'_, V> {
         self.take_revision()?;
         let removed = row.is_none();
         let new_bytes = row.as_ref().map_or(0, Vec::len);
-        self.take_bytes(new_bytes);
+        self.take_row(new_bytes);
         let old_row = self.overlay.replace(row_key, row)?;
         let old_bytes = old_row.as_ref().map_or(0, Vec::len);
         let superseded = match (old_row, before) {
             (None, None) => None,
             (Some(old_row), Some(before)) => {
                 let revision = before.mod_revision;
-                self.take_bytes(old_row.len());
+                self.take_row(old_row.len());
                 let row = self.overlay.insert_new(history::row_key(key, revision), old_row)?;
                 Some(Superseded { revision, row })
             }

@@ -12,7 +12,7 @@ pub mod tasks;
 use std::collections::BTreeSet;
 
 use quorate_machine::document::Json;
-use quorate_machine::keyspace::audit::{AuditEffect, AuditGroup};
+use quorate_machine::keyspace::audit::AuditEffect;
 use quorate_machine::keyspace::backed_up::is_kept;
 use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
 use quorate_machine::keyspace::request::KeptReply;
@@ -163,7 +163,7 @@ impl Store {
         let mut elected = BTreeSet::new();
         let mut next = None;
         for (row_key, row) in self.rows(family::AUDIT) {
-            let group: AuditGroup = codec::decode(&row).unwrap();
+            let group = audit::decode(&row).unwrap();
             assert_eq!(audit::decode_key(&row_key).unwrap(), (group.last_revision, group.index));
             assert!(group.last_revision > self.vars.oldest_revision);
             let mut revision = group.first_revision;

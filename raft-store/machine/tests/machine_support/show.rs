@@ -246,7 +246,7 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
 }
 
 fn group(value: &[u8]) -> String {
-    let group: AuditGroup = codec::decode(value).unwrap();
+    let group: AuditGroup = audit::decode(value).unwrap();
     let AuditGroup { index, clock, wall, first_revision, last_revision, lines } = group;
     let mut text = format!("#{index} c{clock} w{wall} r{first_revision}..={last_revision}");
     for line in lines {

@@ -1,0 +1,69 @@
+//! What applying a batch takes: the bytes that its commands read, write and answer, and what is too much.
+//!
+//! Owns the counting. What becomes of a command that finds everything taken is said where it is looked at.
+
+use super::Applier;
+use super::view::View;
+use crate::level;
+use crate::limits;
+
+/// What a batch has taken so far; the same however batches are grouped into apply calls, so what the overlay happens to
+/// hold already does not count less.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Budget {
+    /// Bytes that were counted where they were read, written or answered.
+    counted: usize,
+    /// Bytes of the lines of audit.
+    lines: usize,
+    /// [`super::overlay::Overlay::written_bytes`] before the batch.
+    written_before: usize,
+}
+
+impl<V: View> Applier<'_, V> {
+    /// Begins to count what a batch takes.
+    pub(super) fn begin_budget(&mut self) {
+        self.budget = Budget { written_before: self.overlay.written_bytes(), ..Budget::default() };
+        if self.is_hardened() {
+            self.overlay.bound_rows();
+        }
+    }
+
+    /// Counts what a command reads or answers.
+    pub(super) fn take_bytes(&mut self, count: usize) {
+        self.budget.counted = self.budget.counted.saturating_add(count);
+        self.taken_in_all = self.taken_in_all.saturating_add(count);
+    }
+
+    /// Counts a row that is written. From level 2 on the overlay counts each of them, with its key.
+    pub(super) fn take_row(&mut self, bytes: usize) {
+        self.taken_in_all = self.taken_in_all.saturating_add(bytes);
+        if !self.is_hardened() {
+            self.budget.counted = self.budget.counted.saturating_add(bytes);
+        }
+    }
+
+    /// Counts a line of audit, in its encoded form.
+    pub(super) fn take_line(&mut self, bytes: usize) {
+        self.budget.lines = self.budget.lines.saturating_add(bytes);
+        self.taken_in_all = self.taken_in_all.saturating_add(bytes);
+    }
+
+    /// Whether the bounds of feature level 2 hold.
+    pub(super) fn is_hardened(&self) -> bool {
+        self.vars.level >= level::HARDENED
+    }
+
+    /// What the batch has taken so far.
+    pub(super) fn taken(&self) -> usize {
+        let Budget { counted, lines, written_before } = self.budget;
+        match self.is_hardened() {
+            false => counted,
+            true => counted.saturating_add(lines).saturating_add(self.overlay.written_bytes() - written_before),
+        }
+    }
+
+    /// Whether the batch has reached its bound.
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.taken() >= limits::BATCH_EFFECT_BYTES_MAX
+    }
+}
