@@ -176,7 +176,7 @@ fn grows_the_state(action: &Action) -> bool {
         Action::Access(op) => {
             matches!(op, AccessOp::SetUser { .. } | AccessOp::SetRole { .. } | AccessOp::AddToken(_))
         }
-        Action::Maintain(_) => false,
+        Action::Maintain(_) | Action::Faults(_) => false,
     }
 }
 

@@ -232,6 +232,9 @@ fn explain(why: &IndexFailure) -> String {
         IndexFailure::TooLong(key) => {
             format!("{} has a string of more than {INDEX_TEXT_BYTES_MAX} bytes in one of its fields", shown(key))
         }
+        IndexFailure::Internal => {
+            "building it met a bug of this software, see /v1/cluster/faults; to try again, declare it anew".to_owned()
+        }
     }
 }
 

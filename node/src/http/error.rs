@@ -409,6 +409,10 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
             "users, roles or tokens changed meanwhile; nothing was looked at, try again".to_owned()
         }
         Rejection::Access(fault) => explain_access(fault),
+        Rejection::Internal => {
+            let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
+            format!("the request met a bug of this software; {where_to}")
+        }
     }
 }
 
@@ -474,7 +478,7 @@ pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
         Rejection::TooMany { .. } => ErrorCode::TooLarge,
         Rejection::RequestIdReused => ErrorCode::RequestIdReused,
         // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
-        Rejection::Unsupported(_) => ErrorCode::Internal,
+        Rejection::Unsupported(_) | Rejection::Internal => ErrorCode::Internal,
         // Of this node's place in the log: once it has applied as far, it knows what holds.
         Rejection::AccessChanged => ErrorCode::NotReady,
         Rejection::Access(fault) => match **fault {

@@ -299,3 +299,12 @@ pub const TOKEN_NOTE_BYTES_MAX: usize = 256;
 
 const _: () = assert!(ROLE_GRANTS_MAX * KEY_BYTES_MAX < VALUE_BYTES_MAX);
 const _: () = assert!(2 * ACCESS_NAME_BYTES_MAX + 16 < KEY_BYTES_MAX);
+
+/// Most faulted commands that are kept for a report: the newest.
+pub const FAULTS_KEPT_MAX: usize = 32;
+
+/// Most work that was set aside that is shown at once.
+pub const PARKED_SHOWN_MAX: usize = 256;
+
+/// Largest faulted command that is kept whole: all that are kept together fit into memory beside each other.
+pub const FAULT_COMMAND_BYTES_MAX: usize = 256 * 1024;

@@ -404,6 +404,19 @@ pub enum Action {
     Task(TaskOp),
     /// Users, roles and tokens.
     Access(AccessOp),
+    /// What an operator does about contained faults. Only from [`crate::level::HARDENED`] on.
+    Faults(FaultsOp),
+}
+
+/// What an operator does about contained faults, see [`crate::keyspace::fault`].
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FaultsOp {
+    /// Forgets the faulted commands that are kept.
+    Forget,
+    /// Tries work that was set aside again; holds the row key of the work. It is set aside again where it faults again.
+    Retry(Vec<u8>),
+    /// Gives up work that was set aside; holds the row key of the work.
+    Drop(Vec<u8>),
 }
 
 /// A request id as the client gave it: 1 to [`limits::REQUEST_ID_BYTES_MAX`] bytes of printable ASCII; or of a part of such
@@ -606,6 +619,9 @@ pub enum Rejection {
     AccessChanged,
     /// Something about users, roles and tokens that cannot be.
     Access(Box<AccessFault>),
+    /// Applying the command faulted: a bug of this software, or a state that contradicts itself. All that it did was taken back;
+    /// what it was is kept, see [`crate::keyspace::fault`].
+    Internal,
 }
 
 /// What there may be only so many of.
@@ -657,7 +673,8 @@ impl Rejection {
             | Self::RequestIdReused
             | Self::Unsupported(_)
             | Self::AccessChanged
-            | Self::Access(_) => None,
+            | Self::Access(_)
+            | Self::Internal => None,
         }
     }
 
@@ -690,7 +707,8 @@ impl Rejection {
             | Self::RequestIdReused
             | Self::Unsupported(_)
             | Self::AccessChanged
-            | Self::Access(_) => None,
+            | Self::Access(_)
+            | Self::Internal => None,
         }
     }
 

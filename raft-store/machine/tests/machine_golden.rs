@@ -46,13 +46,15 @@ use bytes::Bytes;
 use machine_support::{Store, access, coordination, show};
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch};
-use quorate_machine::keyspace::family;
+
+use quorate_machine::keyspace::{audit, bucket, family, refusals};
+use quorate_machine::machine::{Sizes, Vars};
 use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::{
-    Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp,
-    RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
+    Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp, Outcome,
+    Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
-use quorate_machine::{codec, machine};
+use quorate_machine::{codec, digest, machine};
 
 #[test]
 fn every_script_gives_its_exact_output() {
@@ -102,17 +104,7 @@ fn run(script: &str) -> String {
 fn run_block(store: &mut Store, clock: &mut u64, lines: &[&str]) -> String {
     let mut out = String::new();
     let (queries, commands): (Vec<&str>, Vec<&str>) = lines.iter().partition(|line| is_query(line));
-    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, commands: Vec::new() };
-    for line in commands {
-        if let Some(moved) = line.strip_prefix('@') {
-            *clock = moved.parse().unwrap();
-            (batch.clock, batch.wall) = (*clock, 1_000_000 + *clock);
-        } else if let Some(hex) = line.strip_prefix("garbage ") {
-            batch.commands.push(Bytes::from(unhex(hex)));
-        } else {
-            batch.commands.push(codec::encode_command(&command(line)));
-        }
-    }
+    let batch = batch_of(clock, &commands);
     if lines.iter().any(|line| !is_query(line)) {
         let (replies, changed) = store.apply(&[batch]).unwrap();
         store.check();
@@ -127,6 +119,131 @@ fn run_block(store: &mut Store, clock: &mut u64, lines: &[&str]) -> String {
     }
     queries.iter().filter(|line| **line != "epoch").for_each(|line| out.push_str(&query(store, line)));
     if out.is_empty() { "ok".into() } else { out }
+}
+
+/// The batch of a block.
+fn batch_of(clock: &mut u64, commands: &[&str]) -> Batch {
+    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, commands: Vec::new() };
+    for line in commands {
+        if let Some(moved) = line.strip_prefix('@') {
+            *clock = moved.parse().unwrap();
+            (batch.clock, batch.wall) = (*clock, 1_000_000 + *clock);
+        } else if let Some(hex) = line.strip_prefix("garbage ") {
+            batch.commands.push(Bytes::from(unhex(hex)));
+        } else {
+            batch.commands.push(codec::encode_command(&command(line)));
+        }
+    }
+    batch
+}
+
+/// A row of the state is missing, or is not what it should be: whichever it is, everything that the script still does is
+/// answered, on every node alike however it groups its entries, and what is told of it is replicated like the rest.
+#[test]
+fn whatever_row_is_damaged_nothing_ends_and_all_nodes_agree() {
+    std::panic::set_hook(Box::new(|panic| {
+        if !machine::is_catching() {
+            eprintln!("{panic}");
+        }
+    }));
+    let (mut cases, mut contained) = (0, 0);
+    for (name, batches) in scripts() {
+        let mut store = Store::default();
+        // A damage before each second block: the others meet the same rows once more.
+        for at in (1..batches.len()).step_by(2) {
+            store.apply(&batches[at.max(2) - 2..at]).unwrap();
+            for (row_key, _) in store.view.0.clone() {
+                for damage in [None, Some(vec![0xFF, 1])] {
+                    let place = format!("{name}, before block {at}, row {} as {damage:?}", row_key.escape_ascii());
+                    let Some(damaged) = damage_of(&store, &row_key, damage) else { continue };
+                    contained += assert_goes_on(damaged, &batches[at..], &place);
+                    cases += 1;
+                }
+            }
+        }
+    }
+    assert!(cases > 1_000 && contained > cases / 4, "{contained} faults in {cases} cases prove little");
+}
+
+/// The batches of each script, by its name.
+fn scripts() -> Vec<(String, Vec<Batch>)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testscripts/machine");
+    let mut paths: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+    paths.sort();
+    let batches = |script: String| {
+        let mut clock = 0;
+        let blocks = script.trim_end().split("\n\n").map(|block| block.split("\n---").next().unwrap().to_owned());
+        blocks
+            .map(|input| {
+                let lines = input.lines().filter(|line| !line.starts_with('#') && !is_query(line));
+                batch_of(&mut clock, &lines.collect::<Vec<_>>())
+            })
+            .collect()
+    };
+    paths.iter().map(|path| (path.display().to_string(), batches(fs::read_to_string(path).unwrap()))).collect()
+}
+
+/// The store with another row in place of one, or none; not of rows that go with a bucket, and not where it is the same.
+fn damage_of(store: &Store, row_key: &[u8], damage: Option<Vec<u8>>) -> Option<Store> {
+    if bucket::of_row(row_key).is_some() || damage.as_ref() == store.view.0.get(row_key) {
+        return None;
+    }
+    let mut damaged = store.clone();
+    match damage {
+        Some(row) => damaged.view.0.insert(row_key.to_vec(), row),
+        None => damaged.view.0.remove(row_key),
+    };
+    let moved = digest::of_rows(&damaged.view.0).wrapping_sub(digest::of_rows(&store.view.0));
+    damaged.vars.lasting_digest = damaged.vars.lasting_digest.wrapping_add(moved);
+    damaged.vars.sizes = Sizes::of_rows(&damaged.view.0);
+    Some(damaged)
+}
+
+/// Applies batches all in one call and one by one. Gives how many faults were contained.
+fn assert_goes_on(damaged: Store, batches: &[Batch], place: &str) -> usize {
+    let (mut whole, mut parts) = (damaged.clone(), damaged);
+    let (replies, contained) = whole.apply_contained(batches);
+    let mut parted = Vec::new();
+    for batch in batches {
+        let before = parts.clone();
+        let told = parts.apply_contained(std::slice::from_ref(batch));
+        assert_taken_back(&before, &parts, &told.0.concat(), batch, place);
+        parted.push(told);
+    }
+    assert_eq!(replies, parted.iter().flat_map(|(replies, _)| replies.clone()).collect::<Vec<_>>(), "{place}");
+    assert!(whole == parts, "{place}: the state depends on how entries are grouped");
+    assert_eq!(whole.vars.digest(), digest::of_rows(&whole.view.0), "{place}: the digest");
+    assert_eq!(whole.vars.sizes, Sizes::of_rows(&whole.view.0), "{place}: the sizes");
+    let told = replies.iter().flatten().filter(|reply| matches!(reply.outcome, Outcome::Rejected(Rejection::Internal)));
+    let counted = whole.fault_counts();
+    assert!(told.filter(|reply| !reply.replayed).count() as u64 <= counted.commands, "{place}: {counted:?}");
+    contained.len()
+}
+
+/// Where all commands of a batch faulted and nothing else was due, the state is as before, but for what tells of it.
+fn assert_taken_back(before: &Store, after: &Store, replies: &[Reply], batch: &Batch, place: &str) {
+    let is_internal = |reply: &Reply| reply.outcome == Outcome::Rejected(Rejection::Internal);
+    let is_due = before.vars.next_timer.is_some_and(|next| next <= batch.clock);
+    let sets_aside = before.rows(family::PARKED) != after.rows(family::PARKED);
+    if is_due || sets_aside || !replies.iter().all(is_internal) {
+        return;
+    }
+    let refused = after.view.0.get(&refusals::row_key(bucket::at(after.vars.clock), after.index));
+    let lines = refused.map_or(0, |row| audit::decode(row).unwrap().lines.len());
+    assert_eq!(lines, replies.iter().filter(|reply| !reply.replayed).count(), "{place}: lines of audit after a fault");
+    let lasting = |store: &Store| -> Vec<_> {
+        let told = [family::FAULT, family::FAULT_COUNTS, family::PARKED];
+        let rows = store.view.0.iter().filter(|(row_key, _)| !told.contains(&row_key[0]));
+        rows.filter(|(row_key, _)| bucket::of_row(row_key).is_none())
+            .map(|row| (row.0.clone(), row.1.clone()))
+            .collect()
+    };
+    assert_eq!(lasting(after), lasting(before), "{place}: the rows after a fault");
+    let scalars = |store: &Store| {
+        let Vars { revision, oldest_revision, collections, sessions, unplanned, next_timer, level, .. } = store.vars;
+        (revision, oldest_revision, collections, sessions, unplanned, next_timer, level)
+    };
+    assert_eq!(scalars(after), scalars(before), "{place}: the scalars after a fault");
 }
 
 fn is_query(line: &str) -> bool {

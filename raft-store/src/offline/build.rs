@@ -56,7 +56,13 @@ pub fn build(
     }
     let vars = epoch.finish().map_err(StateFault::from)?;
     let mut record = AppliedRecord { log_id: Some(beginning.log_id), membership: beginning.membership(), vars };
-    let nothing = Applied { writes: Vec::new(), vars: record.vars.clone(), changed: Vec::new(), woken: [].into() };
+    let nothing = Applied {
+        writes: Vec::new(),
+        vars: record.vars.clone(),
+        changed: Vec::new(),
+        woken: [].into(),
+        contained: Vec::new(),
+    };
     db.write(&nothing, &record)?;
     let mut step = EpochStep::default();
     loop {

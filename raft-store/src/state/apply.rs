@@ -17,7 +17,7 @@ use super::shared::{Shared, position_of};
 use super::types::StateFault;
 use crate::codec;
 use crate::limits;
-use crate::machine::{Applied, Applier};
+use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
@@ -70,7 +70,7 @@ impl Committer {
     /// Decides entries and writes them. When it returns they are visible to all readers. The rest as [`Self::decide`].
     pub(crate) fn apply<'e>(
         &mut self,
-        entries: impl IntoIterator<Item = &'e LogEntry>,
+        entries: impl IntoIterator<Item = &'e LogEntry, IntoIter: Clone>,
     ) -> Result<Vec<BatchReply>, StateFault> {
         let (answers, decided) = self.decide(entries)?;
         self.write(decided)?;
@@ -78,10 +78,11 @@ impl Committer {
     }
 
     /// Decides entries as one group, up to the one that makes it [`GROUP_EFFECT_BYTES_MAX`] large or at which digests are
-    /// compared; one answer for each decided. An error means that this node must stop.
+    /// compared; one answer for each decided. What faults on every node alike is contained. An error means that this node must
+    /// stop.
     pub(crate) fn decide<'e>(
         &mut self,
-        entries: impl IntoIterator<Item = &'e LogEntry>,
+        entries: impl IntoIterator<Item = &'e LogEntry, IntoIter: Clone>,
     ) -> Result<(Vec<BatchReply>, Decided), StateFault> {
         if std::mem::replace(&mut self.is_unsound, true) {
             return Err(StateFault("applying failed before; the node must stop".into()));
@@ -89,19 +90,38 @@ impl Committer {
         let begin = Instant::now();
         let db = self.shared.db_owned();
         let view = LatestView(&db);
-        let mut applier = Applier::new(&view, self.record.vars.clone());
-        let mut answers = Vec::new();
-        for entry in entries {
-            let answer = apply_entry(&mut self.record, &mut applier, entry);
-            answers.push(answer.map_err(|fault| StateFault(format!("log entry {}: {}", entry.log_id, fault.0)))?);
-            if applier.taken_bytes() >= GROUP_EFFECT_BYTES_MAX || digests::is_mark(entry.log_id.index) {
-                break;
-            }
+        let entries = entries.into_iter();
+        // A fault that is left is of this node alone, or of a newer build.
+        let decided = machine::applying(|is_containing| {
+            let applier = Applier::new(&view, self.record.vars.clone()).containing(is_containing);
+            apply_group(Reached::new(&self.record), applier, entries.clone())
+        });
+        let (reached, answers, mut applied) = decided??;
+        self.tell_contained(&applied.contained);
+        let Reached { log_id, membership } = reached;
+        self.record.log_id = log_id;
+        if let Some(membership) = membership {
+            self.record.membership = membership;
         }
-        let mut applied = applier.finish();
         let before = std::mem::replace(&mut self.record.vars, std::mem::take(&mut applied.vars)).revision;
         let entries = answers.len() as u64;
         Ok((answers, Decided { applied, before, entries, spent: begin.elapsed() }))
+    }
+
+    /// Each contained fault is a bug that somebody must hear of.
+    fn tell_contained(&self, contained: &[Contained]) {
+        self.shared.work.contained.fetch_add(contained.len() as u64, Relaxed);
+        for Contained { index, what, fault } in contained {
+            match what {
+                ContainedWork::Command(nth) => {
+                    tracing::error!(index, nth, %fault, "a command faulted: it was taken back and answered as internal, see /v1/cluster/faults");
+                }
+                ContainedWork::Work(row_key) => {
+                    let work = row_key.escape_ascii();
+                    tracing::error!(index, %work, %fault, "work of the store's own faulted: it was set aside, see /v1/cluster/faults");
+                }
+            }
+        }
     }
 
     /// What was decided is about to be answered: [`super::StateReader::wait_answered`] waits for it from now on.
@@ -131,35 +151,70 @@ impl Committer {
     }
 }
 
+/// How far a group has come, beside the machine.
+struct Reached {
+    log_id: Option<LogIdRecord>,
+    /// The last membership in the group, if there is one.
+    membership: Option<StoredMembershipRecord>,
+}
+
+impl Reached {
+    fn new(record: &AppliedRecord) -> Self {
+        Self { log_id: record.log_id, membership: None }
+    }
+}
+
+type Group = (Reached, Vec<BatchReply>, Applied);
+
+/// Applies entries as one group, as far as [`Committer::decide`] says. The outer error is a fault of the machine.
+fn apply_group<'e>(
+    mut reached: Reached,
+    mut applier: Applier<'_, LatestView<'_>>,
+    entries: impl Iterator<Item = &'e LogEntry>,
+) -> Result<Result<Group, StateFault>, Fault> {
+    let mut answers = Vec::new();
+    for entry in entries {
+        match apply_entry(&mut reached, &mut applier, entry)? {
+            Ok(answer) => answers.push(answer),
+            Err(fault) => return Ok(Err(StateFault(format!("log entry {}: {}", entry.log_id, fault.0)))),
+        }
+        if applier.taken_bytes() >= GROUP_EFFECT_BYTES_MAX || digests::is_mark(entry.log_id.index) {
+            break;
+        }
+    }
+    Ok(Ok((reached, answers, applier.finish())))
+}
+
 fn apply_entry(
-    record: &mut AppliedRecord,
+    reached: &mut Reached,
     applier: &mut Applier<'_, LatestView<'_>>,
     entry: &LogEntry,
-) -> Result<BatchReply, StateFault> {
+) -> Result<Result<BatchReply, StateFault>, Fault> {
     let log_id = LogIdRecord::from(&entry.log_id);
-    if record.log_id.is_some_and(|last| log_id.index <= last.index) {
-        return Err(StateFault(format!("the state is at {:?} already", record.log_id)));
+    if reached.log_id.is_some_and(|last| log_id.index <= last.index) {
+        return Ok(Err(StateFault(format!("the state is at {:?} already", reached.log_id))));
     }
     let replies = match &entry.payload {
         EntryPayload::Blank => Vec::new(),
         EntryPayload::Membership(membership) => {
             let membership = MembershipRecord::from(membership);
-            record.membership = StoredMembershipRecord { log_id: Some(log_id), membership };
+            reached.membership = Some(StoredMembershipRecord { log_id: Some(log_id), membership });
             Vec::new()
         }
         EntryPayload::Normal(EncodedBatch(bytes)) => {
             // openraft's own conformance suite leaves gaps, but only between entries without commands.
-            let expected = record.log_id.map_or(0, |last| last.index + 1);
+            let expected = reached.log_id.map_or(0, |last| last.index + 1);
             if log_id.index != expected {
-                return Err(StateFault(format!("entries are missing before it: {expected} is the next")));
+                return Ok(Err(StateFault(format!("entries are missing before it: {expected} is the next"))));
             }
-            let batch = codec::decode_batch(bytes)
-                .map_err(|error| StateFault(format!("the batch cannot be decoded: {error}")))?;
-            applier.apply_batch(log_id.index, &batch)?
+            match codec::decode_batch(bytes) {
+                Ok(batch) => applier.apply_batch(log_id.index, &batch)?,
+                Err(error) => return Ok(Err(StateFault(format!("the batch cannot be decoded: {error}")))),
+            }
         }
     };
-    record.log_id = Some(log_id);
-    Ok(BatchReply { replies })
+    reached.log_id = Some(log_id);
+    Ok(Ok(BatchReply { replies }))
 }
 
 #[cfg(test)]

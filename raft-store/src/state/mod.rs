@@ -19,6 +19,7 @@ mod audit;
 mod changes;
 mod coordination;
 mod declared;
+mod faults;
 mod find;
 mod finder;
 mod indexed;
@@ -51,6 +52,7 @@ pub use coordination::{
     BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,
 };
 pub use declared::CollectionsPage;
+pub use faults::{FaultsRead, KeptFault, Parked};
 pub use feed::{Feed, Pulled, Told, Watch};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use range::WatchRange;

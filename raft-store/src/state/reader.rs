@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::audit::{self, AuditPage, AuditQuery};
 use super::changes::{self, ChangesQuery, ChangesRead};
 use super::declared::{self, CollectionsPage};
+use super::faults::{self, FaultsRead};
 use super::feed::Feed;
 use super::find;
 use super::finder::{FindQuery, FindRead};
@@ -23,6 +24,7 @@ use super::shared::{Shared, position_of};
 use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
 use crate::codec;
 use crate::keyspace::collection::CollectionRow;
+use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::{bucket, entry, family, family_range, history, request};
 use crate::machine::{self, Sizes};
@@ -284,6 +286,16 @@ impl StateReader {
         self.shared.state_dir()
     }
 
+    /// How much faulted and was contained.
+    pub fn fault_counts(&self) -> Result<FaultCounts, StateFault> {
+        self.shared.with_moment(faults::counts)
+    }
+
+    /// What faulted and was contained, as far as it is kept.
+    pub fn faults(&self) -> Result<FaultsRead, StateFault> {
+        self.shared.with_moment(faults::faults)
+    }
+
     /// Numbers for metrics.
     pub fn stats(&self) -> Result<StateStats, StateFault> {
         let db = self.shared.db_owned();
@@ -306,6 +318,8 @@ impl StateReader {
             applied_entries: work.applied_entries.load(Ordering::Relaxed),
             snapshots_built: work.snapshots_built.load(Ordering::Relaxed),
             snapshots_installed: self.replacements(),
+            contained_faults: work.contained.load(Ordering::Relaxed),
+            faults: self.fault_counts()?,
         })
     }
 

@@ -23,7 +23,7 @@ use super::kept::Kept;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::machine::{Fault, Sizes, View};
+use crate::machine::{self, Fault, Sizes, View};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::Revision;
 
@@ -36,6 +36,8 @@ pub(crate) struct WorkCounters {
     pub(crate) apply: Durations,
     pub(crate) applied_entries: AtomicU64,
     pub(crate) snapshots_built: AtomicU64,
+    /// Faults that were contained.
+    pub(crate) contained: AtomicU64,
 }
 
 /// What a walk over much reads at once: it is sequential, and a disk does few large reads faster than many small ones.
@@ -242,7 +244,7 @@ impl Shared {
         self.sequence.load(Ordering::Relaxed) == sequence
     }
 
-    /// Reads any number of rows of one state.
+    /// Reads any number of rows of one state. A panic on the way is a fault of this read alone.
     pub(crate) fn with_moment<T>(
         &self,
         read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>,
@@ -251,7 +253,7 @@ impl Shared {
         let snapshot = db.rocks.snapshot();
         let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY)?.as_deref())?;
         let at = position_of(&record);
-        read(&Moment { snapshot, record, at })
+        machine::catching(|| Ok(read(&Moment { snapshot, record, at })))?
     }
 
     /// Looks how far the durable state is and tells the hook if it moved.

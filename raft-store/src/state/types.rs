@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::durations::DurationCounts;
+use crate::keyspace::fault::FaultCounts;
 use crate::level::{Level, TooNew};
 use crate::machine::{Fault, Sizes};
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
@@ -241,4 +242,8 @@ pub struct StateStats {
     pub snapshots_built: u64,
     /// Snapshots of other nodes that took the place of the state since the start.
     pub snapshots_installed: u64,
+    /// Faults that this node contained since the start, while it applied entries.
+    pub contained_faults: u64,
+    /// What the cluster contained, ever and now.
+    pub faults: FaultCounts,
 }

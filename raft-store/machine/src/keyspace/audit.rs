@@ -124,6 +124,8 @@ pub enum AuditOp {
     TokenAdd,
     /// See [`crate::types::AccessOp::RemoveToken`].
     TokenRemove,
+    /// An operator did something about faults: see [`crate::types::FaultsOp`].
+    Faults,
 }
 
 /// What was done to a task.
@@ -242,6 +244,8 @@ pub enum Refusal {
     AccessChanged,
     /// See [`crate::types::Rejection::Access`].
     Access,
+    /// See [`crate::types::Rejection::Internal`].
+    Internal,
 }
 
 /// Encodes a group, in one allocation.

@@ -54,6 +54,8 @@ pub enum IndexFailure {
     NotUnique(Key, Key),
     /// An entry with a string too long to be indexed.
     TooLong(Key),
+    /// Taking an entry in faulted: a bug of this software, see [`super::fault`]. Setting the rules again tries again.
+    Internal,
 }
 
 impl IndexState {

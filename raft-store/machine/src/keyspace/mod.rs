@@ -36,6 +36,9 @@
 //! | `0x92` | [`access`] | token id BE | [`crate::types::TokenRow`] | until the token or its user is removed; past its time until the user gets another |
 //! | `0x93` | [`access`] | escaped user, token id BE | nothing | exactly while the token is there |
 //! | `0x94` | [`access`] | escaped role, user | nothing | exactly while the user has the role |
+//! | `0xA0` | [`fault`] | log index BE, number (4 bytes BE) | [`fault::FaultRow`] | for the last commands that faulted, until an operator drops them |
+//! | `0xA1` | [`fault`] | the row key of the work | [`fault::ParkedRow`] | for work of the machine's own that faulted, until an operator has it retried or dropped |
+//! | `0xA2` | [`fault`] | nothing | [`fault::FaultCounts`] | once anything faulted |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -51,6 +54,7 @@ pub mod changes;
 pub mod collection;
 pub mod deadline;
 pub mod entry;
+pub mod fault;
 pub mod gates;
 pub mod history;
 pub mod index;
@@ -131,6 +135,12 @@ pub mod family {
     pub const USER_TOKEN: u8 = 0x93;
     /// Users by their roles.
     pub const ROLE_USER: u8 = 0x94;
+    /// Commands that faulted.
+    pub const FAULT: u8 = 0xA0;
+    /// Work that faulted.
+    pub const PARKED: u8 = 0xA1;
+    /// How much faulted.
+    pub const FAULT_COUNTS: u8 = 0xA2;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

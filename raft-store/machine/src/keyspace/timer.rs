@@ -58,6 +58,11 @@ pub fn decode_key(row_key: &[u8]) -> Result<(ClusterMillis, TimerKind, &[u8]), C
     }
 }
 
+/// The moment of a timer, of whatever kind.
+pub fn time_of(row_key: &[u8]) -> Result<ClusterMillis, CodecError> {
+    Ok(split_u64(strip_family(row_key, family::TIMER)?)?.0)
+}
+
 /// The bounds `[start, end)` of what is due at `clock`.
 pub fn due_range(clock: ClusterMillis) -> (Vec<u8>, Vec<u8>) {
     timed_range(family::TIMER, clock)

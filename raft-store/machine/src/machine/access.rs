@@ -79,7 +79,7 @@ impl<V: View> Applier<'_, V> {
             self.overlay.take(&access::role_user_key(role, name))?;
         }
         for role in roles.iter().filter(|role| !roles_before.contains(role)) {
-            self.overlay.insert_new(access::role_user_key(role, name), Vec::new())?;
+            self.overlay.insert_absent(access::role_user_key(role, name), Vec::new())?;
         }
         let row = UserRow { roles, created, revision };
         self.put_access(&row_key, codec::encode(&row))?;
@@ -164,7 +164,7 @@ impl<V: View> Applier<'_, V> {
             self.drop_token(known, &user)?;
         }
         let created = self.vars.wall;
-        self.overlay.insert_new(access::user_token_key(&user, id), Vec::new())?;
+        self.overlay.insert_absent(access::user_token_key(&user, id), Vec::new())?;
         let row = TokenRow { user, hash, expires_at, note, created, revision };
         self.put_access(&access::token_key(id), codec::encode(&row))?;
         Ok(Ok(Step::Done(AccessDone::Token(created))))

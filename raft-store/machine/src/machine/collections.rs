@@ -169,7 +169,7 @@ impl<V: View> Applier<'_, V> {
         }
         for row_key in after.into_iter().filter(|row_key| !before.contains(row_key)) {
             self.take_row(row_key.len());
-            self.overlay.insert_new(row_key, Vec::new())?;
+            self.overlay.insert_absent(row_key, Vec::new())?;
         }
         Ok(())
     }

@@ -20,14 +20,26 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn index_step(&mut self, rows_max: usize) -> Result<Outcome, Fault> {
         let rows_max = rows_max.clamp(1, limits::MAINTENANCE_ROWS_MAX);
         if let Some((row_key, row)) = self.first_building()? {
-            let done = self.build(&row_key, row, rows_max)?;
+            let done = match self.at_savepoint(|applier| applier.build(&row_key, row.clone(), rows_max))? {
+                Ok(done) => done,
+                Err(fault) => self.fail_building(&row_key, row, fault).map(|()| 1)?,
+            };
             return Ok(maintained(done, true));
         }
         let (start, end) = family_range(family::DROPPED_INDEX);
         let Some((row_key, _)) = self.overlay.scan(&start, &end, 1)?.into_iter().next() else {
             return Ok(maintained(0, false));
         };
-        let id = index::decode_dropped(&row_key).map_err(|error| Fault::row(&row_key, error))?;
+        let cleared = match self.at_savepoint(|applier| applier.clear(&row_key, rows_max))? {
+            Ok(cleared) => cleared,
+            Err(fault) => self.park(&row_key, fault).map(|()| 0)?,
+        };
+        Ok(maintained(cleared + 1, true))
+    }
+
+    /// Clears the next rows of an index that is gone. Gives how many.
+    fn clear(&mut self, dropped_key: &[u8], rows_max: usize) -> Result<usize, Fault> {
+        let id = index::decode_dropped(dropped_key).map_err(|error| Fault::row(dropped_key, error))?;
         let (start, end) = index::of_index(id);
         let rows = self.overlay.scan(&start, &end, rows_max)?;
         let cleared = rows.len();
@@ -35,13 +47,26 @@ impl<V: View> Applier<'_, V> {
             self.overlay.take(&row_key)?;
         }
         if cleared < rows_max {
-            self.overlay.take(&row_key)?;
+            self.overlay.take(dropped_key)?;
         }
-        Ok(maintained(cleared + 1, true))
+        Ok(cleared)
+    }
+
+    /// The index that is being built is no more, because building it faulted: the collection goes on without it.
+    fn fail_building(&mut self, row_key: &[u8], mut row: CollectionRow, fault: Fault) -> Result<(), Fault> {
+        let is_building = |stage: &IndexStage| matches!(stage, IndexStage::Building(_));
+        let state = row.indexes.iter_mut().find(|state| is_building(&state.stage));
+        let state = state.ok_or_else(|| Fault::Invariant("no index is being built".into()))?;
+        state.stage = IndexStage::Failed(IndexFailure::Internal);
+        self.overlay.insert_absent(index::dropped_key(state.id), Vec::new())?;
+        self.overlay.replace(row_key, Some(codec::encode(&row)))?;
+        self.known_collections.clear();
+        self.note_contained(row_key, fault);
+        Ok(())
     }
 
     /// The first collection with an index that is being built.
-    fn first_building(&self) -> Result<Option<(Vec<u8>, CollectionRow)>, Fault> {
+    fn first_building(&mut self) -> Result<Option<(Vec<u8>, CollectionRow)>, Fault> {
         if self.vars.collections == 0 {
             return Ok(None);
         }
@@ -51,7 +76,13 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok(None) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {
-                let row: CollectionRow = codec::decode(&row).map_err(|error| Fault::row(&row_key, error))?;
+                let row: CollectionRow = match codec::decode(&row).map_err(|error| Fault::row(&row_key, error)) {
+                    Ok(row) => row,
+                    Err(fault) => {
+                        self.park_unreadable(&row_key, fault)?;
+                        continue;
+                    }
+                };
                 if row.indexes.iter().any(|state| matches!(state.stage, IndexStage::Building(_))) {
                     return Ok(Some((row_key, row)));
                 }
@@ -81,7 +112,7 @@ impl<V: View> Applier<'_, V> {
             match self.build_entry(&row, at, entry)? {
                 Ok(key) => stage = IndexStage::Building(Some(key)),
                 Err(failure) => {
-                    self.overlay.insert_new(index::dropped_key(row.indexes[at].id), Vec::new())?;
+                    self.overlay.insert_absent(index::dropped_key(row.indexes[at].id), Vec::new())?;
                     stage = IndexStage::Failed(failure);
                     break;
                 }
@@ -116,7 +147,7 @@ impl<V: View> Applier<'_, V> {
         {
             return Ok(Err(IndexFailure::NotUnique(other, key)));
         }
-        self.overlay.insert_new(index::row_key(id, &values, key.as_bytes()), Vec::new())?;
+        self.overlay.insert_absent(index::row_key(id, &values, key.as_bytes()), Vec::new())?;
         Ok(Ok(key))
     }
 }

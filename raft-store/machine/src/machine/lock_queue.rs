@@ -265,8 +265,19 @@ impl<V: View> Applier<'_, V> {
         self.put_head(lock, &head)
     }
 
-    /// Gives the lock to the first in the queue, and to those behind it as long as it admits them.
+    /// Gives the lock to the first in the queue, and to those behind it as long as it admits them. Where that faults, what made
+    /// it possible stays done.
     pub(super) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
+        self.work_on_row(&lock_queue::head_key(lock), |applier| applier.grant_now(lock))
+    }
+
+    /// Tries again to grant a lock where that faulted before.
+    pub(super) fn grant_parked(&mut self, head_key: &[u8]) -> Result<(), Fault> {
+        let lock = lock_queue::decode_head_key(head_key).map_err(|error| Fault::row(head_key, error))?;
+        self.grant_now(&lock)
+    }
+
+    fn grant_now(&mut self, lock: &LockName) -> Result<(), Fault> {
         let (_, end) = lock_queue::waiters_of(lock);
         while let Some(mut head) = self.head(lock)? {
             let admits_any = head.admits(LockMode::Exclusive) || head.admits(LockMode::Shared);

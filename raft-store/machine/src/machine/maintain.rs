@@ -2,6 +2,8 @@
 //!
 //! Owns what each step may take away. Every step is bounded and checks again what the leader saw.
 
+use std::borrow::Cow;
+
 use super::Applier;
 use super::view::{Fault, View};
 use super::write::decode_current;
@@ -61,7 +63,7 @@ impl<V: View> Applier<'_, V> {
             if self.has_taken_all() {
                 break;
             }
-            step(self, row_key)?;
+            self.work_on_row(row_key, |applier| step(applier, row_key))?;
             taken += 1;
         }
         Ok((taken, due.len() > taken))
@@ -109,7 +111,7 @@ impl<V: View> Applier<'_, V> {
                 if groups >= groups_max || rows >= limits::MAINTENANCE_ROWS_MAX {
                     return Ok(maintained(groups, true));
                 }
-                rows += self.compact_group(&row_key, &row)?;
+                rows += self.compact_next(&row_key, &row)?;
                 groups += 1;
                 start = row_key;
                 start.push(0);
@@ -117,11 +119,27 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Drops one group; gives the number of rows deleted.
+    /// Drops one group, or sets it aside where that faults: what is older than the oldest revision nobody reads, whether it is
+    /// there or not. Gives the number of rows deleted.
+    fn compact_next(&mut self, row_key: &[u8], row: &[u8]) -> Result<usize, Fault> {
+        let (last_revision, _) = audit::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
+        let rows = match self.at_savepoint(|applier| applier.compact_group(row_key, row))? {
+            Ok(rows) => rows,
+            Err(fault) => self.park(row_key, fault).map(|()| 1)?,
+        };
+        let oldest = std::mem::replace(&mut self.vars.oldest_revision, last_revision);
+        assert!(last_revision > oldest, "a group of revision {last_revision} dropped after revision {oldest}");
+        Ok(rows)
+    }
+
+    /// Drops a group that was set aside.
+    pub(super) fn compact_parked(&mut self, row_key: &[u8]) -> Result<(), Fault> {
+        let Some(row) = self.overlay.peek(row_key)?.map(Cow::into_owned) else { return Ok(()) };
+        self.compact_group(row_key, &row).map(|_| ())
+    }
+
     fn compact_group(&mut self, row_key: &[u8], row: &[u8]) -> Result<usize, Fault> {
-        let damaged = |error| Fault::row(row_key, error);
-        let (last_revision, _) = audit::decode_key(row_key).map_err(damaged)?;
-        let group = audit::decode(row).map_err(damaged)?;
+        let group = audit::decode(row).map_err(|error| Fault::row(row_key, error))?;
         let mut rows = 1;
         let mut hasher = RowHasher::default();
         for line in group.lines {
@@ -150,8 +168,6 @@ impl<V: View> Applier<'_, V> {
             }
         }
         self.overlay.delete_known(row_key.to_vec(), hasher.mark(row_key, row))?;
-        let oldest = std::mem::replace(&mut self.vars.oldest_revision, last_revision);
-        assert!(last_revision > oldest, "a group of revision {last_revision} dropped after revision {oldest}");
         Ok(rows)
     }
 }

@@ -11,6 +11,7 @@ mod barriers;
 mod budget;
 mod bulk;
 mod collections;
+mod contain;
 mod epoch;
 mod find;
 mod guard;
@@ -32,6 +33,7 @@ mod vars;
 mod view;
 mod write;
 
+pub use contain::{Contained, ContainedWork, applying, catching, is_catching};
 pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
 pub use vars::{BucketDigest, Sizes, Vars};
 pub use view::{Fault, MemoryView, Row, View, Write};
@@ -72,6 +74,11 @@ pub struct Applier<'v, V: View> {
     woken: BTreeSet<Key>,
     /// Timers that fired at the head of the batch being applied.
     fired: usize,
+    /// Number in its batch of the command being applied.
+    nth: u32,
+    /// Whether faults are contained: until then the first ends everything.
+    is_containing: bool,
+    contained: Vec<Contained>,
 }
 
 /// What an apply call comes to.
@@ -86,6 +93,8 @@ pub struct Applied {
     pub changed: Vec<KeyChange>,
     /// What else somebody may wait for and that has changed, by the names that [`crate::types::Waker`] gives it.
     pub woken: BTreeSet<Key>,
+    /// The faults that were contained. Whoever gets this must tell of them: each is a bug.
+    pub contained: Vec<Contained>,
 }
 
 /// Who asked for a change, for its audit line. Nobody, where an entry expired.
@@ -120,6 +129,9 @@ impl<'v, V: View> Applier<'v, V> {
             changed: Vec::new(),
             woken: BTreeSet::new(),
             fired: 0,
+            nth: 0,
+            is_containing: false,
+            contained: Vec::new(),
         }
     }
 
@@ -135,7 +147,11 @@ impl<'v, V: View> Applier<'v, V> {
         self.vars.wall = self.vars.wall.max(batch.wall);
         self.drop_old_buckets(clock_before);
         self.fired = self.fire_due()?;
-        let replies = batch.commands.iter().map(|encoded| self.apply_next(encoded)).collect::<Result<_, _>>()?;
+        let mut replies = Vec::with_capacity(batch.commands.len());
+        for (nth, encoded) in (0..).zip(&batch.commands) {
+            self.nth = nth;
+            replies.push(self.apply_next(encoded)?);
+        }
         self.close_audit_group()?;
         Ok(replies)
     }
@@ -148,7 +164,7 @@ impl<'v, V: View> Applier<'v, V> {
     /// The writes of everything applied so far.
     pub fn finish(mut self) -> Applied {
         let writes = self.overlay.finish(&mut self.vars);
-        Applied { writes, vars: self.vars, changed: self.changed, woken: self.woken }
+        Applied { writes, vars: self.vars, changed: self.changed, woken: self.woken, contained: self.contained }
     }
 
     /// Applies a command, unless those before it took all that one batch may.
@@ -156,7 +172,10 @@ impl<'v, V: View> Applier<'v, V> {
         if self.has_taken_all() {
             return Ok(self.reply(Outcome::Deferred));
         }
-        let reply = self.apply_command(encoded)?;
+        let reply = match self.at_savepoint(|applier| applier.apply_command(encoded))? {
+            Ok(reply) => reply,
+            Err(fault) => self.faulted(encoded, fault)?,
+        };
         self.take_bytes(reply.outcome.value_bytes());
         Ok(reply)
     }
@@ -225,6 +244,7 @@ impl<'v, V: View> Applier<'v, V> {
             Action::Task(op) => self.task(op, asker)?,
             Action::Access(op) => self.set_access(op, asker)?,
             Action::Maintain(what) => self.maintain(what)?,
+            Action::Faults(op) => self.faults(op, asker)?,
         };
         Ok(self.reply(outcome))
     }
@@ -306,7 +326,7 @@ impl<'v, V: View> Applier<'v, V> {
 pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -> Result<Reply, Fault> {
     let mut applier = Applier::new(view, vars.clone());
     applier.index = index;
-    applier.apply_command(&codec::encode_command(command))
+    catching(|| applier.apply_command(&codec::encode_command(command)))
 }
 
 /// The same of several commands one after the other, each in a batch of its own, and each seeing what those before it would
@@ -327,7 +347,7 @@ pub fn rehearse<V: View>(
         let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_in_all as u64);
         reply = Some(match actual > limit {
             true => applier.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
-            false => applier.apply_command(&codec::encode_command(&command))?,
+            false => catching(|| applier.apply_command(&codec::encode_command(&command)))?,
         });
     }
     Ok(())
@@ -343,6 +363,9 @@ fn successor(number: u64) -> Result<u64, Fault> {
     number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
 }
 
+/// What is told of a command that this build cannot decode.
+const UNREADABLE: &str = "a command that this build cannot decode";
+
 /// Decodes a command; says what is wrong with one that this build cannot read.
 fn readable(encoded: &[u8]) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
@@ -350,7 +373,7 @@ fn readable(encoded: &[u8]) -> Result<Command, String> {
     }
     let command = codec::decode_command(encoded).map_err(|error| match error {
         // bincode's words name Rust types as the compiler at hand spells them.
-        CodecError::Malformed(_) => "a command that this build cannot decode".to_owned(),
+        CodecError::Malformed(_) => UNREADABLE.to_owned(),
         CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
     })?;
     if !command.request_id.as_ref().is_none_or(RequestId::is_valid) {
@@ -390,6 +413,7 @@ impl From<&Rejection> for Refusal {
             Rejection::Unsupported(_) => Self::Unsupported,
             Rejection::AccessChanged => Self::AccessChanged,
             Rejection::Access(_) => Self::Access,
+            Rejection::Internal => Self::Internal,
         }
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct Overlay<'v, V: View> {
     written: usize,
     /// Most bytes of one row.
     row_bytes_max: usize,
-    /// The slots changed since [`Self::begin`] as they were then; `None` where there was none.
-    before: Option<BTreeMap<Vec<u8>, Option<Slot>>>,
+    /// For each [`Self::begin`], the slots changed since as they were then; `None` where there was none. Innermost last.
+    before: Vec<BTreeMap<Vec<u8>, Option<Slot>>>,
 }
 
 /// One row that was read or written.
@@ -50,7 +50,7 @@ enum SlotState {
 impl<'v, V: View> Overlay<'v, V> {
     pub(super) fn new(view: &'v V) -> Self {
         let (slots, dropped, hasher) = (BTreeMap::new(), Vec::new(), RowHasher::default());
-        Self { view, slots, dropped, hasher, written: 0, row_bytes_max: usize::MAX, before: None }
+        Self { view, slots, dropped, hasher, written: 0, row_bytes_max: usize::MAX, before: Vec::new() }
     }
 
     /// From now on no row is written that has more than [`limits::ROW_BYTES_MAX`].
@@ -94,20 +94,24 @@ impl<'v, V: View> Overlay<'v, V> {
         }
     }
 
-    /// From now on changes can be undone.
+    /// From now on changes can be undone, within changes that can be undone too.
     pub(super) fn begin(&mut self) {
-        assert!(self.before.is_none(), "changes that can be undone within others");
-        self.before = Some(BTreeMap::new());
+        self.before.push(BTreeMap::new());
     }
 
-    /// Keeps the changes since [`Self::begin`].
+    /// Keeps the changes since the last [`Self::begin`].
     pub(super) fn keep(&mut self) {
-        assert!(self.before.take().is_some(), "nothing was begun");
+        let kept = self.before.pop().expect("changes are kept that were begun");
+        if let Some(outer) = self.before.last_mut() {
+            for (key, slot) in kept {
+                outer.entry(key).or_insert(slot);
+            }
+        }
     }
 
-    /// Undoes the changes since [`Self::begin`].
+    /// Undoes the changes since the last [`Self::begin`].
     pub(super) fn undo(&mut self) {
-        for (key, slot) in self.before.take().expect("nothing was begun") {
+        for (key, slot) in self.before.pop().expect("changes are undone that were begun") {
             match slot {
                 Some(slot) => self.slots.insert(key, slot),
                 None => self.slots.remove(&key),
@@ -115,9 +119,14 @@ impl<'v, V: View> Overlay<'v, V> {
         }
     }
 
+    /// How many times changes were begun that are neither kept nor undone.
+    pub(super) fn depth(&self) -> usize {
+        self.before.len()
+    }
+
     /// Notes a slot that is about to change.
     fn remember(&mut self, key: &[u8]) {
-        if let Some(before) = &mut self.before
+        if let Some(before) = self.before.last_mut()
             && !before.contains_key(key)
         {
             before.insert(key.to_vec(), self.slots.get(key).cloned());
@@ -149,8 +158,17 @@ impl<'v, V: View> Overlay<'v, V> {
         self.replace(key, None)?.ok_or_else(|| Fault::Invariant(format!("row {} is missing", key.escape_ascii())))
     }
 
-    /// Writes a row that cannot be there yet, and gives its mark. That it is not in the view follows from the key,
-    /// which holds a revision, a log index or a deadline; builds with debug assertions look all the same.
+    /// Writes a row that cannot be there yet as long as nothing contradicts itself. Looks into the view, so that every node
+    /// finds such a contradiction, however it groups its entries.
+    pub(super) fn insert_absent(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<(), Fault> {
+        match self.replace(&key, Some(row))? {
+            None => Ok(()),
+            Some(_) => Err(Fault::Invariant(format!("row {} exists already", key.escape_ascii()))),
+        }
+    }
+
+    /// Writes a row that cannot be there yet, and gives its mark. That it is not in the view follows from the key, which holds
+    /// the revision just taken or the log index; builds with debug assertions look all the same.
     pub(super) fn insert_new(&mut self, key: Vec<u8>, row: Vec<u8>) -> Result<RowMark, Fault> {
         self.count(&key, Some(&row))?;
         self.remember(&key);
@@ -246,7 +264,7 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Forgets the pending rows of `[start, end)`.
     pub(super) fn forget_range(&mut self, start: &[u8], end: &[u8]) {
-        assert!(self.before.is_none(), "a range is dropped among changes that can be undone");
+        assert!(self.before.is_empty(), "a range is dropped among changes that can be undone");
         let range = (Bound::Included(start), Bound::Excluded(end));
         let keys: Vec<Vec<u8>> = self.slots.range::<[u8], _>(range).map(|(key, _)| key.clone()).collect();
         for key in keys {

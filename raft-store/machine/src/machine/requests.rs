@@ -103,7 +103,7 @@ impl<V: View> Applier<'_, V> {
         let row_key = request::row_key(bucket::at(self.vars.clock), id);
         let row = request::encode(fingerprint, reply, principal);
         self.take_row(row.len());
-        self.overlay.insert_new(row_key, row).map(|_| ())
+        self.overlay.insert_absent(row_key, row)
     }
 
     /// Drops the buckets that are no longer live at the clock of `vars`, which was `before`.

@@ -95,7 +95,7 @@ impl<V: View> Applier<'_, V> {
             let stays = after.is_some_and(|row| row.indexes.iter().any(|other| other.id == state.id));
             // One that failed is on the list already, or cleared.
             if !stays && !matches!(state.stage, IndexStage::Failed(_)) {
-                self.overlay.insert_new(index::dropped_key(state.id), Vec::new())?;
+                self.overlay.insert_absent(index::dropped_key(state.id), Vec::new())?;
             }
         }
         Ok(())

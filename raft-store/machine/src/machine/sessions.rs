@@ -125,7 +125,7 @@ impl<V: View> Applier<'_, V> {
         subject: &[u8],
         value: Vec<u8>,
     ) -> Result<(), Fault> {
-        self.overlay.insert_new(session::attached_key(id, kind, subject), value)?;
+        self.overlay.insert_absent(session::attached_key(id, kind, subject), value)?;
         let row = self.session_row(id)?;
         let mut row = row.ok_or_else(|| Fault::Invariant(format!("{kind:?} hung on session {id}, which is none")))?;
         row.attached += 1;

@@ -116,7 +116,7 @@ impl<V: View> Applier<'_, V> {
             TaskState::Dead { at } => self.overlay.take(&task::dead_key(name, *at, head.number)).map(|_| ()),
             TaskState::Unplanned => {
                 self.vars.unplanned -= 1;
-                self.overlay.take(&task::unplanned_key(name, id)).map(|_| ())
+                self.take_work(&task::unplanned_key(name, id))
             }
             TaskState::Claimed { until, .. } => self.disarm(*until, TimerKind::TaskLease, &task::subject(name, id)),
             TaskState::Done { until } => self.disarm(*until, TimerKind::TaskKept, &task::subject(name, id)),
@@ -133,15 +133,15 @@ impl<V: View> Applier<'_, V> {
         match &head.state {
             TaskState::Scheduled => {
                 queue.row.due_from = queue.row.due_from.min((head.due, head.number));
-                self.overlay.insert_new(task::due_key(name, head.due, head.number), id_bytes())?;
+                self.overlay.insert_absent(task::due_key(name, head.due, head.number), id_bytes())?;
                 self.wake(Waker::Tasks.of(name.as_str()));
             }
             TaskState::Dead { at } => {
-                self.overlay.insert_new(task::dead_key(name, *at, head.number), id_bytes())?;
+                self.overlay.insert_absent(task::dead_key(name, *at, head.number), id_bytes())?;
             }
             TaskState::Unplanned => {
                 self.vars.unplanned += 1;
-                self.overlay.insert_new(task::unplanned_key(name, id), Vec::new())?;
+                self.overlay.insert_absent(task::unplanned_key(name, id), Vec::new())?;
             }
             TaskState::Claimed { until, session, .. } => {
                 let subject = task::subject(name, id);

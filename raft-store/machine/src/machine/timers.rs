@@ -15,14 +15,14 @@ use crate::types::{ClusterMillis, Key};
 impl<V: View> Applier<'_, V> {
     /// Sets a timer.
     pub(super) fn arm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
-        self.overlay.insert_new(timer::row_key(at, kind, subject), Vec::new())?;
+        self.overlay.insert_absent(timer::row_key(at, kind, subject), Vec::new())?;
         self.vars.next_timer = Some(self.vars.next_timer.map_or(at, |next| next.min(at)));
         Ok(())
     }
 
     /// Removes a timer that is set.
     pub(super) fn disarm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
-        self.overlay.take(&timer::row_key(at, kind, subject)).map(|_| ())
+        self.take_work(&timer::row_key(at, kind, subject))
     }
 
     /// Tells those who wait for this that it has changed.
@@ -48,24 +48,25 @@ impl<V: View> Applier<'_, V> {
                 break;
             }
             // What fired before may have had this one removed.
-            if self.overlay.replace(&row_key, None)?.is_none() {
+            if self.overlay.peek(&row_key)?.is_none() {
                 continue;
             }
             self.take_bytes(limits::LOOK_BYTES);
             fired += 1;
-            let (at, kind, subject) = timer::decode_key(&row_key).map_err(|error| Fault::row(&row_key, error))?;
-            self.fire(at, kind, subject)?;
+            self.work_on_row(&row_key, |applier| applier.fire(&row_key))?;
         }
         let (_, end) = family_range(family::TIMER);
         let first = self.overlay.scan(&start, &end, 1)?;
         let first =
-            first.first().map(|(row_key, _)| timer::decode_key(row_key).map_err(|error| Fault::row(row_key, error)));
-        self.vars.next_timer = first.transpose()?.map(|(at, ..)| at);
+            first.first().map(|(row_key, _)| timer::time_of(row_key).map_err(|error| Fault::row(row_key, error)));
+        self.vars.next_timer = first.transpose()?;
         Ok(fired)
     }
 
-    /// Does what a timer is for; its row is gone already.
-    fn fire(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+    /// Does what a timer is for; its row goes first.
+    fn fire(&mut self, row_key: &[u8]) -> Result<(), Fault> {
+        self.overlay.take(row_key)?;
+        let (at, kind, subject) = timer::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
         match kind {
             TimerKind::Session => self.fire_session(at, subject),
             TimerKind::LockDelay => self.fire_lock_delay(at, subject),

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use crate::codec::CodecError;
 use crate::level::TooNew;
 
-/// Local damage: an undecodable row, a broken invariant, a failed read. Never caused by what a client sent. The node
-/// must stop, because it can no longer hold the same state as the others.
+/// Why something could not be applied: an undecodable row, a broken invariant, a panic, a failed read. What every node meets
+/// alike is [contained](Self::is_contained); after any other the node must stop, because it can no longer hold the same state
+/// as the others.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The view could not be read. Holds the reason.
@@ -31,9 +32,22 @@ pub enum Fault {
     /// A newer build has to go on from here.
     #[error(transparent)]
     TooNew(#[from] TooNew),
+    /// Applying panicked. Holds what was said.
+    #[error("applying panicked: {0}")]
+    Panic(String),
 }
 
 impl Fault {
+    /// Whether it follows from the log and the rows alone, so that every node meets it at the same command: then that command
+    /// is taken back and all else goes on. A row that is damaged on one disk only is no such case: the database finds that by
+    /// its checksums, and the read fails.
+    pub fn is_contained(&self) -> bool {
+        match self {
+            Self::Row { .. } | Self::Bytes(_) | Self::Invariant(_) | Self::Panic(_) => true,
+            Self::Read(_) | Self::TooNew(_) => false,
+        }
+    }
+
     /// A damaged row.
     pub fn row(row_key: &[u8], source: CodecError) -> Self {
         Self::Row { row_key: row_key.escape_ascii().to_string(), source }

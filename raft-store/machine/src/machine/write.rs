@@ -218,10 +218,10 @@ impl<V: View> Applier<'_, V> {
             return Ok(());
         }
         if let Some(before) = before {
-            self.overlay.take(&row_key(before, key))?;
+            self.take_work(&row_key(before, key))?;
         }
         if let Some(after) = after {
-            self.overlay.insert_new(row_key(after, key), Vec::new())?;
+            self.overlay.insert_absent(row_key(after, key), Vec::new())?;
         }
         Ok(())
     }

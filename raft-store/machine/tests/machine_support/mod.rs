@@ -15,11 +15,14 @@ use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::AuditEffect;
 use quorate_machine::keyspace::backed_up::is_kept;
 use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
+use quorate_machine::keyspace::fault::{self, FaultCounts};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
 };
-use quorate_machine::machine::{Applied, Applier, Epoch, EpochStep, Fault, MemoryView, Sizes, Vars, View, Write};
+use quorate_machine::machine::{
+    self, Applied, Applier, Contained, Epoch, EpochStep, Fault, MemoryView, Sizes, Vars, View, Write,
+};
 use quorate_machine::types::{Batch, Command, ContentKind, Entry, Key, Reply, Revision, Waker};
 use quorate_machine::{codec, digest};
 
@@ -37,17 +40,34 @@ pub struct Store {
 impl Store {
     /// Applies batches in one apply call; replies and changes.
     pub fn apply(&mut self, batches: &[Batch]) -> Result<Answers, Fault> {
-        let mut applier = Applier::new(&self.view, self.vars.clone());
-        let mut replies = Vec::new();
-        for batch in batches {
-            self.index += 1;
-            replies.push(applier.apply_batch(self.index, batch)?);
-        }
-        let Applied { writes, vars, changed, woken: _ } = applier.finish();
+        let (replies, applied) = self.attempt(batches, false)?;
+        Ok((replies, self.keep(batches, applied)))
+    }
+
+    /// The same as a node does it: what can be contained is, and told.
+    pub fn apply_contained(&mut self, batches: &[Batch]) -> (Vec<Vec<Reply>>, Vec<Contained>) {
+        let (replies, mut applied) = machine::applying(|contain| self.attempt(batches, contain)).unwrap();
+        let contained = std::mem::take(&mut applied.contained);
+        self.keep(batches, applied);
+        (replies, contained)
+    }
+
+    fn attempt(&self, batches: &[Batch], contain: bool) -> Result<(Vec<Vec<Reply>>, Applied), Fault> {
+        let mut applier = Applier::new(&self.view, self.vars.clone()).containing(contain);
+        let replies = (self.index + 1..).zip(batches).map(|(index, batch)| applier.apply_batch(index, batch));
+        let replies = replies.collect::<Result<_, _>>()?;
+        Ok((replies, applier.finish()))
+    }
+
+    /// Keeps what was applied; changes.
+    fn keep(&mut self, batches: &[Batch], applied: Applied) -> Vec<(Key, Revision)> {
+        let Applied { writes, vars, changed, woken: _, contained } = applied;
+        assert_eq!(contained, [], "a fault was contained, which is a bug");
         assert_ordered(&writes);
         self.view.write(writes);
         self.vars = vars;
-        Ok((replies, changed.into_iter().map(|change| (change.key, change.revision)).collect()))
+        self.index += batches.len() as u64;
+        changed.into_iter().map(|change| (change.key, change.revision)).collect()
     }
 
     /// What it goes on as in another cluster.
@@ -63,6 +83,12 @@ impl Store {
             self.vars = applied.vars;
             self.check();
         }
+    }
+
+    /// How much faulted and was contained.
+    pub fn fault_counts(&self) -> FaultCounts {
+        let row = self.view.get(fault::COUNTS_KEY).unwrap();
+        row.map(|row| codec::decode(&row).unwrap()).unwrap_or_default()
     }
 
     pub fn rows(&self, family: u8) -> Vec<(Vec<u8>, Vec<u8>)> {
