@@ -92,6 +92,9 @@ pub const LOCK_MS_MAX: u64 = 30_000;
 /// How long a document lock holds where nothing else is asked for.
 pub const LOCK_MS_DEFAULT: u64 = 15_000;
 
+/// Most bytes of the rows of a range that are read at once, beside the last one: what a walk does not use was read in vain.
+pub const PAGE_BYTES: usize = 1024 * 1024;
+
 /// Most rows that one maintenance command removes, whatever it asks for: bounds the time and memory of one apply.
 pub const MAINTENANCE_ROWS_MAX: usize = 8_192;
 

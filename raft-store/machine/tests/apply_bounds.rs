@@ -2,17 +2,26 @@
 
 mod machine_support;
 
+use machine_support::memory::{self, most_during};
 use machine_support::{Store, batch};
-use quorate_machine::document::Criteria;
+use quorate_machine::document::{Criteria, Json, Order};
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use quorate_machine::keyspace::family;
 use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
 use quorate_machine::machine::{Applier, Vars, Write};
+use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Outcome, Reply, SessionDone, SessionId,
-    SessionOp, Value, WriteOp,
+    Action, Batch, Change, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, Outcome, Reply,
+    RulesChange, RulesOp, SessionDone, SessionId, SessionOp, Value, WhereChange, WhereOp, WriteOp,
 };
+
+#[global_allocator]
+static ALLOCATOR: memory::Counting = memory::Counting;
+
+/// More than applying one batch ever holds: what one batch may take, once as it was read, once as it is written, and what the
+/// last of its commands takes beyond that.
+const MEMORY_MAX: usize = 4 * limits::BATCH_EFFECT_BYTES_MAX;
 
 /// An empty store at the level at which everything is bounded.
 fn hardened() -> Store {
@@ -22,9 +31,12 @@ fn hardened() -> Store {
 /// Applies one batch and gives its replies and the bytes of keys and values that it writes.
 fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     store.index += 1;
-    let mut applier = Applier::new(&store.view, store.vars.clone());
-    let replies = applier.apply_batch(store.index, batch).unwrap();
-    let applied = applier.finish();
+    let ((replies, applied), memory) = most_during(|| {
+        let mut applier = Applier::new(&store.view, store.vars.clone());
+        let replies = applier.apply_batch(store.index, batch).unwrap();
+        (replies, applier.finish())
+    });
+    assert!(memory < MEMORY_MAX, "{memory} bytes were held to apply {} commands", batch.commands.len());
     let bytes = applied.writes.iter().map(|write| match write {
         Write::Put { key, value } => key.len() + value.len(),
         Write::Delete { key } => key.len(),
@@ -105,4 +117,115 @@ fn an_audit_group_of_any_size_can_be_read_again() {
     let group = AuditGroup { index: 1, clock: 2, wall: 3, first_revision: 4, last_revision: 5, lines };
     let row = audit::encode(&group);
     assert!(audit::decode(&row).unwrap() == group, "the group that came back differs");
+}
+
+/// Entries of 1 MiB each, under keys that begin with `d/`.
+fn with_large_entries(count: usize) -> Store {
+    let mut store = hardened();
+    for nth in 0..count {
+        measured(&mut store, &batch(1, &[put(format!("d/{nth:03}"), vec![b'x'; 1 << 20], None)]));
+    }
+    store
+}
+
+fn nothing_matches() -> Criteria {
+    let text = Json::parse(br#"[{"field":"$version","op":"eq","value":7}]"#).unwrap();
+    Criteria::read(&text, "/where").unwrap()
+}
+
+#[test]
+fn a_search_through_large_entries_holds_only_a_few_of_them_at_once() {
+    let mut store = with_large_entries(48);
+    let claim = ClaimOp {
+        prefix: b"d/".to_vec(),
+        criteria: nothing_matches(),
+        order: Order::new(Vec::new()),
+        limit: limits::CLAIM_LIMIT_MAX,
+        lock_ms: 1_000,
+        patch: None,
+        guard: None,
+    };
+    let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(Action::Claim(claim))]));
+    assert!(matches!(&replies[0].outcome, Outcome::Claimed(done) if done.more && done.examined < 16), "{replies:?}");
+    let change = WhereOp {
+        prefix: b"d/".to_vec(),
+        criteria: nothing_matches(),
+        condition: Criteria::default(),
+        change: WhereChange::Remove,
+        limit: limits::WHERE_LIMIT_MAX,
+        after: None,
+        guard: None,
+    };
+    let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(Action::Where(change))]));
+    assert!(matches!(&replies[0].outcome, Outcome::Where(done) if done.examined < 16), "{replies:?}");
+}
+
+/// A step of housekeeping, and whether more is left.
+fn maintain(store: &mut Store, what: Maintenance) -> (u32, bool) {
+    let (replies, bytes) = measured(store, &batch(2, &[Command::unnamed(Action::Maintain(what))]));
+    assert!(bytes < 4 * limits::BATCH_EFFECT_BYTES_MAX, "{bytes} bytes are written by one step of {what:?}");
+    match replies[0].outcome {
+        Outcome::Maintained { removed, more } => (removed, more),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_step_of_building_an_index_holds_only_a_few_large_entries_at_once() {
+    let mut store = with_large_entries(48);
+    let rules = Json::parse(br#"{"indexes":[["a"]]}"#).unwrap();
+    let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
+    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+    measured(&mut store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
+    let mut steps = 0;
+    while maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 }).1 {
+        steps += 1;
+    }
+    assert!((6..=12).contains(&steps), "{steps}");
+    store.check();
+}
+
+#[test]
+fn a_step_of_clearing_an_index_of_long_keys_is_bounded() {
+    let mut store = hardened();
+    let declare = |store: &mut Store, text: &str| {
+        let rules = Json::parse(text.as_bytes()).unwrap();
+        let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
+        let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+        measured(store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
+    };
+    declare(&mut store, r#"{"indexes":[["a"]]}"#);
+    while maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 }).1 {}
+    for part in 0..40 {
+        let puts: Vec<_> = (0..128).map(|at| put(long_key(&format!("d/{part}/{at}")), Vec::new(), None)).collect();
+        measured(&mut store, &batch(2, &puts));
+    }
+    declare(&mut store, "{}");
+    let mut steps = 0;
+    loop {
+        let (removed, more) = maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 });
+        assert!(removed < 4_000, "{removed} rows of 4 KiB in one step");
+        if !more {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps >= 2, "{steps}");
+    store.check();
+}
+
+#[test]
+fn a_step_of_compaction_reads_and_drops_only_so_many_long_lines() {
+    let mut store = hardened();
+    for part in 0..40 {
+        let puts: Vec<_> = (0..256).map(|at| put(long_key(&format!("{part}/{at}")), Vec::new(), None)).collect();
+        measured(&mut store, &batch(1, &puts));
+    }
+    let revision = store.vars.revision;
+    let mut steps = 0;
+    while maintain(&mut store, Maintenance::Compact { revision, groups_max: 1_000 }).1 {
+        steps += 1;
+    }
+    assert!((3..20).contains(&steps), "{steps}");
+    store.check();
 }

@@ -21,7 +21,7 @@ use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
 use crate::background;
 use crate::codec;
-use crate::machine::{Applied, Fault, Vars, View, Write};
+use crate::machine::{Applied, Fault, Most, Vars, View, Write};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
@@ -221,11 +221,15 @@ impl View for LatestView<'_> {
     }
 
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
-        scan(self.0.rocks.raw_iterator_opt(range_options(start, end)), start, limit)
+        self.scan_page(start, end, false, Most::rows(limit))
     }
 
     fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
-        scan_back(self.0.rocks.raw_iterator_opt(range_options(start, end)), limit)
+        self.scan_page(start, end, true, Most::rows(limit))
+    }
+
+    fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
+        scan_page(self.0.rocks.raw_iterator_opt(range_options(start, end)), reverse, most)
     }
 }
 
@@ -239,35 +243,25 @@ impl LatestView<'_> {
     }
 }
 
-/// Up to `limit` rows from the end back of an iterator that knows its bounds.
-pub(crate) fn scan_back<D: rocksdb::DBAccess>(
+/// Rows of an iterator that knows its bounds, from its start or its end on.
+pub(crate) fn scan_page<D: rocksdb::DBAccess>(
     mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
-    limit: usize,
+    reverse: bool,
+    most: Most,
 ) -> Result<Vec<Row>, Fault> {
-    let mut found = Vec::new();
-    rows.seek_to_last();
-    while found.len() < limit {
-        let Some((key, value)) = rows.item() else { break };
-        found.push((key.to_vec(), value.to_vec()));
-        rows.prev();
+    if reverse {
+        rows.seek_to_last()
+    } else {
+        rows.seek_to_first()
     }
-    rows.status().map_err(read_fault)?;
-    Ok(found)
-}
-
-/// Up to `limit` rows from `start` on of an iterator that knows its end.
-pub(crate) fn scan<D: rocksdb::DBAccess>(
-    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
-    start: &[u8],
-    limit: usize,
-) -> Result<Vec<Row>, Fault> {
-    let mut found = Vec::new();
-    rows.seek(start);
-    while found.len() < limit {
-        let Some((key, value)) = rows.item() else { break };
-        found.push((key.to_vec(), value.to_vec()));
-        rows.next();
-    }
+    let mut is_first = true;
+    // The next row is read when it is asked for: one more may be a megabyte that nobody wants.
+    let found = most.take(std::iter::from_fn(|| {
+        if !std::mem::take(&mut is_first) {
+            if reverse { rows.prev() } else { rows.next() }
+        }
+        rows.item().map(|(key, value)| (key.to_vec(), value.to_vec()))
+    }));
     rows.status().map_err(read_fault)?;
     Ok(found)
 }

@@ -23,7 +23,7 @@ use super::kept::Kept;
 use super::types::{ReadPosition, StateFault};
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::machine::{self, Fault, Sizes, View};
+use crate::machine::{self, Fault, Most, Sizes, View};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::Revision;
 
@@ -321,10 +321,14 @@ impl View for Moment<'_> {
     }
 
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
-        db::scan(self.rows(start, end), start, limit)
+        self.scan_page(start, end, false, Most::rows(limit))
     }
 
     fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
-        db::scan_back(self.rows(start, end), limit)
+        self.scan_page(start, end, true, Most::rows(limit))
+    }
+
+    fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<db::Row>, Fault> {
+        db::scan_page(self.rows(start, end), reverse, most)
     }
 }

@@ -34,6 +34,13 @@ impl<V: View> Applier<'_, V> {
         self.taken_in_all = self.taken_in_all.saturating_add(count);
     }
 
+    /// Counts what is read, where that did not count before feature level 2.
+    pub(super) fn take_read(&mut self, bytes: usize) {
+        if self.is_hardened() {
+            self.take_bytes(bytes);
+        }
+    }
+
     /// Counts a row that is written. From level 2 on the overlay counts each of them, with its key.
     pub(super) fn take_row(&mut self, bytes: usize) {
         self.taken_in_all = self.taken_in_all.saturating_add(bytes);

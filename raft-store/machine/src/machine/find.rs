@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::collections::{document_of, understood};
-use super::view::{Fault, View};
+use super::view::{Fault, Most, View};
 use super::write::decode_current;
 use super::{Applier, Asker, stored_key};
 use crate::codec;
@@ -25,7 +25,7 @@ use crate::types::{
 };
 
 /// Rows read at a time.
-const PAGE: usize = 128;
+const PAGE: Most = Most { rows: 128, bytes: limits::PAGE_BYTES };
 
 /// What was found for a claim.
 #[derive(Default)]
@@ -235,9 +235,9 @@ impl<V: View> Applier<'_, V> {
         taker: &mut Taker<'_>,
         key_of: impl Fn(&[u8]) -> Result<&[u8], crate::codec::CodecError>,
     ) -> Result<bool, Fault> {
-        let page_rows = (2 * taker.limit).clamp(16, PAGE);
+        let most = Most { rows: (2 * taker.limit).clamp(16, PAGE.rows), ..PAGE };
         loop {
-            let page = self.overlay.scan_from(&start, &end, reverse, page_rows)?;
+            let page = self.overlay.scan_page(&start, &end, reverse, most)?;
             let Some((last, _)) = page.last() else { return Ok(true) };
             match reverse {
                 false => start = [last.as_slice(), &[0]].concat(),
@@ -313,7 +313,7 @@ impl<V: View> Applier<'_, V> {
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
         let mut done = WhereDone::default();
         loop {
-            let page = if start < end { self.overlay.scan(&start, &end, PAGE)? } else { Vec::new() };
+            let page = if start < end { self.overlay.scan_page(&start, &end, false, PAGE)? } else { Vec::new() };
             let Some((last, _)) = page.last() else { return Ok(Outcome::Where(WhereDone { after: None, ..done })) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {

@@ -3,7 +3,7 @@
 //! Owns the question. Never changes a row.
 
 use super::Applier;
-use super::view::{Fault, View};
+use super::view::{Fault, Most, View};
 use crate::keyspace::lock_queue;
 use crate::types::{Guard, Rejection, Revision};
 
@@ -24,7 +24,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(None);
         }
         let (start, end) = lock_queue::holders_of(&guard.lock);
-        let newest = self.overlay.scan_from(&start, &end, true, 1)?;
+        let newest = self.overlay.scan_page(&start, &end, true, Most::rows(1))?;
         let token = |row_key: &[u8]| lock_queue::decode_holder(row_key).map_err(|error| Fault::row(row_key, error));
         newest.first().map(|(row_key, _)| token(row_key).map(|(_, token)| token)).transpose()
     }

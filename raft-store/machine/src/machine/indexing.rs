@@ -3,7 +3,7 @@
 //! Owns how far a step goes. Between two steps writes are applied: what an index holds is always what its stage says.
 
 use super::collections::document_of;
-use super::view::{Fault, Row, View};
+use super::view::{Fault, Most, Row, View};
 use super::write::decode_current;
 use super::{Applier, maintain::maintained, stored_key};
 use crate::codec;
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::types::{Key, Outcome};
 
 /// Collections looked at at a time.
-const COLLECTIONS_PAGE: usize = 64;
+const COLLECTIONS_PAGE: Most = Most { rows: 64, bytes: limits::PAGE_BYTES };
 
 impl<V: View> Applier<'_, V> {
     /// Goes on with the first index that is being built, else with the first to be cleared.
@@ -40,13 +40,8 @@ impl<V: View> Applier<'_, V> {
     /// Clears the next rows of an index that is gone. Gives how many.
     fn clear(&mut self, dropped_key: &[u8], rows_max: usize) -> Result<usize, Fault> {
         let id = index::decode_dropped(dropped_key).map_err(|error| Fault::row(dropped_key, error))?;
-        let (start, end) = index::of_index(id);
-        let rows = self.overlay.scan(&start, &end, rows_max)?;
-        let cleared = rows.len();
-        for (row_key, _) in rows {
-            self.overlay.take(&row_key)?;
-        }
-        if cleared < rows_max {
+        let (cleared, is_clear) = self.clear_rows(id, rows_max)?;
+        if is_clear {
             self.overlay.take(dropped_key)?;
         }
         Ok(cleared)
@@ -65,6 +60,26 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
+    /// Takes away the first rows of an index. Gives how many, and whether those were all.
+    fn clear_rows(&mut self, id: u64, rows_max: usize) -> Result<(usize, bool), Fault> {
+        let (mut start, end) = index::of_index(id);
+        let mut cleared = 0;
+        while cleared < rows_max {
+            let most = Most { rows: rows_max - cleared, bytes: limits::PAGE_BYTES };
+            let page = self.overlay.scan_page(&start, &end, false, most)?;
+            let Some((last, _)) = page.last() else { return Ok((cleared, true)) };
+            start = [last.as_slice(), &[0]].concat();
+            for (row_key, _) in page {
+                if cleared > 0 && self.is_hardened() && self.has_taken_all() {
+                    return Ok((cleared, false));
+                }
+                self.overlay.take(&row_key)?;
+                cleared += 1;
+            }
+        }
+        Ok((cleared, false))
+    }
+
     /// The first collection with an index that is being built.
     fn first_building(&mut self) -> Result<Option<(Vec<u8>, CollectionRow)>, Fault> {
         if self.vars.collections == 0 {
@@ -72,7 +87,7 @@ impl<V: View> Applier<'_, V> {
         }
         let (mut start, end) = family_range(family::COLLECTION);
         loop {
-            let page = self.overlay.scan(&start, &end, COLLECTIONS_PAGE)?;
+            let page = self.overlay.scan_page(&start, &end, false, COLLECTIONS_PAGE)?;
             let Some((last, _)) = page.last() else { return Ok(None) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {
@@ -101,30 +116,44 @@ impl<V: View> Applier<'_, V> {
             IndexStage::Building(Some(after)) => [after.as_bytes(), &[0]].concat(),
             _ => first,
         };
-        let entries = self.overlay.scan(&entry::row_key(&start), &entry::row_key(&end), rows_max)?;
-        let mut stage = IndexStage::Ready;
-        let mut taken = 0;
-        for entry in &entries {
-            if taken > 0 && self.has_taken_all() {
-                break;
-            }
-            taken += 1;
-            match self.build_entry(&row, at, entry)? {
-                Ok(key) => stage = IndexStage::Building(Some(key)),
-                Err(failure) => {
-                    self.overlay.insert_absent(index::dropped_key(row.indexes[at].id), Vec::new())?;
-                    stage = IndexStage::Failed(failure);
-                    break;
-                }
-            }
-        }
-        if taken == entries.len() && entries.len() < rows_max && is_building(&stage) {
-            stage = IndexStage::Ready;
+        let range = (entry::row_key(&start), entry::row_key(&end));
+        let (taken, stage) = self.build_entries(&row, at, range, rows_max)?;
+        if let IndexStage::Failed(_) = stage {
+            self.overlay.insert_absent(index::dropped_key(row.indexes[at].id), Vec::new())?;
         }
         row.indexes[at].stage = stage;
         self.overlay.replace(row_key, Some(codec::encode(&row)))?;
         self.known_collections.clear();
         Ok(taken.max(1))
+    }
+
+    /// Takes the first entries of a range into an index. Gives how many, and how far the index is then.
+    fn build_entries(
+        &mut self,
+        row: &CollectionRow,
+        at: usize,
+        (mut start, end): (Vec<u8>, Vec<u8>),
+        rows_max: usize,
+    ) -> Result<(usize, IndexStage), Fault> {
+        let mut stage = IndexStage::Ready;
+        let mut taken = 0;
+        while taken < rows_max {
+            let most = Most { rows: rows_max - taken, bytes: limits::PAGE_BYTES };
+            let page = self.overlay.scan_page(&start, &end, false, most)?;
+            let Some((last, _)) = page.last() else { return Ok((taken, IndexStage::Ready)) };
+            start = [last.as_slice(), &[0]].concat();
+            for entry in &page {
+                if taken > 0 && self.has_taken_all() {
+                    return Ok((taken, stage));
+                }
+                taken += 1;
+                match self.build_entry(row, at, entry)? {
+                    Ok(key) => stage = IndexStage::Building(Some(key)),
+                    Err(failure) => return Ok((taken, IndexStage::Failed(failure))),
+                }
+            }
+        }
+        Ok((taken, stage))
     }
 
     /// Takes one entry into an index.

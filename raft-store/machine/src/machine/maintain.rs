@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::Applier;
-use super::view::{Fault, View};
+use super::view::{Fault, Most, View};
 use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
@@ -16,7 +16,10 @@ use crate::limits;
 use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
 /// Audit groups read at a time.
-const GROUPS_PAGE: usize = 64;
+const GROUPS_PAGE: Most = Most { rows: 64, bytes: limits::PAGE_BYTES };
+
+/// Rows of what is due read at a time.
+const DUE_PAGE: Most = Most { rows: 1_024, bytes: limits::PAGE_BYTES };
 
 impl<V: View> Applier<'_, V> {
     /// Carries out one step of housekeeping.
@@ -57,16 +60,20 @@ impl<V: View> Applier<'_, V> {
         limit: usize,
         step: fn(&mut Self, &[u8]) -> Result<(), Fault>,
     ) -> Result<(usize, bool), Fault> {
-        let due = self.overlay.scan(&start, &end, limit + 1)?;
+        let mut start = start;
         let mut taken = 0;
-        for (row_key, _) in due.iter().take(limit) {
-            if self.has_taken_all() {
-                break;
+        loop {
+            let page = self.overlay.scan_page(&start, &end, false, DUE_PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok((taken, false)) };
+            start = [last.as_slice(), &[0]].concat();
+            for (row_key, _) in page {
+                if taken == limit || self.has_taken_all() {
+                    return Ok((taken, true));
+                }
+                self.work_on_row(&row_key, |applier| step(applier, &row_key))?;
+                taken += 1;
             }
-            self.work_on_row(row_key, |applier| step(applier, row_key))?;
-            taken += 1;
         }
-        Ok((taken, due.len() > taken))
     }
 
     fn bury_due(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {
@@ -102,15 +109,17 @@ impl<V: View> Applier<'_, V> {
         let end = audit::row_key(target.saturating_add(1), 0);
         let (mut groups, mut rows) = (0, 0);
         loop {
-            let page = self.overlay.scan(&start, &end, GROUPS_PAGE)?;
+            let page = self.overlay.scan_page(&start, &end, false, GROUPS_PAGE)?;
             if page.is_empty() {
                 self.vars.oldest_revision = target;
                 return Ok(maintained(groups, false));
             }
             for (row_key, row) in page {
-                if groups >= groups_max || rows >= limits::MAINTENANCE_ROWS_MAX {
+                let is_full = groups >= groups_max || rows >= limits::MAINTENANCE_ROWS_MAX;
+                if is_full || (groups > 0 && self.is_hardened() && self.has_taken_all()) {
                     return Ok(maintained(groups, true));
                 }
+                self.take_read(row.len());
                 rows += self.compact_next(&row_key, &row)?;
                 groups += 1;
                 start = row_key;

@@ -36,7 +36,7 @@ mod write;
 pub use contain::{Contained, ContainedWork, applying, catching, is_catching};
 pub use epoch::{EPOCH_REVISIONS, Epoch, EpochStep};
 pub use vars::{BucketDigest, Sizes, Vars};
-pub use view::{Fault, MemoryView, Row, View, Write};
+pub use view::{Fault, MemoryView, Most, Row, View, Write};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

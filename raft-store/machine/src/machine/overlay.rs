@@ -8,7 +8,7 @@ use std::collections::btree_map;
 use std::ops::Bound;
 
 use super::vars::Vars;
-use super::view::{Fault, Row, View, Write};
+use super::view::{Fault, Most, Row, View, Write};
 use crate::digest::{RowHasher, RowMark};
 use crate::limits;
 
@@ -224,36 +224,73 @@ impl<'v, V: View> Overlay<'v, V> {
 
     /// Rows of `[start, end)` in ascending order, at most `limit`.
     pub(super) fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
-        self.scan_from(start, end, false, limit)
+        self.scan_page(start, end, false, Most::rows(limit))
     }
 
-    /// Rows of `[start, end)` from its start or, in descending order, from its end; at most `limit`.
-    pub(super) fn scan_from(&self, start: &[u8], end: &[u8], reverse: bool, limit: usize) -> Result<Vec<Row>, Fault> {
+    /// Rows of `[start, end)` from its start or, in descending order, from its end; at most so much, and one at least where
+    /// there is one.
+    pub(super) fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
         assert!(
             !self.dropped.iter().any(|(first, last)| first.as_slice() < end && start < last.as_slice()),
             "a scan of {} to {} over a dropped range",
             start.escape_ascii(),
             end.escape_ascii()
         );
-        let pending = || self.slots.range::<[u8], _>((Bound::Included(start), Bound::Excluded(end)));
-        // With as many rows more as pending deletes can take away, the first `limit` merged rows are the right ones.
-        let gone = pending().filter(|(_, slot)| slot.row.is_none()).count();
-        let wanted = limit.saturating_add(gone);
-        let stored = match reverse {
-            false => self.view.scan(start, end, wanted)?,
-            true => self.view.scan_back(start, end, wanted)?,
-        };
+        if most.rows == 0 {
+            return Ok(Vec::new());
+        }
+        let (mut start, mut end) = (start.to_vec(), end.to_vec());
+        while start < end {
+            let (stored, rest) = self.stored_page(&start, &end, reverse, most)?;
+            // What is pending beyond the last row that was read stands among rows that were not.
+            let (first, last) = match (&rest, reverse) {
+                (None, _) => (&start, &end),
+                (Some(rest), false) => (&start, rest),
+                (Some(rest), true) => (rest, &end),
+            };
+            let rows = self.merged(stored, first, last);
+            let page = if reverse { most.take(rows.into_iter().rev()) } else { most.take(rows.into_iter()) };
+            match rest {
+                Some(rest) if page.is_empty() => *(if reverse { &mut end } else { &mut start }) = rest,
+                _ => return Ok(page),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The first rows of a range in the view, and where those begin (or, in descending order, end) that were not read, if
+    /// there may be any.
+    fn stored_page(
+        &self,
+        start: &[u8],
+        end: &[u8],
+        reverse: bool,
+        most: Most,
+    ) -> Result<(Vec<Row>, Option<Vec<u8>>), Fault> {
+        // With as many rows more as pending deletes can take away, one look is enough, unless bytes cut it short.
+        let gone = self.pending(start, end).filter(|(_, slot)| slot.row.is_none()).count();
+        let most = Most { rows: most.rows.saturating_add(gone), ..most };
+        let stored = self.view.scan_page(start, end, reverse, most)?;
+        let last = stored.last().filter(|_| most.is_reached_by(&stored)).map(|(key, _)| key);
+        let rest = last.map(|last| if reverse { last.clone() } else { [last.as_slice(), &[0]].concat() });
+        Ok((stored, rest))
+    }
+
+    /// The pending rows of `[start, end)`, also those that are deleted.
+    fn pending(&self, start: &[u8], end: &[u8]) -> btree_map::Range<'_, Vec<u8>, Slot> {
+        self.slots.range::<[u8], _>((Bound::Included(start), Bound::Excluded(end)))
+    }
+
+    /// Rows of the view with what is pending in `[start, end)`.
+    fn merged(&self, stored: Vec<Row>, start: &[u8], end: &[u8]) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let mut rows: BTreeMap<_, _> = stored.into_iter().collect();
-        for (key, slot) in pending() {
+        for (key, slot) in self.pending(start, end) {
             match &slot.row {
                 Some(row) => rows.insert(key.clone(), row.clone()),
                 None => rows.remove(key),
             };
         }
-        Ok(match reverse {
-            false => rows.into_iter().take(limit).collect(),
-            true => rows.into_iter().rev().take(limit).collect(),
-        })
+        rows
     }
 
     /// Deletes the rows of `[start, end)` in the view unread; their part of the digest is the caller's to subtract.
@@ -300,4 +337,57 @@ fn load<V: View>(view: &V, dropped: &[(Vec<u8>, Vec<u8>)], key: &[u8]) -> Result
         return Ok(None);
     }
     view.get(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MemoryView;
+    use super::*;
+
+    /// Rows of different sizes, of which some are pending, deleted, or both.
+    fn overlaid(view: &MemoryView) -> (Overlay<'_, MemoryView>, BTreeMap<Vec<u8>, Vec<u8>>) {
+        let mut overlay = Overlay::new(view);
+        let mut rows = view.0.clone();
+        for nth in 0..40_u8 {
+            let row = (nth % 3 != 0).then(|| vec![nth; usize::from(nth)]);
+            if nth % 2 == 0 && (row.is_some() || rows.contains_key([nth].as_slice())) {
+                overlay.replace(&[nth], row.clone()).unwrap();
+                match row {
+                    Some(row) => rows.insert(vec![nth], row),
+                    None => rows.remove([nth].as_slice()),
+                };
+            }
+        }
+        (overlay, rows)
+    }
+
+    #[test]
+    fn pages_of_any_size_make_up_the_whole_range_in_either_direction() {
+        let view = MemoryView((0..40_u8).filter(|nth| nth % 4 != 2).map(|nth| (vec![nth], vec![0; 30])).collect());
+        let (overlay, rows) = overlaid(&view);
+        for (rows_max, bytes) in [(1, 1_000), (3, 40), (100, 1), (100, 90), (100, usize::MAX)] {
+            for reverse in [false, true] {
+                let (mut start, mut end) = (vec![0], vec![40]);
+                let mut found = Vec::new();
+                loop {
+                    let most = Most { rows: rows_max, bytes };
+                    let page = overlay.scan_page(&start, &end, reverse, most).unwrap();
+                    let Some((last, _)) = page.last() else { break };
+                    if reverse {
+                        end.clone_from(last)
+                    } else {
+                        start = [last.as_slice(), &[0]].concat()
+                    }
+                    let before_last =
+                        page[..page.len() - 1].iter().map(|(key, row)| key.len() + row.len()).sum::<usize>();
+                    assert!(page.len() <= rows_max && before_last < bytes, "{page:?} is more than {most:?}");
+                    found.extend(page);
+                }
+                if reverse {
+                    found.reverse();
+                }
+                assert!(found.into_iter().eq(rows.clone()), "{rows_max} rows, {bytes} bytes, reverse {reverse}");
+            }
+        }
+    }
 }

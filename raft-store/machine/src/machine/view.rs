@@ -57,6 +57,46 @@ impl Fault {
 /// Row key and value.
 pub type Row = (Vec<u8>, Vec<u8>);
 
+/// How much one look at a range gives at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Most {
+    /// So many rows.
+    pub rows: usize,
+    /// No row behind the one with which keys and values have so many bytes.
+    pub bytes: usize,
+}
+
+impl Most {
+    /// So many rows, of any size.
+    pub fn rows(rows: usize) -> Self {
+        Self { rows, bytes: usize::MAX }
+    }
+
+    /// Takes rows in their order until there are as many as may be.
+    pub fn take(self, rows: impl Iterator<Item = Row>) -> Vec<Row> {
+        let mut taken = Vec::new();
+        let mut bytes = 0;
+        for row in rows.take(self.rows) {
+            bytes += bytes_of(&row);
+            taken.push(row);
+            if bytes >= self.bytes {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Whether rows that were taken may have ended before the range did.
+    pub(super) fn is_reached_by(self, taken: &[Row]) -> bool {
+        taken.len() >= self.rows || taken.iter().map(bytes_of).sum::<usize>() >= self.bytes
+    }
+}
+
+/// Of key and value.
+fn bytes_of((key, value): &Row) -> usize {
+    key.len() + value.len()
+}
+
 /// A consistent view of the rows as they were before the apply call.
 pub trait View {
     /// The value of one row.
@@ -67,6 +107,16 @@ pub trait View {
 
     /// Rows of `[start, end)` in descending order, at most `limit`.
     fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault>;
+
+    /// Rows of `[start, end)` in ascending or descending order, at most so much. A view of rows that are not in memory reads no
+    /// more than it gives.
+    fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
+        let rows = match reverse {
+            false => self.scan(start, end, most.rows),
+            true => self.scan_back(start, end, most.rows),
+        };
+        Ok(most.take(rows?.into_iter()))
+    }
 }
 
 /// One write to the database. The keys are row keys.
@@ -127,5 +177,11 @@ impl View for MemoryView {
     fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
         let range = self.0.range::<[u8], _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
         Ok(range.rev().take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
+        let range = self.0.range::<[u8], _>((std::ops::Bound::Included(start), std::ops::Bound::Excluded(end)));
+        let rows = range.map(|(key, value)| (key.clone(), value.clone()));
+        Ok(if reverse { most.take(rows.rev()) } else { most.take(rows) })
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod coordination;
+pub mod memory;
 pub mod model;
 pub mod show;
 pub mod tasks;
