@@ -34,6 +34,9 @@ const PLANS: usize = 256;
 
 /// How often the leader looks for indexes to build or to clear.
 const INDEX_EVERY: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether something is to be healed, which is seldom.
+const REPAIR_EVERY: Duration = Duration::from_secs(2);
 /// Entries taken into an index by one command: other writes go in between.
 const INDEX_ROWS: u32 = 256;
 
@@ -64,7 +67,8 @@ impl Retention {
 /// Runs until the token is cancelled; does nothing while another node leads.
 pub async fn run(parts: Arc<ProposerParts>, retention: Retention, stop: CancellationToken) {
     let now = Instant::now();
-    let mut keeper = Keeper { parts, retention, clock_committed: now, looked: now, compacting: None, indexed: now };
+    let mut keeper =
+        Keeper { parts, retention, clock_committed: now, looked: now, compacting: None, indexed: now, repaired: now };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -92,6 +96,8 @@ struct Keeper {
     compacting: Option<Revision>,
     /// When it was last seen that no index wants work.
     indexed: Instant,
+    /// When it was last seen that nothing is to be healed.
+    repaired: Instant,
 }
 
 impl Keeper {
@@ -109,6 +115,13 @@ impl Keeper {
         }
         self.plan_tasks().await?;
         self.compact().await?;
+        if self.repaired.elapsed() >= REPAIR_EVERY {
+            if self.state().has_repair_work()? {
+                self.work_on(Maintenance::Repair).await;
+            } else {
+                self.repaired = Instant::now();
+            }
+        }
         if self.indexed.elapsed() >= INDEX_EVERY {
             if self.state().has_index_work()? {
                 self.work_on(Maintenance::Indexes { rows_max: INDEX_ROWS }).await;

@@ -370,6 +370,9 @@ pub enum Maintenance {
         /// Every member said that it knows it.
         level: Level,
     },
+    /// Goes on with the healing that follows the raise to [`crate::level::HARDENED`]; nothing where that is done. Takes no
+    /// revision.
+    Repair,
 }
 
 /// What a command does.

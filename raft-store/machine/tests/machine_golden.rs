@@ -26,6 +26,7 @@
 //! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
 //! indexes ROWS              Indexes
 //! level N                   RaiseLevel
+//! repair                    Repair
 //! expire LIMIT              ExpireDue
 //! compact REVISION GROUPS   Compact
 //! epoch                     goes on in another cluster, after the commands of the block
@@ -294,6 +295,7 @@ fn unstamped(words: &[&str]) -> Command {
             plain(Maintenance::Compact { revision, groups_max })
         }
         "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
+        "repair" => plain(Maintenance::Repair),
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "proclaim" | "enter" | "depart" | "latch" | "count"
         | "unlatch" => coordination::command(words),

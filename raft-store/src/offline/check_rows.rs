@@ -5,19 +5,20 @@
 use crate::codec::{self, CodecError};
 use crate::document::Json;
 use crate::keyspace::collection::CollectionRow;
+use crate::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};
 use crate::keyspace::{
-    access, audit, collection, deadline, entry, family, gates, history, index, lock, lock_queue, refusals, request,
-    sequence, session, task, timer,
+    access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, refusals,
+    request, sequence, session, task, timer,
 };
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, TokenRow, UserRow};
+use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, SessionId, TokenRow, UserRow};
 
 /// Families in order, with what their rows are called.
-pub const NAMES: [(u8, &str); 31] = [
+pub const NAMES: [(u8, &str); 35] = [
     (family::META, "applied position"),
     (family::ENTRY, "entries"),
     (family::HISTORY, "old versions"),
@@ -49,6 +50,10 @@ pub const NAMES: [(u8, &str); 31] = [
     (family::TOKEN, "tokens"),
     (family::USER_TOKEN, "tokens by user"),
     (family::ROLE_USER, "users by role"),
+    (family::FAULT, "commands that faulted"),
+    (family::PARKED, "work set aside"),
+    (family::FAULT_COUNTS, "counts of faults"),
+    (family::REPAIR, "what is still to be healed"),
 ];
 
 /// Decodes a row, and throws away what it holds.
@@ -90,6 +95,10 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::TOKEN => access::decode_token(row_key).and_then(|_| whole::<TokenRow>(value)),
         family::USER_TOKEN => access::decode_user_token(row_key).and_then(|_| nothing(value)),
         family::ROLE_USER => access::decode_role_user(row_key).and_then(|_| nothing(value)),
+        family::FAULT => fault::decode_key(row_key).and_then(|_| whole::<FaultRow>(value)),
+        family::PARKED => fault::decode_parked(row_key).and_then(|_| whole::<ParkedRow>(value)),
+        family::FAULT_COUNTS => whole::<FaultCounts>(value),
+        family::REPAIR => whole::<SessionId>(value),
         unknown => Err(CodecError::Malformed(format!("a row of the unknown family {unknown:#04x}"))),
     }
 }

@@ -16,7 +16,8 @@ use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::lock_queue::{self, LockHead};
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, QueueRow, TaskRow};
-use crate::keyspace::{access, deadline, entry, family, family_range, index, lock, timer};
+use crate::keyspace::{access, deadline, entry, family, family_range, fault, index, lock, repair, timer};
+use crate::level;
 use crate::machine::Sizes;
 use crate::meta::AppliedRecord;
 use crate::rules::candidates;
@@ -96,6 +97,10 @@ struct Looking<'d> {
     queues: BTreeMap<Vec<u8>, QueueCounts>,
     /// Roles of all users together.
     roles_of_users: u64,
+    /// Work that was set aside, by the family of its row.
+    parked: BTreeMap<u8, u64>,
+    /// Whether the bytes of sessions are those of their entries: builds before that level let them drift.
+    has_exact_sums: bool,
 }
 
 impl<'d> Looking<'d> {
@@ -116,7 +121,11 @@ impl<'d> Looking<'d> {
             first_timer: None,
             queues: BTreeMap::new(),
             roles_of_users: 0,
+            parked: BTreeMap::new(),
+            has_exact_sums: false,
         };
+        looking.has_exact_sums =
+            looking.record.vars.level >= level::HARDENED && rocks.get_pinned(repair::ROW_KEY)?.is_none();
         // Entries come before the collections that say which indexes they are in.
         looking.read_collections()?;
         Ok(looking)
@@ -161,13 +170,15 @@ impl<'d> Looking<'d> {
             family::USER => self.user(row_key, value),
             family::ROLE => self.access_at(row_key, codec::decode::<RoleRow>(value)?.revision),
             family::TOKEN => self.token(row_key, value),
+            family::PARKED => self.parked(row_key),
             _ => Ok(()),
         }
     }
 
     /// Whether what the row at hand asks for is there.
     fn expect(&mut self, row_key: &[u8], wanted: &[u8]) -> Result<(), StateFault> {
-        if self.rocks.get_pinned(wanted)?.is_none() {
+        // Work that was set aside is there under another key.
+        if self.rocks.get_pinned(wanted)?.is_none() && self.rocks.get_pinned(fault::parked_key(wanted))?.is_none() {
             let (row_key, wanted) = (row_key.escape_ascii(), wanted.escape_ascii());
             self.found.fault(format!("row {row_key} asks for row {wanted}, which is missing"));
         }
@@ -225,6 +236,15 @@ impl<'d> Looking<'d> {
         Ok(())
     }
 
+    /// Work that was set aside: its row is gone, and asked for all the same.
+    fn parked(&mut self, row_key: &[u8]) -> Result<(), StateFault> {
+        let work = fault::decode_parked(row_key)?;
+        if self.rocks.get_pinned(work)?.is_none() {
+            *self.parked.entry(work.first().copied().unwrap_or_default()).or_default() += 1;
+        }
+        Ok(())
+    }
+
     fn session(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {
         let (id, row) = (session::decode_key(row_key)?, codec::decode::<SessionRow>(value)?);
         let (start, end) = session::attached_to(id);
@@ -232,7 +252,28 @@ impl<'d> Looking<'d> {
         if found != u64::from(row.attached) {
             self.found.fault(format!("{} things are counted on session {id}, there are {found}", row.attached));
         }
+        let bytes = self.entry_bytes(&start, &end)?;
+        if bytes != row.bytes && self.has_exact_sums {
+            self.found.fault(format!("session {id} says {} bytes of entries, they have {bytes}", row.bytes));
+        }
         self.expect(row_key, &timer::row_key(row.armed_at, timer::TimerKind::Session, &id.0.to_be_bytes()))
+    }
+
+    /// Bytes of the entries among what hangs on a session.
+    fn entry_bytes(&self, start: &[u8], end: &[u8]) -> Result<u64, StateFault> {
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(end);
+        let mut rows = self.rocks.raw_iterator_opt(options);
+        rows.seek(start);
+        let mut bytes = 0;
+        while let Some((attached, _)) = rows.item() {
+            if let (_, AttachedKind::Entry, key) = session::decode_attached(attached)? {
+                bytes += self.rocks.get_pinned(entry::row_key(key))?.map_or(0, |row| row.len() as u64);
+            }
+            rows.next();
+        }
+        rows.status()?;
+        Ok(bytes)
     }
 
     fn attached(&mut self, row_key: &[u8]) -> Result<(), StateFault> {
@@ -329,13 +370,14 @@ impl<'d> Looking<'d> {
     fn finish(&mut self) {
         let vars = self.record.vars.clone();
         let of = |family: u8| self.by_family.get(&family).copied().unwrap_or(0);
+        let work = |family: u8| of(family) + self.parked.get(&family).copied().unwrap_or(0);
         let mut pairs = vec![
-            ("deadlines, of which entries have", of(family::DEADLINE), self.deadlines),
-            ("ends of locks, of which entries have", of(family::LOCK), self.locks),
+            ("deadlines, of which entries have", work(family::DEADLINE), self.deadlines),
+            ("ends of locks, of which entries have", work(family::LOCK), self.locks),
             ("entries that hang on sessions, by themselves", self.attached_entries.1, self.attached_entries.0),
             ("sessions, counted as", of(family::SESSION), vars.sessions),
             ("collections, counted as", of(family::COLLECTION), vars.collections),
-            ("tasks to be planned, counted as", of(family::TASK_UNPLANNED), vars.unplanned),
+            ("tasks to be planned, counted as", work(family::TASK_UNPLANNED), vars.unplanned),
             ("tokens by user, of which there are by id", of(family::USER_TOKEN), of(family::TOKEN)),
             ("users by role, of which users have", of(family::ROLE_USER), self.roles_of_users),
         ];

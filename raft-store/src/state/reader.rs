@@ -26,7 +26,7 @@ use crate::codec;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
-use crate::keyspace::{bucket, entry, family, family_range, history, request};
+use crate::keyspace::{bucket, entry, family, family_range, history, repair, request};
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::{ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision};
@@ -284,6 +284,11 @@ impl StateReader {
     /// The directory that [`super::snapshot::SnapshotReceiver::begin`] takes.
     pub fn state_dir(&self) -> &Path {
         self.shared.state_dir()
+    }
+
+    /// Whether sums that older builds let drift are still to be healed.
+    pub fn has_repair_work(&self) -> Result<bool, StateFault> {
+        self.shared.with_moment(|moment| Ok(moment.snapshot.get_pinned(repair::ROW_KEY)?.is_some()))
     }
 
     /// How much faulted and was contained.

@@ -39,6 +39,7 @@
 //! | `0xA0` | [`fault`] | log index BE, number (4 bytes BE) | [`fault::FaultRow`] | for the last commands that faulted, until an operator drops them |
 //! | `0xA1` | [`fault`] | the row key of the work | [`fault::ParkedRow`] | for work of the machine's own that faulted, until an operator has it retried or dropped |
 //! | `0xA2` | [`fault`] | nothing | [`fault::FaultCounts`] | once anything faulted |
+//! | `0xA8` | [`repair`] | nothing | a session | from the raise to feature level 2 until all sessions of before are counted anew |
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
@@ -62,6 +63,7 @@ pub mod lock;
 pub mod lock_queue;
 pub mod named;
 pub mod refusals;
+pub mod repair;
 pub mod request;
 pub mod sequence;
 pub mod session;
@@ -141,6 +143,8 @@ pub mod family {
     pub const PARKED: u8 = 0xA1;
     /// How much faulted.
     pub const FAULT_COUNTS: u8 = 0xA2;
+    /// What is still to be healed.
+    pub const REPAIR: u8 = 0xA8;
 }
 
 /// The bounds `[start, end)` of all rows of a family.

@@ -302,6 +302,7 @@ impl<V: View> Applier<'_, V> {
                 self.vars.next_timer = Some(self.vars.next_timer.map_or(at, |next| next.min(at)));
             }
             Some(&family::AUDIT) => self.work_on_row(work, |applier| applier.compact_parked(work))?,
+            Some(&family::SESSION) => self.work_on_row(work, |applier| applier.count_anew(work))?,
             Some(&family::LOCK_HEAD) => self.work_on_row(work, |applier| applier.grant_parked(work))?,
             _ => {}
         }

@@ -58,10 +58,15 @@ impl<V: View> Applier<'_, V> {
         after: Option<&EntryMeta>,
     ) -> Result<(), Fault> {
         self.take_row(row.as_ref().map_or(0, Vec::len));
+        let new_bytes = row.as_ref().map_or(0, Vec::len);
         let replaced = self.overlay.replace(row_key, row)?;
-        let (Some(before), Some(after), Some(_)) = (before, after, replaced) else {
+        let (Some(before), Some(after), Some(replaced)) = (before, after, replaced) else {
             return Err(Fault::Invariant(format!("a change of the lock of {key}, which is not there")));
         };
+        // Below that level it was left out, and nodes must agree.
+        if let Some(session) = before.session.filter(|_| self.is_hardened()) {
+            self.count_session_bytes(session, replaced.len(), new_bytes)?;
+        }
         self.move_row(key.as_bytes(), before.locked_until, after.locked_until, lock::row_key)
     }
 

@@ -29,13 +29,18 @@ impl<V: View> Applier<'_, V> {
             Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
             Maintenance::Indexes { rows_max } => self.index_step(rows_max as usize),
             Maintenance::RaiseLevel { level } => self.raise_level(level),
+            Maintenance::Repair => self.repair_step(),
         }
     }
 
     /// From the next command on what belongs to the level holds. A node that cannot do it must not go on.
     fn raise_level(&mut self, level: Level) -> Result<Outcome, Fault> {
         level::judge(level)?;
+        let was_hardened = self.is_hardened();
         self.vars.level = self.vars.level.max(level);
+        if self.is_hardened() && !was_hardened {
+            self.begin_repair()?;
+        }
         Ok(maintained(0, false))
     }
 

@@ -21,6 +21,7 @@ mod lock;
 mod lock_queue;
 mod maintain;
 mod overlay;
+mod repair;
 mod requests;
 mod rules;
 mod sessions;

@@ -93,7 +93,7 @@ impl<V: View> Applier<'_, V> {
         row.map(|row| codec::decode(row).map_err(|error| Fault::row(&row_key, error))).transpose()
     }
 
-    fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
+    pub(super) fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
         assert!(row.armed_at <= row.expires_at, "the timer of session {id} would be late: {row:?}");
         let row = codec::encode(row);
         self.take_row(row.len());
@@ -161,10 +161,10 @@ impl<V: View> Applier<'_, V> {
     /// Counts the bytes of an entry that goes with a session, which may be about to end.
     pub(super) fn count_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Result<(), Fault> {
         let Some(mut row) = self.session_row(id)? else { return Ok(()) };
-        let rest = row.bytes.checked_sub(before as u64);
-        let rest =
-            rest.ok_or_else(|| Fault::Invariant(format!("session {id} has fewer bytes than an entry: {row:?}")))?;
-        row.bytes = rest + after as u64;
+        if row.bytes < before as u64 && !self.may_have_drifted(id)? {
+            return Err(Fault::Invariant(format!("session {id} has fewer bytes than an entry: {row:?}")));
+        }
+        row.bytes = row.bytes.saturating_sub(before as u64) + after as u64;
         self.put_session(id, &row)
     }
 

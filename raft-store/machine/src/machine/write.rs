@@ -92,7 +92,9 @@ impl<V: View> Applier<'_, V> {
             planned = Err(rejection);
         }
         if let Ok(Planned { row: Some(row), meta: Some(EntryMeta { session: Some(id), .. }), .. }) = &planned {
-            let had = before.and_then(|meta| meta.session) == Some(*id);
+            // What is expired and not buried yet makes room, too.
+            let replaced = before.or(expired.filter(|_| self.is_hardened()));
+            let had = replaced.and_then(|meta| meta.session) == Some(*id);
             if let Err(rejection) = self.check_session_bytes(*id, if had { read } else { 0 }, row.len())? {
                 planned = Err(rejection);
             }

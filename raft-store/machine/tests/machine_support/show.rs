@@ -15,8 +15,8 @@ use quorate_machine::keyspace::{
 };
 use quorate_machine::rules::field_text;
 use quorate_machine::types::{
-    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, Shown, StepDone, StepRejected, TxnDone,
-    WhereDone, Written,
+    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, SessionId, Shown, StepDone, StepRejected,
+    TxnDone, WhereDone, Written,
 };
 
 use super::tasks;
@@ -242,6 +242,7 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
         family::TASK..=family::TASK_UNPLANNED => tasks::row(row_key, value),
         family::DROPPED_INDEX => format!("dropped {}", index::decode_dropped(row_key).unwrap()),
         family::USER..=family::ROLE_USER => access::row(row_key, value),
+        family::REPAIR => format!("repair from session {}", codec::decode::<SessionId>(value).unwrap()),
         _ => coordination::row(row_key, value),
     }
 }
