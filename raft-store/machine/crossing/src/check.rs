@@ -1,0 +1,162 @@
+//! Every invariant of the key space, recomputed from the rows alone.
+//!
+//! Owns what must hold of entries with their times, indexes, history, audit and the request table; what hangs together in
+//! coordination, tasks and access is in the modules below. A violation is a panic that says what differs. Never decides what a
+//! command should have done.
+
+mod access;
+mod coordination;
+mod tasks;
+
+use std::collections::BTreeSet;
+
+use quorate_machine::document::Json;
+use quorate_machine::keyspace::audit::AuditEffect;
+use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::{
+    audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
+};
+use quorate_machine::machine::{Sizes, View};
+use quorate_machine::types::{ContentKind, Key, Waker};
+use quorate_machine::{codec, digest};
+
+use crate::store::Store;
+
+/// All of it.
+pub fn everything(store: &Store) {
+    let vars = &store.vars;
+    assert_eq!(vars.digest(), digest::of_rows(&store.view.0), "the incremental digest differs from the real one");
+    assert_eq!(vars.sizes, Sizes::of_rows(&store.view.0), "the sizes kept differ from the real ones");
+    assert!(1 <= vars.oldest_revision && vars.oldest_revision <= vars.revision, "{vars:?}");
+    check_deadlines(store);
+    let superseded = check_audit(store);
+    let history: BTreeSet<_> = store.rows(family::HISTORY).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
+    check_buckets(store);
+    check_indexes(store);
+    coordination::check(store);
+    tasks::check(store);
+    access::check(store);
+}
+
+/// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.
+fn check_indexes(store: &Store) {
+    let collections = store.rows(family::COLLECTION);
+    assert_eq!(collections.len() as u64, store.vars.collections);
+    let to_clear: BTreeSet<u64> =
+        store.rows(family::DROPPED_INDEX).iter().map(|(key, _)| index::decode_dropped(key).unwrap()).collect();
+    let mut expected = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for (row_key, row) in collections {
+        let row: CollectionRow = codec::decode(&row).unwrap();
+        let (start, end) = collection::keys(&collection::decode_key(&row_key).unwrap());
+        assert_eq!(row.rules.indexes().len(), row.indexes.len(), "{row:?}");
+        for (rule, state) in row.rules.indexes().iter().zip(&row.indexes) {
+            assert!(ids.insert(state.id), "an id twice: {row:?}");
+            assert!(matches!(state.stage, IndexStage::Failed(_)) || !to_clear.contains(&state.id), "{row:?}");
+            let mut bound = BTreeSet::new();
+            for (row_key, row) in store.view.scan(&entry::row_key(&start), &entry::row_key(&end), usize::MAX).unwrap() {
+                let key = entry::decode_key(&row_key).unwrap();
+                if !state.holds(key) {
+                    continue;
+                }
+                let row = entry::decode(&row).unwrap();
+                let document = Json::parse(row.data).ok().filter(|_| row.kind == ContentKind::Json);
+                let values = rule.key_of(document.as_ref()).unwrap();
+                expected.insert(index::row_key(state.id, &values, key));
+                let is_bound = rule.is_bound(document.as_ref()) && !row.is_expired_at(store.vars.clock);
+                assert!(!is_bound || bound.insert(values), "two entries with the same values in {rule:?}");
+            }
+        }
+    }
+    let rows = store.rows(family::INDEX).into_iter().map(|(key, _)| key);
+    let held: BTreeSet<_> =
+        rows.filter(|row_key| !to_clear.contains(&u64::from_be_bytes(row_key[1..9].try_into().unwrap()))).collect();
+    assert_eq!(held, expected, "index rows on the left, what entries ask for on the right");
+}
+
+fn check_deadlines(store: &Store) {
+    let decoded = store.rows(family::ENTRY);
+    let expected: BTreeSet<_> = decoded
+        .iter()
+        .filter_map(|(row_key, row)| {
+            let row = entry::decode(row).unwrap();
+            assert!(row.meta.mod_revision <= store.vars.revision);
+            row.meta.expires_at.map(|at| deadline::row_key(at, entry::decode_key(row_key).unwrap()))
+        })
+        .collect();
+    let deadlines: BTreeSet<_> = store.rows(family::DEADLINE).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(deadlines, expected, "deadline rows on the left, deadlines of entries on the right");
+    let expected: BTreeSet<_> = decoded
+        .iter()
+        .filter_map(|(row_key, row)| {
+            let until = entry::decode(row).unwrap().meta.locked_until;
+            until.map(|until| lock::row_key(until, entry::decode_key(row_key).unwrap()))
+        })
+        .collect();
+    let locks: BTreeSet<_> = store.rows(family::LOCK).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(locks, expected, "lock rows on the left, locks of entries on the right");
+}
+
+/// Checks that the groups carry each revision once, in order; gives the history rows that they account for.
+fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
+    let mut history_rows = BTreeSet::new();
+    let mut elected = BTreeSet::new();
+    let mut next = None;
+    for (row_key, row) in store.rows(family::AUDIT) {
+        let group = audit::decode(&row).unwrap();
+        assert_eq!(audit::decode_key(&row_key).unwrap(), (group.last_revision, group.index));
+        assert!(group.last_revision > store.vars.oldest_revision);
+        let mut revision = group.first_revision;
+        let mut keys = BTreeSet::new();
+        assert_eq!(next.unwrap_or(revision), revision, "a gap between audit groups");
+        for line in &group.lines {
+            let (previous, removed) = match line.effect {
+                AuditEffect::Changed { previous, removed } => (previous, removed),
+                AuditEffect::Relocked => (None, false),
+                AuditEffect::Beside => (None, false),
+                AuditEffect::Elected { .. } => {
+                    let name = Waker::Election.name(line.key.as_ref().unwrap()).unwrap();
+                    elected.insert(lock_queue::elected_key(&name, line.revision));
+                    (None, false)
+                }
+                AuditEffect::Refused(_) => continue,
+            };
+            // A revision belongs to one change, or to one of each key that a transaction changed, or of each task.
+            if line.revision == revision {
+                revision += 1;
+                keys.clear();
+            }
+            assert_eq!(line.revision + 1, revision, "{group:?}");
+            let Some(key) = line.key.as_ref().map(Key::as_bytes) else {
+                assert_eq!(line.effect, AuditEffect::Beside, "{group:?}");
+                continue;
+            };
+            assert!(keys.insert(key), "a key changed twice in one revision: {group:?}");
+            history_rows.extend(previous.map(|previous| history::row_key(key, previous.revision)));
+            history_rows.extend(removed.then(|| history::row_key(key, line.revision)));
+        }
+        assert_eq!(revision, group.last_revision + 1, "{group:?}");
+        next = Some(revision);
+    }
+    let rows: BTreeSet<_> = store.rows(family::ELECTED).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(rows, elected, "elections on the left, what the audit groups say on the right");
+    assert_eq!(next.unwrap_or(store.vars.revision + 1), store.vars.revision + 1, "changes without an audit line");
+    history_rows
+}
+
+fn check_buckets(store: &Store) {
+    let mut found = BTreeSet::new();
+    found.extend(store.rows(family::REQUEST).iter().map(|(key, _)| request::decode_key(key).unwrap().0));
+    for (_, row) in store.rows(family::REQUEST) {
+        let kept: KeptReply = codec::decode(&row).unwrap();
+        let is_bare = kept.reply.outcome.value_bytes() == 0;
+        assert!(is_bare && !kept.reply.replayed, "{kept:?}");
+    }
+    found.extend(store.rows(family::REFUSALS).iter().map(|(key, _)| refusals::decode_key(key).unwrap().0));
+    let known: BTreeSet<_> = store.vars.buckets.iter().map(|part| part.bucket).collect();
+    assert_eq!(found, known, "buckets with rows on the left, buckets of the digest on the right");
+    let oldest = bucket::oldest_live(store.vars.clock);
+    assert!(known.iter().all(|bucket| *bucket >= oldest), "{known:?} at clock {}", store.vars.clock);
+}

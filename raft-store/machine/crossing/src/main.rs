@@ -1,0 +1,3 @@
+//! Runs the crossing for as long as it is told to.
+
+fn main() {}

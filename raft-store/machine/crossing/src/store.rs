@@ -1,0 +1,141 @@
+//! A node's state in memory, that applies and checks itself.
+//!
+//! Owns how batches become rows here, as a node does it. What must hold of the rows is [`crate::check`]'s.
+
+use quorate_machine::codec;
+use quorate_machine::keyspace::backed_up::is_kept;
+use quorate_machine::keyspace::fault::{self, FaultCounts};
+use quorate_machine::keyspace::{entry, history};
+use quorate_machine::machine::{
+    self, Applied, Applier, Contained, Epoch, EpochStep, Fault, MemoryView, Vars, View, Write,
+};
+use quorate_machine::types::{Batch, Command, Entry, Key, Reply, Revision};
+
+use crate::check;
+
+/// Replies of each batch, and changes of keys.
+pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);
+
+/// A whole node's state in memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Store {
+    /// Its rows.
+    pub view: MemoryView,
+    /// Its scalars.
+    pub vars: Vars,
+    /// Log index of the last entry.
+    pub index: u64,
+}
+
+impl Store {
+    /// Applies batches in one apply call; replies and changes.
+    pub fn apply(&mut self, batches: &[Batch]) -> Result<Answers, Fault> {
+        let (replies, applied) = self.attempt(batches, false)?;
+        Ok((replies, self.keep(batches, applied)))
+    }
+
+    /// The same as a node does it: what can be contained is, and told.
+    pub fn apply_contained(&mut self, batches: &[Batch]) -> (Vec<Vec<Reply>>, Vec<Contained>) {
+        let (replies, mut applied) = machine::applying(|contain| self.attempt(batches, contain)).unwrap();
+        let contained = std::mem::take(&mut applied.contained);
+        self.keep(batches, applied);
+        (replies, contained)
+    }
+
+    fn attempt(&self, batches: &[Batch], contain: bool) -> Result<(Vec<Vec<Reply>>, Applied), Fault> {
+        let mut applier = Applier::new(&self.view, self.vars.clone()).containing(contain);
+        let replies = (self.index + 1..).zip(batches).map(|(index, batch)| applier.apply_batch(index, batch));
+        let replies = replies.collect::<Result<_, _>>()?;
+        Ok((replies, applier.finish()))
+    }
+
+    /// Keeps what was applied; changes.
+    fn keep(&mut self, batches: &[Batch], applied: Applied) -> Vec<(Key, Revision)> {
+        let Applied { writes, vars, changed, woken: _, contained } = applied;
+        assert_eq!(contained, [], "a fault was contained, which is a bug");
+        assert_ordered(&writes);
+        self.view.write(writes);
+        self.vars = vars;
+        self.index += batches.len() as u64;
+        changed.into_iter().map(|change| (change.key, change.revision)).collect()
+    }
+
+    /// What it goes on as in another cluster.
+    pub fn begin_epoch(&mut self) {
+        let mut epoch = Epoch::after(self.vars.clone(), 0).unwrap();
+        let rows = std::mem::take(&mut self.view.0).into_iter().filter(|(row_key, _)| is_kept(row_key));
+        self.view.0 = rows.map(|(row_key, row)| (row_key.clone(), epoch.take(&row_key, row).unwrap())).collect();
+        self.vars = epoch.finish().unwrap();
+        self.check();
+        let mut step = EpochStep::default();
+        while let Some(applied) = step.next(&self.view, self.vars.clone(), self.index).unwrap() {
+            self.view.write(applied.writes);
+            self.vars = applied.vars;
+            self.check();
+        }
+    }
+
+    /// How much faulted and was contained.
+    pub fn fault_counts(&self) -> FaultCounts {
+        let row = self.view.get(fault::COUNTS_KEY).unwrap();
+        row.map(|row| codec::decode(&row).unwrap()).unwrap_or_default()
+    }
+
+    /// All rows of a family.
+    pub fn rows(&self, family: u8) -> Vec<(Vec<u8>, Vec<u8>)> {
+        self.view.scan(&[family], &[family + 1], usize::MAX).unwrap()
+    }
+
+    /// The entry of a key at a revision, expiry aside.
+    pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
+        let current = self.view.get(&entry::row_key(key)).unwrap();
+        history::read_at::<Fault>(key, revision, current.as_deref(), |first, last| {
+            let mut rows = self.view.0.range(first.to_vec()..=last.to_vec());
+            Ok(rows.next_back().map(|(_, row)| row.clone()))
+        })
+        .unwrap()
+    }
+
+    /// Every invariant of the key space, from the rows alone.
+    pub fn check(&self) {
+        check::everything(self);
+    }
+}
+
+/// One write for each row, in key order, ranges first.
+fn assert_ordered(writes: &[Write]) {
+    let rows = writes.iter().skip_while(|write| matches!(write, Write::DeleteRange { .. }));
+    let keys: Vec<_> = rows
+        .map(|write| match write {
+            Write::Put { key, .. } | Write::Delete { key } => key,
+            Write::DeleteRange { .. } => panic!("a range after a row in {writes:?}"),
+        })
+        .collect();
+    assert!(keys.is_sorted_by(|a, b| a < b), "{writes:?}");
+}
+
+/// Applies batches in one call, and in two for each place between them: the answers and rows have to be the same.
+pub fn assert_cuts_agree(batches: &[Batch]) {
+    let mut whole = Store::default();
+    let (replies, changed) = whole.apply(batches).unwrap();
+    whole.check();
+    for cut in 0..=batches.len() {
+        let mut parts = Store::default();
+        let mut first = parts.apply(&batches[..cut]).unwrap();
+        parts.check();
+        let second = parts.apply(&batches[cut..]).unwrap();
+        first.0.extend(second.0);
+        first.1.extend(second.1);
+        assert!(
+            first == (replies.clone(), changed.clone()),
+            "cut at {cut}: {first:?} instead of {replies:?} {changed:?}"
+        );
+        assert!(parts == whole, "cut at {cut}: {parts:?} instead of {whole:?}");
+    }
+}
+
+/// An entry of the log.
+pub fn batch(clock: u64, commands: &[Command]) -> Batch {
+    let commands = commands.iter().map(codec::encode_command).collect();
+    Batch { clock, wall: 1_000_000 + clock, commands }
+}
