@@ -16,5 +16,6 @@ pub mod keyspace;
 pub mod level;
 pub mod limits;
 pub mod machine;
+pub mod mutants;
 pub mod rules;
 pub mod types;
