@@ -239,7 +239,10 @@ fn submit_forwarded(app: &App, command: Bytes, urgency: Urgency, deadline: Insta
 fn answer_bytes(fate: &Fate) -> usize {
     const PLAIN: usize = 128;
     match fate {
-        Fate::Decided(reply) => PLAIN * (1 + reply.outcome.parts()) + reply.outcome.value_bytes(),
+        Fate::Decided(reply) => {
+            let outcome = &reply.outcome;
+            PLAIN * (1 + outcome.parts()) + outcome.value_bytes() + outcome.detail_bytes()
+        }
         Fate::NotProposed | Fate::Unknown | Fate::NoSpace { .. } => PLAIN,
     }
 }

@@ -79,6 +79,10 @@ pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// whose lines count towards [`BATCH_EFFECT_BYTES_MAX`], so no command comes near it.
 pub const ROW_BYTES_MAX: usize = 4 * BATCH_EFFECT_BYTES_MAX;
 
+/// Most bytes of the details of refusals (conditions that were not met, rules that were broken) that are kept under one request
+/// id. Where there are more, none are: a retry is told the same, but not why in detail.
+pub const KEPT_DETAILS_MAX: usize = 64 * 1024;
+
 /// Width of one bucket of the request table. An outcome is kept for at least one bucket width after it was
 /// written and dropped with its whole bucket, so for at most two.
 pub const REQUEST_BUCKET_MS: u64 = 15 * 60 * 1000;

@@ -15,6 +15,7 @@ use std::fmt;
 
 use bincode::{Decode, Encode};
 
+use crate::codec;
 use crate::document::path::Path;
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
 use crate::keyspace::collection::CollectionRow;
@@ -719,6 +720,28 @@ impl Rejection {
     pub(crate) fn value_bytes(&self) -> usize {
         self.current().map_or(0, Shown::value_bytes)
     }
+
+    /// Bytes in which it says why, beside the value.
+    pub(crate) fn detail_bytes(&self) -> usize {
+        match self {
+            Self::ConditionNotMet { unmet, .. } => codec::encode(unmet).len(),
+            Self::PatchFailed { refusal, .. } => codec::encode(refusal).len(),
+            Self::RulesBroken(faults) => codec::encode(faults).len(),
+            Self::NotUnique { fields, .. } => codec::encode(fields).len(),
+            _ => 0,
+        }
+    }
+
+    /// Leaves out what says why in detail.
+    fn drop_details(&mut self) {
+        match self {
+            Self::ConditionNotMet { unmet, .. } => *unmet = Box::default(),
+            Self::PatchFailed { refusal, .. } => (refusal.pointer, refusal.path) = Default::default(),
+            Self::RulesBroken(faults) => *faults = Box::default(),
+            Self::NotUnique { fields, .. } => *fields = Box::default(),
+            _ => {}
+        }
+    }
 }
 
 /// The outcome of one command.
@@ -792,6 +815,32 @@ impl Outcome {
         }
     }
 
+    /// Visits every reason for which something of what was asked was refused.
+    fn each_rejection(&mut self, visit: &mut dyn FnMut(&mut Rejection)) {
+        match self {
+            Self::Rejected(rejection) => visit(rejection),
+            Self::Bulk(items) => items.iter_mut().filter_map(|item| item.outcome.rejection_mut()).for_each(visit),
+            Self::Txn(done) => done.each_rejection(visit),
+            Self::TxnRejected(rejected) => visit(&mut rejected.why),
+            Self::Where(done) => done.items.iter_mut().for_each(|item| visit(&mut item.why)),
+            Self::Claimed(done) => done.refused.iter_mut().for_each(|item| visit(&mut item.why)),
+            _ => {}
+        }
+    }
+
+    /// Bytes in which it says why something was refused, beside values.
+    pub fn detail_bytes(&self) -> usize {
+        match self {
+            Self::Rejected(rejection) => rejection.detail_bytes(),
+            Self::Bulk(items) => items.iter().map(|item| item.outcome.detail_bytes()).sum(),
+            Self::Txn(done) => done.detail_bytes(),
+            Self::TxnRejected(rejected) => rejected.why.detail_bytes(),
+            Self::Where(done) => done.items.iter().map(|item| item.why.detail_bytes()).sum(),
+            Self::Claimed(done) => done.refused.iter().map(|item| item.why.detail_bytes()).sum(),
+            _ => 0,
+        }
+    }
+
     /// How many items or steps it tells of; 0 for that of a single write.
     pub fn parts(&self) -> usize {
         match self {
@@ -840,6 +889,13 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A copy that does not say why in detail something was refused.
+    pub(crate) fn without_details(&self) -> Self {
+        let mut short = self.clone();
+        short.outcome.each_rejection(&mut Rejection::drop_details);
+        short
+    }
+
     /// A copy without the values of the entries that it shows.
     pub fn to_bare(&self) -> Self {
         let mut bare = self.clone();

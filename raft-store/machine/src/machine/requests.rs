@@ -10,6 +10,7 @@ use crate::codec;
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
+use crate::limits;
 use crate::types::{
     Action, ClusterMillis, Command, Entry, Key, Outcome, Reply, RequestId, Revision, Shown, Step, StepDone, Txn,
     TxnDone, Value, WhereItem, Written,
@@ -101,7 +102,10 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<(), Fault> {
         assert!(!reply.replayed, "only a first outcome is kept, not {reply:?}");
         let row_key = request::row_key(bucket::at(self.vars.clock), id);
-        let row = request::encode(fingerprint, reply, principal);
+        let row = match self.is_hardened() && reply.outcome.detail_bytes() > limits::KEPT_DETAILS_MAX {
+            true => request::encode(fingerprint, &reply.without_details(), principal),
+            false => request::encode(fingerprint, reply, principal),
+        };
         self.take_row(row.len());
         self.overlay.insert_absent(row_key, row)
     }

@@ -60,6 +60,22 @@ impl ItemOutcome {
             Self::Deferred => 0,
         }
     }
+
+    /// Why it was refused, if it was.
+    pub(super) fn rejection_mut(&mut self) -> Option<&mut Rejection> {
+        match self {
+            Self::Rejected(rejection) => Some(rejection),
+            Self::Written(_) | Self::Deferred => None,
+        }
+    }
+
+    /// Bytes in which it says why, beside the value.
+    pub(crate) fn detail_bytes(&self) -> usize {
+        match self {
+            Self::Rejected(rejection) => rejection.detail_bytes(),
+            Self::Written(_) | Self::Deferred => 0,
+        }
+    }
 }
 
 /// Conditions on any keys, and what to do where all of them hold or one does not: all of it or nothing, at one revision.
@@ -220,6 +236,23 @@ impl TxnDone {
                 StepDone::Txn(done) => done.each_shown(visit),
             }
         }
+    }
+
+    pub(super) fn each_rejection(&mut self, visit: &mut dyn FnMut(&mut Rejection)) {
+        self.failed.iter_mut().for_each(|failed| visit(&mut failed.why));
+        for result in &mut self.results {
+            if let StepDone::Txn(done) = result {
+                done.each_rejection(visit);
+            }
+        }
+    }
+
+    pub(super) fn detail_bytes(&self) -> usize {
+        let nested = self.results.iter().map(|result| match result {
+            StepDone::Txn(done) => done.detail_bytes(),
+            StepDone::Got(_) | StepDone::Written(_) => 0,
+        });
+        self.failed.iter().map(|failed| failed.why.detail_bytes()).chain(nested).sum()
     }
 
     pub(super) fn parts(&self) -> usize {
