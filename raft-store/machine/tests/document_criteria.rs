@@ -6,7 +6,7 @@ mod document_support;
 
 use std::cmp::Ordering;
 
-use document_support::{NUMBERS, json, objects};
+use document_support::{NUMBERS, json, number_texts, objects, texts};
 use proptest::prelude::*;
 use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
 use quorate_machine::types::{EntryMeta, Key};
@@ -47,6 +47,7 @@ fn holds(criteria: &Criteria, document: &str) -> bool {
     let subject = subject(&key, Some(&document));
     let held = criteria.hold(&subject);
     assert_eq!(criteria.unmet(&subject, "/if").is_empty(), held, "{criteria:?} of {document:?}");
+    assert_eq!(criteria.ready().hold(&subject), held, "{criteria:?} of {document:?}, made ready");
     let decoded: Criteria = codec::decode(&codec::encode(criteria)).unwrap();
     assert_eq!(&decoded, criteria);
     held
@@ -512,6 +513,23 @@ proptest! {
         // What the constructor refuses is in the table of faults.
         if let Ok(criteria) = Criteria::read(&json(&text), "/if") {
             prop_assert_eq!(holds(&criteria, &document), model_holds(op, field.as_ref(), &value), "{} of {}", text, document);
+        }
+    }
+
+    #[test]
+    fn a_long_list_has_a_value_exactly_where_one_of_it_is_equal(
+        values in prop::collection::vec(prop_oneof![3 => texts(), 1 => Just("{\"now\":true}".to_owned())], 0..12),
+        at in any::<prop::sample::Index>(),
+        field in prop_oneof![texts(), number_texts(), Just(WALL.to_string())],
+        is_given in any::<bool>(),
+    ) {
+        let field = if is_given && !values.is_empty() { &values[at.index(values.len())] } else { &field };
+        for op in ["in", "nin"] {
+            let text = format!(r#"[{{"field":"x","op":"{op}","value":[{}]}}]"#, values.join(","));
+            let one = |value: &String| format!(r#"[{{"field":"x","op":"eq","value":{value}}}]"#);
+            let document = format!(r#"{{"x":{field}}}"#);
+            let is_listed = values.iter().any(|value| holds(&criteria(&one(value)), &document));
+            prop_assert_eq!(holds(&criteria(&text), &document), is_listed == (op == "in"), "{} of {}", text, document);
         }
     }
 

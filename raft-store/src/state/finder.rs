@@ -9,7 +9,7 @@ use bincode::{Decode, Encode};
 
 use super::types::{ReadPosition, StateFault};
 use crate::document::path::Path;
-use crate::document::{Criteria, Json, Order, Projection, Subject};
+use crate::document::{Criteria, Json, Order, Projection, ReadyCriteria, Subject};
 use crate::keyspace::entry::EntryRow;
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
 
@@ -149,6 +149,7 @@ pub enum FindRead {
 /// Takes entries one after the other and keeps those that belong to the answer.
 pub struct Finder<'q> {
     query: &'q FindQuery,
+    criteria: ReadyCriteria<'q>,
     pin: FindPin,
     needs_document: bool,
     /// How often a byte counts.
@@ -198,7 +199,8 @@ impl<'q> Finder<'q> {
         };
         let weight = 1 + query.criteria.count() / TERMS_PER_READ;
         let (examined, bytes_read, last, is_cut) = (0, 0, None, false);
-        Ok(Self { query, pin, needs_document, weight, examined, bytes_read, found, last, is_cut })
+        let criteria = query.criteria.ready();
+        Ok(Self { query, criteria, pin, needs_document, weight, examined, bytes_read, found, last, is_cut })
     }
 
     /// Looks at the next key. Without a row the key has no entry at this revision, but it took time to see that. Says
@@ -269,7 +271,7 @@ impl<'q> Finder<'q> {
     fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, StateFault> {
         let document = if self.needs_document { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
-        if !self.query.criteria.hold(&subject) {
+        if !self.criteria.hold(&subject) {
             return Ok(true);
         }
         match &mut self.found {

@@ -62,6 +62,85 @@ impl Criteria {
     }
 }
 
+/// Criteria made ready to be evaluated of many subjects: long lists of values are in order, so that few of them are looked at.
+#[derive(Debug)]
+pub struct ReadyCriteria<'c>(Vec<ReadyTerm<'c>>);
+
+#[derive(Debug)]
+enum ReadyTerm<'c> {
+    Predicate(&'c Predicate),
+    /// An `in`, or a `nin`, of many values.
+    Listed {
+        predicate: &'c Predicate,
+        /// The values as they were given, in [their order](order::compare).
+        values: Vec<&'c Json<'static>>,
+        /// Whether the wall clock is one of them too.
+        has_now: bool,
+    },
+    Any(Vec<Self>),
+    All(Vec<Self>),
+    Not(Box<Self>),
+}
+
+/// In lists of up to so many values each is looked at.
+const SHORT_LIST: usize = 4;
+
+impl Criteria {
+    /// Makes them ready, which takes as long as to read them once.
+    pub fn ready(&self) -> ReadyCriteria<'_> {
+        ReadyCriteria(self.terms().iter().map(ReadyTerm::of).collect())
+    }
+}
+
+impl ReadyCriteria<'_> {
+    /// Whether all terms hold: exactly where [`Criteria::hold`] says so.
+    pub fn hold(&self, subject: &Subject<'_>) -> bool {
+        self.0.iter().all(|term| term.holds(subject))
+    }
+}
+
+impl<'c> ReadyTerm<'c> {
+    fn of(term: &'c Term) -> Self {
+        let all = |terms: &'c [Term]| terms.iter().map(Self::of).collect();
+        match term {
+            Term::Predicate(predicate) => Self::of_predicate(predicate),
+            Term::Any(terms) => Self::Any(all(terms)),
+            Term::All(terms) => Self::All(all(terms)),
+            Term::Not(term) => Self::Not(Box::new(Self::of(term))),
+        }
+    }
+
+    fn of_predicate(predicate: &'c Predicate) -> Self {
+        let given = predicate.operand.values();
+        if !matches!(predicate.operator, Operator::In | Operator::Nin) || given.len() <= SHORT_LIST {
+            return Self::Predicate(predicate);
+        }
+        let json = |value: &'c Value| match value {
+            Value::Json(json) => Some(json),
+            Value::Now => None,
+        };
+        let mut values: Vec<_> = given.iter().filter_map(json).collect();
+        values.sort_by(|a, b| order::compare(a, b));
+        Self::Listed { predicate, has_now: values.len() < given.len(), values }
+    }
+
+    fn holds(&self, subject: &Subject<'_>) -> bool {
+        match self {
+            Self::Predicate(predicate) => predicate.holds(subject),
+            Self::Listed { predicate, values, has_now } => {
+                let is_listed = subject.find(&predicate.field).is_some_and(|found| {
+                    values.binary_search_by(|value| order::compare(value, &found)).is_ok()
+                        || (*has_now && equals(&found, &Value::Now, subject.wall))
+                });
+                is_listed == (predicate.operator == Operator::In)
+            }
+            Self::Any(terms) => terms.iter().any(|term| term.holds(subject)),
+            Self::All(terms) => terms.iter().all(|term| term.holds(subject)),
+            Self::Not(term) => !term.holds(subject),
+        }
+    }
+}
+
 impl Term {
     fn holds(&self, subject: &Subject<'_>) -> bool {
         match self {

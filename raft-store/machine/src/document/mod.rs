@@ -35,7 +35,7 @@ mod update;
 mod read;
 
 pub use criteria::{Criteria, CriteriaError, Operand, Operator, Predicate, PredicateError, Term, Value};
-pub use evaluate::{Subject, Unmet};
+pub use evaluate::{ReadyCriteria, Subject, Unmet};
 pub use json::{Json, Object};
 pub use like::{LikeError, matches as like_matches};
 pub use merge::merge;

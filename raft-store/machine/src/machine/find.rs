@@ -2,7 +2,6 @@
 //!
 //! Owns which entries a command finds and in which order, and its bounds. What is done to each is `write`'s.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::collections::{document_of, understood};
@@ -11,7 +10,7 @@ use super::write::decode_current;
 use super::{Applier, Asker, stored_key};
 use crate::codec;
 use crate::document::path::{Field, Path};
-use crate::document::{Criteria, Order, Subject};
+use crate::document::{Criteria, Order, ReadyCriteria, Subject};
 use crate::keyspace::after_prefix;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::collection::{self, CollectionRow, IndexStage};
@@ -44,7 +43,10 @@ struct Taker<'o> {
     /// Those that are not to be taken.
     refused: &'o [WhereItem],
     /// As the collection understands them.
-    criteria: Cow<'o, Criteria>,
+    criteria: &'o Criteria,
+    ready: ReadyCriteria<'o>,
+    /// What they take of the bound for each entry that is looked at, beside its value.
+    weight: usize,
     comes_in_order: bool,
     best: BTreeMap<Vec<u8>, Key>,
     keys: Vec<Key>,
@@ -180,14 +182,30 @@ impl<V: View> Applier<'_, V> {
             Some((selection, ..)) => selection.in_order,
             None => op.order.by_key().is_some(),
         };
-        let (best, keys) = (BTreeMap::new(), Vec::new());
-        let mut taker = Taker { op, limit, refused, criteria, comes_in_order, best, keys, examined: 0, bytes: 0 };
+        // Before feature level 2 it counted once all was looked at.
+        let (weight, weight_after) = match (self.is_hardened(), weight_of(&op.criteria)) {
+            (true, weight) => (weight, 0),
+            (false, weight) => (0, weight),
+        };
+        let mut taker = Taker {
+            op,
+            limit,
+            refused,
+            criteria: &criteria,
+            ready: criteria.ready(),
+            weight,
+            comes_in_order,
+            best: BTreeMap::new(),
+            keys: Vec::new(),
+            examined: 0,
+            bytes: 0,
+        };
         let is_whole = match &selected {
             Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
             None => self.walk_entries(&mut taker)?,
         };
         let (examined, bytes) = (taker.examined, taker.bytes);
-        self.take_bytes(bytes.saturating_add(examined as usize * (limits::LOOK_BYTES + weight_of(&op.criteria))));
+        self.take_bytes(bytes.saturating_add(examined as usize * (limits::LOOK_BYTES + weight_after)));
         let more = !is_whole && taker.is_at_bound();
         if more && !comes_in_order {
             return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
@@ -266,7 +284,7 @@ impl<V: View> Applier<'_, V> {
         };
         let row = decode_current(&row_key, &row, newest)?;
         taker.examined += 1;
-        taker.bytes += row.data.len() * (1 + taker.criteria.count() / 8);
+        taker.bytes += row.data.len() * (1 + taker.criteria.count() / 8) + taker.weight;
         if row.is_expired_at(clock) || row.meta.is_locked_at(clock) {
             return Ok(());
         }
@@ -278,7 +296,7 @@ impl<V: View> Applier<'_, V> {
         let needs_document = taker.criteria.needs_document() || order.is_some_and(Order::needs_document);
         let document = if needs_document { document_of(&row_key, &row)? } else { None };
         let subject = Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), wall };
-        if !taker.criteria.hold(&subject) {
+        if !taker.ready.hold(&subject) {
             return Ok(());
         }
         let Some(order) = order else {
@@ -309,6 +327,7 @@ impl<V: View> Applier<'_, V> {
         }
         let collection = self.collection_of(&op.prefix)?;
         let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
+        let ready = criteria.ready();
         let look_bytes = limits::LOOK_BYTES + weight_of(&op.criteria);
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
         let mut done = WhereDone::default();
@@ -326,7 +345,7 @@ impl<V: View> Applier<'_, V> {
                 done.examined += 1;
                 let row = decode_current(&row_key, &row, self.vars.revision)?;
                 self.take_bytes(look_bytes + row.data.len());
-                if self.matches(&criteria, &key, &row_key, &row)? {
+                if self.matches((&criteria, &ready), &key, &row_key, &row)? {
                     self.take_bytes(change_bytes);
                     self.change_found(op, &key, &asker, &mut done)?;
                 }
@@ -335,7 +354,13 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    fn matches(&self, criteria: &Criteria, key: &Key, row_key: &[u8], row: &EntryRow<'_>) -> Result<bool, Fault> {
+    fn matches(
+        &self,
+        (criteria, ready): (&Criteria, &ReadyCriteria<'_>),
+        key: &Key,
+        row_key: &[u8],
+        row: &EntryRow<'_>,
+    ) -> Result<bool, Fault> {
         let (clock, wall) = (self.vars.clock, self.vars.wall);
         if row.is_expired_at(clock) {
             return Ok(false);
@@ -343,7 +368,7 @@ impl<V: View> Applier<'_, V> {
         let document = if criteria.needs_document() { document_of(row_key, row)? } else { None };
         let is_locked = row.meta.is_locked_at(clock);
         let subject = Subject { key, meta: Some(&row.meta), is_locked, document: document.as_ref(), wall };
-        Ok(criteria.hold(&subject))
+        Ok(ready.hold(&subject))
     }
 
     fn change_found(&mut self, op: &WhereOp, key: &Key, asker: &Asker, done: &mut WhereDone) -> Result<(), Fault> {
@@ -375,6 +400,7 @@ impl<V: View> Applier<'_, V> {
         }
         if done.items.len() < limits::WHERE_ITEMS_MAX {
             self.take_bytes(why.value_bytes());
+            self.take_read(why.detail_bytes());
             done.items.push(WhereItem { n, key, why });
         }
         Ok(())
