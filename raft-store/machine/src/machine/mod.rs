@@ -178,6 +178,7 @@ impl<'v, V: View> Applier<'v, V> {
             Err(fault) => self.faulted(encoded, fault)?,
         };
         self.take_bytes(reply.outcome.value_bytes());
+        self.take_read(reply.outcome.detail_bytes());
         Ok(reply)
     }
 
@@ -185,6 +186,16 @@ impl<'v, V: View> Applier<'v, V> {
     fn decoded<T: bincode::Decode<()>>(&self, row_key: &[u8]) -> Result<Option<T>, Fault> {
         let row = self.overlay.peek(row_key)?;
         row.map(|row| codec::decode(&row).map_err(|error| Fault::row(row_key, error))).transpose()
+    }
+
+    /// What a command would answer. One that would be deferred, to come again after what it did, has nothing to come after.
+    fn rehearsed(&mut self, command: &Command) -> Result<Reply, Fault> {
+        let reply = self.apply_command(&codec::encode_command(command))?;
+        let (limit, actual) = (limits::TXN_EFFECT_BYTES_MAX as u64, self.taken() as u64);
+        Ok(match reply.outcome {
+            Outcome::Deferred => self.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
+            _ => reply,
+        })
     }
 
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
@@ -217,7 +228,7 @@ impl<'v, V: View> Applier<'v, V> {
             None => {
                 let principal = command.principal.clone();
                 let reply = self.execute(command)?;
-                if !matches!(&reply.outcome, Outcome::Task(done) if !done.is_kept()) {
+                if is_kept(&reply.outcome) {
                     self.keep_reply(&id.0, fingerprint, &reply, &principal)?;
                 }
                 Ok(reply)
@@ -327,7 +338,7 @@ impl<'v, V: View> Applier<'v, V> {
 pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -> Result<Reply, Fault> {
     let mut applier = Applier::new(view, vars.clone());
     applier.index = index;
-    catching(|| applier.apply_command(&codec::encode_command(command)))
+    catching(|| applier.rehearsed(command))
 }
 
 /// The same of several commands one after the other, each in a batch of its own, and each seeing what those before it would
@@ -348,10 +359,19 @@ pub fn rehearse<V: View>(
         let (limit, actual) = (limits::REHEARSAL_BYTES_MAX as u64, applier.taken_in_all as u64);
         reply = Some(match actual > limit {
             true => applier.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
-            false => catching(|| applier.apply_command(&codec::encode_command(&command)))?,
+            false => catching(|| applier.rehearsed(&command))?,
         });
     }
     Ok(())
+}
+
+/// Whether an outcome is kept under the request id.
+fn is_kept(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Deferred => false,
+        Outcome::Task(done) => done.is_kept(),
+        _ => true,
+    }
 }
 
 /// The key of a stored row.

@@ -28,7 +28,9 @@ impl<V: View> Applier<'_, V> {
             self.record(AuditOp::Txn, None, asker, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
-        self.bury_expired(txn)?;
+        if let Some(outcome) = self.bury_expired(txn, &asker)? {
+            return Ok(outcome);
+        }
         let done =
             self.jointly(asker.clone(), |applier, taken_before| applier.branch(txn, "", &asker, taken_before))?;
         Ok(match done {
@@ -61,20 +63,35 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Buries the expired entries of all keys that it may write, each in a revision of its own, so that what it then writes
-    /// needs only one.
-    fn bury_expired(&mut self, txn: &Txn) -> Result<(), Fault> {
+    /// needs only one. Where there is too much of them, what is buried by then is less to come, so the transaction comes again;
+    /// where there is too much to look at, it never will be less, so it is refused.
+    fn bury_expired(&mut self, txn: &Txn, asker: &Asker) -> Result<Option<Outcome>, Fault> {
+        let (taken_before, revision_before) = (self.taken(), self.vars.revision);
         let keys: BTreeSet<&Key> = txn.all_writes().map(|op| &op.key).collect();
         for key in keys {
             let row_key = entry::row_key(key.as_bytes());
             let newest = self.vars.revision;
             let Some(row) = self.overlay.peek(&row_key)? else { continue };
-            let meta = decode_current(&row_key, &row, newest)?.meta;
+            let (meta, bytes) = (decode_current(&row_key, &row, newest)?.meta, row.len());
             if meta.expires_at.is_some_and(|deadline| deadline <= self.vars.clock) {
                 drop(row);
                 self.bury(key.clone(), &row_key, &meta)?;
             }
+            self.take_read(bytes);
+            if self.is_hardened()
+                && let Some(rejected) = self.beyond_bound(taken_before)
+            {
+                let is_less = self.vars.revision > revision_before;
+                return Ok(Some(if is_less { Outcome::Deferred } else { self.refuse_txn(rejected, asker.clone()) }));
+            }
         }
-        Ok(())
+        Ok(None)
+    }
+
+    /// Notes that a transaction was rejected.
+    fn refuse_txn(&mut self, rejected: Box<StepRejected>, asker: Asker) -> Outcome {
+        self.record(AuditOp::Txn, rejected.key.clone(), asker, AuditEffect::Refused((&rejected.why).into()));
+        Outcome::TxnRejected(rejected)
     }
 
     /// Judges the checks and takes the steps that follow. `place` points to the transaction.
