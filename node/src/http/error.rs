@@ -347,7 +347,9 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         Rejection::CasListed { .. } => format!("{shown} still has a cas for which the write was not wanted"),
         Rejection::NotADocument { .. } => format!("{shown} holds no JSON object, so it cannot be patched"),
         Rejection::TooLarge { limit, actual } => {
-            format!("the value after the patch would have {actual} bytes, the limit is {limit}")
+            format!(
+                "it would come to {actual} bytes, of a value or of all that one request may read and write; the limit is {limit}"
+            )
         }
         Rejection::RulesBroken(faults) => {
             let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));

@@ -53,6 +53,16 @@ impl<V: View> Applier<'_, V> {
         self.decoded(&task::row_key(queue, id))
     }
 
+    /// What is known of a task beside its payload, if it is there; nothing is kept at hand.
+    pub(super) fn task_head(&mut self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskHead>, Fault> {
+        let row_key = task::row_key(queue, id);
+        let Some(row) = self.overlay.peek(&row_key)? else { return Ok(None) };
+        let bytes = row.len();
+        let row: TaskRow = codec::decode(&row).map_err(|error| Fault::row(&row_key, error))?;
+        self.take_bytes(bytes);
+        Ok(Some(row.head))
+    }
+
     /// A task that another row says is there.
     pub(super) fn indexed_task(&mut self, queue: &QueueName, id: &TaskId, row_key: &[u8]) -> Result<TaskRow, Fault> {
         let row = self.task_row(queue, id)?;

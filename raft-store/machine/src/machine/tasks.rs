@@ -53,7 +53,7 @@ impl<V: View> Applier<'_, V> {
     fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, asker: &Asker) -> Decided<TaskDone> {
         let mut queue = self.open_queue(queue)?;
         let done = match verb {
-            TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, asker).map(Ok)?,
+            TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, asker)?,
             TaskVerb::Claim { limit, lease_ms, worker, session } => {
                 let limit = match session.map_or(Ok(Ok(u32::MAX)), |id| self.room_on_session(id))? {
                     Ok(room) => limit.min(room) as usize,
@@ -78,12 +78,33 @@ impl<V: View> Applier<'_, V> {
         Ok(done)
     }
 
-    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, asker: &Asker) -> Result<TaskDone, Fault> {
+    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, asker: &Asker) -> Decided<TaskDone> {
+        if let Err(rejection) = self.check_tasks_there(&queue.name, &tasks)? {
+            return Ok(Err(rejection));
+        }
         let mut done = Vec::with_capacity(tasks.len());
         for (nth, new) in tasks.into_iter().enumerate() {
             done.push(self.schedule_one(queue, new, nth, asker)?);
         }
-        Ok(TaskDone::Scheduled(done))
+        Ok(Ok(TaskDone::Scheduled(done)))
+    }
+
+    /// Whether the tasks that have the ids of new ones are few or small enough to be looked at: all of it is one revision, so
+    /// it cannot be cut.
+    fn check_tasks_there(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Result<Result<(), Rejection>, Fault> {
+        if !self.is_hardened() {
+            return Ok(Ok(()));
+        }
+        let (limit, mut actual) = (limits::TXN_EFFECT_BYTES_MAX, 0);
+        for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
+            let row = self.overlay.peek(&task::row_key(queue, id))?;
+            actual += row.map_or(0, |row| row.len());
+            if actual > limit {
+                self.take_bytes(actual);
+                return Ok(Err(Rejection::TooLarge { limit: limit as u64, actual: actual as u64 }));
+            }
+        }
+        Ok(Ok(()))
     }
 
     fn schedule_one(
@@ -99,11 +120,11 @@ impl<V: View> Applier<'_, V> {
             Some(id) => id,
             None => TaskId::made(self.next_revision()?, nth),
         };
-        let before = self.task_row(&queue.name, &id)?;
-        if let Some(row) = &before
-            && !(replace && matches!(row.head.state, TaskState::Scheduled | TaskState::Unplanned))
+        let before = self.task_head(&queue.name, &id)?;
+        if let Some(head) = &before
+            && !(replace && matches!(head.state, TaskState::Scheduled | TaskState::Unplanned))
         {
-            return Ok(ScheduledTask { task: glance(&id, &row.head), created: false, replaced: false });
+            return Ok(ScheduledTask { task: glance(&id, head), created: false, replaced: false });
         }
         let wall = self.vars.wall;
         let (state, due) = match start {
@@ -127,7 +148,7 @@ impl<V: View> Applier<'_, V> {
         };
         let task = glance(&id, &head);
         let replaced = before.is_some();
-        self.put_task(queue, &id, before.map(|row| row.head), Some(TaskRow { head, payload }))?;
+        self.put_task(queue, &id, before, Some(TaskRow { head, payload }))?;
         self.record_task(TaskAct::Schedule, queue, &id, asker);
         Ok(ScheduledTask { task, created: true, replaced })
     }
