@@ -190,7 +190,7 @@ impl WatchView {
             None => std::borrow::Cow::Borrowed(&self.criteria),
         };
         let is_json = criteria.needs_document() && entry.value.kind == ContentKind::Json;
-        let document = if is_json { Json::parse(&entry.value.data).ok() } else { None };
+        let document = if is_json { Json::parse_stored(&entry.value.data).ok() } else { None };
         criteria.hold(&Subject { key, meta: Some(&entry.meta), is_locked, document: document.as_ref(), wall })
     }
 }

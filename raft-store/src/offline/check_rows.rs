@@ -107,7 +107,7 @@ fn check_entry(value: &[u8]) -> Result<(), CodecError> {
     let row = entry::decode(value)?;
     match row.kind {
         ContentKind::Bytes => Ok(()),
-        ContentKind::Json => Json::parse(row.data)
+        ContentKind::Json => Json::parse_stored(row.data)
             .map(drop)
             .map_err(|error| CodecError::Malformed(format!("the value is no JSON: {error}"))),
     }

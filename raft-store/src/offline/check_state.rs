@@ -204,7 +204,7 @@ impl<'d> Looking<'d> {
             self.expect(row_key, &session::attached_key(id, AttachedKind::Entry, key))?;
         }
         let Some(collection) = candidates(key).find_map(|name| self.collections.get(name)) else { return Ok(()) };
-        let document = Json::parse(row.data).ok().filter(|_| row.kind == ContentKind::Json);
+        let document = Json::parse_stored(row.data).ok().filter(|_| row.kind == ContentKind::Json);
         let mut wanted = Vec::new();
         for (rule, state) in collection.rules.indexes().iter().zip(&collection.indexes) {
             if state.holds(key) {

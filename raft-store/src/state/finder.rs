@@ -292,7 +292,7 @@ pub(super) fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>
     match row.kind {
         ContentKind::Bytes => Ok(None),
         ContentKind::Json => {
-            let parsed = Json::parse(row.data);
+            let parsed = Json::parse_stored(row.data);
             parsed.map(Some).map_err(|error| StateFault(format!("the value of key {key} is damaged: {error}")))
         }
     }

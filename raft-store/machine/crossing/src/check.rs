@@ -62,7 +62,7 @@ fn check_indexes(store: &Store) {
                     continue;
                 }
                 let row = entry::decode(&row).unwrap();
-                let document = Json::parse(row.data).ok().filter(|_| row.kind == ContentKind::Json);
+                let document = Json::parse_stored(row.data).ok().filter(|_| row.kind == ContentKind::Json);
                 let values = rule.key_of(document.as_ref()).unwrap();
                 expected.insert(index::row_key(state.id, &values, key));
                 let is_bound = rule.is_bound(document.as_ref()) && !row.is_expired_at(store.vars.clock);

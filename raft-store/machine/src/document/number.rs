@@ -33,6 +33,12 @@ impl<'a> Number<'a> {
         (is_plain || parse_float(text).is_finite()).then_some(Self(Cow::Borrowed(text)))
     }
 
+    /// The number of a sign that is furthest from zero: what stands for one that is beyond every double.
+    pub(super) fn furthest(is_negative: bool) -> Self {
+        let float = if is_negative { f64::MIN } else { f64::MAX };
+        Self(Cow::Owned(format!("{float:?}")))
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0

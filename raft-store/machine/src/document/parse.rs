@@ -1,7 +1,8 @@
 //! JSON text to a tree.
 //!
-//! Owns the grammar (RFC 8259). Strict, as the door is: no deeper than [`JSON_DEPTH_MAX`], numbers finite, strings
-//! without half surrogate pairs. serde_json would read the same texts, but turns numbers into doubles on the way.
+//! Owns the grammar (RFC 8259). Strict: no deeper than [`JSON_DEPTH_MAX`], numbers finite, strings without half surrogate
+//! pairs. What is stored may be read with less: doors of old took some numbers that are not finite. serde_json would read
+//! about the same texts, but turns numbers into doubles on the way, and not always into the nearest.
 
 use std::borrow::Cow;
 
@@ -31,10 +32,19 @@ pub enum JsonError {
     NumberOutOfRange(usize),
 }
 
+/// What becomes of a number beyond the greatest double.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beyond {
+    /// The text is refused.
+    Refused,
+    /// It is read as the furthest number of its sign.
+    Furthest,
+}
+
 /// Parses a whole text.
-pub(super) fn parse(text: &[u8]) -> Result<Json<'_>, JsonError> {
+pub(super) fn parse(text: &[u8], beyond: Beyond) -> Result<Json<'_>, JsonError> {
     let text = std::str::from_utf8(text).map_err(|error| JsonError::NotUtf8(error.valid_up_to()))?;
-    let mut cursor = Cursor { text, bytes: text.as_bytes(), at: 0 };
+    let mut cursor = Cursor { text, bytes: text.as_bytes(), at: 0, beyond };
     cursor.skip_blanks();
     let value = cursor.value(0)?;
     cursor.skip_blanks();
@@ -59,6 +69,7 @@ struct Cursor<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    beyond: Beyond,
 }
 
 impl<'a> Cursor<'a> {
@@ -157,8 +168,11 @@ impl<'a> Cursor<'a> {
             let _signed = self.take(b'+') || self.take(b'-');
             self.digits()?;
         }
-        let number = Number::from_checked(&self.text[start..self.at]).ok_or(JsonError::NumberOutOfRange(start))?;
-        Ok(Json::Number(number))
+        match (Number::from_checked(&self.text[start..self.at]), self.beyond) {
+            (Some(number), _) => Ok(Json::Number(number)),
+            (None, Beyond::Furthest) => Ok(Json::Number(Number::furthest(self.bytes[start] == b'-'))),
+            (None, Beyond::Refused) => Err(JsonError::NumberOutOfRange(start)),
+        }
     }
 
     fn digits(&mut self) -> Result<(), JsonError> {

@@ -207,7 +207,7 @@ pub(super) fn understood<'c>(
 pub(super) fn document_of<'a>(row_key: &[u8], row: &EntryRow<'a>) -> Result<Option<Json<'a>>, Fault> {
     match row.kind {
         ContentKind::Bytes => Ok(None),
-        ContentKind::Json => match Json::parse(row.data) {
+        ContentKind::Json => match Json::parse_stored(row.data) {
             Ok(document) => Ok(Some(document)),
             Err(error) => Err(Fault::Invariant(format!("row {} holds no JSON: {error}", row_key.escape_ascii()))),
         },

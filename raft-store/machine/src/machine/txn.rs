@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::collections::understood;
 use super::view::{Fault, View};
 use super::write::{check_condition, check_expect, decode_current, document};
-use super::{Applier, Asker};
+use super::{Applier, Asker, Vars};
 use crate::document::Subject;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::entry::{self, EntryRow};
@@ -154,12 +154,12 @@ impl<V: View> Applier<'_, V> {
 
     /// Whether a check holds.
     fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
-        let (clock, wall) = (self.vars.clock, self.vars.wall);
+        let Vars { clock, wall, level, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
         let condition = understood(collection.as_deref(), &check.condition, wall);
         let (judged, passes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row).and_then(|()| {
-                let document = document(&condition, false, row);
+                let document = document(&condition, false, row, level);
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);
                 let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };

@@ -14,6 +14,7 @@ use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
+use crate::level::{HARDENED, Level};
 use crate::limits;
 use crate::rules::RuleFault;
 use crate::types::{
@@ -34,6 +35,7 @@ struct Planned {
 struct Guide<'c> {
     collection: Option<&'c CollectionRow>,
     draws: Draws,
+    level: Level,
 }
 
 impl<V: View> Applier<'_, V> {
@@ -62,10 +64,11 @@ impl<V: View> Applier<'_, V> {
         }
         let row_key = entry::row_key(op.key.as_bytes());
         let collection = self.collection_of(op.key.as_bytes())?;
+        let level = self.vars.level;
         let mut guide = match &collection {
-            None => Guide::default(),
+            None => Guide { level, ..Guide::default() },
             Some(collection) => match self.draws(collection)? {
-                Ok(draws) => Guide { collection: Some(collection), draws },
+                Ok(draws) => Guide { collection: Some(collection), draws, level },
                 Err(rejection) => {
                     self.record_refusal(op, asker, &rejection);
                     return Ok(Err(rejection));
@@ -253,13 +256,13 @@ impl Guide<'_> {
         if !rules.needs_documents() && rules.indexes().is_empty() {
             return Ok(value);
         }
-        let document = Json::parse(data).ok().filter(|_| *kind == ContentKind::Json);
+        let document = Some(data).filter(|_| *kind == ContentKind::Json).and_then(|data| stored(data, self.level));
         let Some(document) = document else {
             let fault = RuleFault::not_an_object();
             return if rules.needs_documents() { Err(Rejection::RulesBroken([fault].into())) } else { Ok(value) };
         };
         let before = current.filter(|row| rules.needs_documents() && row.kind == ContentKind::Json);
-        let before = before.and_then(|row| Json::parse(row.data).ok());
+        let before = before.and_then(|row| stored(row.data, self.level));
         let draws = &mut self.draws;
         let conformed = rules
             .conform(before.as_ref(), document, wall, &mut |name| draws.next(name))
@@ -301,7 +304,7 @@ fn plan(
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
         check_expect(&op.expect, Some(&op.change), current)?;
         let condition = understood(guide.collection, &op.condition, wall);
-        let document = document(&condition, op.change.patch().is_some(), current);
+        let document = document(&condition, op.change.patch().is_some(), current, guide.level);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
         check_condition(
@@ -448,10 +451,21 @@ pub(super) fn check_expect(
 }
 
 /// The value as JSON, where a condition or a patch looks into it and it is JSON. Parsed once for both.
-pub(super) fn document<'a>(condition: &Criteria, is_patched: bool, current: Option<&EntryRow<'a>>) -> Option<Json<'a>> {
+pub(super) fn document<'a>(
+    condition: &Criteria,
+    is_patched: bool,
+    current: Option<&EntryRow<'a>>,
+    level: Level,
+) -> Option<Json<'a>> {
     let is_needed = is_patched || condition.needs_document();
     let row = current.filter(|row| is_needed && row.kind == ContentKind::Json)?;
-    Json::parse(row.data).ok()
+    stored(row.data, level)
+}
+
+/// A value as JSON. Before the level, one with a number beyond the greatest double was none, and writes were decided by that.
+fn stored(data: &[u8], level: Level) -> Option<Json<'_>> {
+    let read = if level >= HARDENED { Json::parse_stored(data) } else { Json::parse(data) };
+    read.ok()
 }
 
 /// Whether criteria hold.
