@@ -47,6 +47,10 @@ pub const CLAIM_REFUSED_MAX: usize = 16;
 /// What looking at an entry takes of the bound of a batch beside its value: finding its rows costs that much work.
 pub const LOOK_BYTES: usize = 512;
 
+/// What granting a lock takes of the bound of a batch beside its rows, some of which are looked for first: all who may wait
+/// for one lock are granted it in one batch, and not many more.
+pub const GRANT_BYTES: usize = 8 * LOOK_BYTES;
+
 /// Most numbers drawn at once: a mistake does not use up a sequence.
 pub const NUMBERS_MAX: u32 = 1_000_000;
 
@@ -135,7 +139,7 @@ pub const SESSION_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Most slots of a lock.
 pub const LOCK_SLOTS_MAX: u32 = 10_000;
 
-/// Most places in the queue of one lock: all of them may be granted at once, where they share, in one apply.
+/// Most places in the queue of one lock: all of them may be granted at once, where they share, if the batch has room for it.
 pub const LOCK_WAITERS_MAX: u32 = 1_000;
 
 /// Longest wait in the queue of a lock without asking again.

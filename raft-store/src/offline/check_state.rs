@@ -3,7 +3,7 @@
 //! Owns the one pass over all rows and the questions it asks on the way. Opens the database for reading alone, and holds the
 //! collections and some counts, never the rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rocksdb::{DB, ReadOptions};
@@ -22,7 +22,7 @@ use crate::machine::Sizes;
 use crate::meta::AppliedRecord;
 use crate::rules::candidates;
 use crate::state::{Db, StateFault};
-use crate::types::{ClusterMillis, ContentKind, Revision, RoleRow, TaskState, TokenRow, UserRow};
+use crate::types::{ClusterMillis, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow};
 
 /// Faults told; of further ones only the number is.
 const FAULTS_MAX: usize = 20;
@@ -94,6 +94,8 @@ struct Looking<'d> {
     locks: u64,
     attached_entries: (u64, u64),
     first_timer: Option<ClusterMillis>,
+    /// Sessions that ended and have not given back all tasks that were claimed with them. Timers come before what hangs on sessions.
+    ending_sessions: BTreeSet<Vec<u8>>,
     queues: BTreeMap<Vec<u8>, QueueCounts>,
     /// Roles of all users together.
     roles_of_users: u64,
@@ -119,6 +121,7 @@ impl<'d> Looking<'d> {
             locks: 0,
             attached_entries: (0, 0),
             first_timer: None,
+            ending_sessions: BTreeSet::new(),
             queues: BTreeMap::new(),
             roles_of_users: 0,
             parked: BTreeMap::new(),
@@ -231,7 +234,10 @@ impl<'d> Looking<'d> {
     }
 
     fn timer(&mut self, row_key: &[u8]) -> Result<(), StateFault> {
-        let (at, ..) = timer::decode_key(row_key)?;
+        let (at, kind, subject) = timer::decode_key(row_key)?;
+        if kind == timer::TimerKind::SessionTasks {
+            self.ending_sessions.insert(subject.to_vec());
+        }
         self.first_timer = Some(self.first_timer.map_or(at, |first| first.min(at)));
         Ok(())
     }
@@ -281,7 +287,31 @@ impl<'d> Looking<'d> {
         if kind == AttachedKind::Entry {
             self.attached_entries.1 += 1;
         }
-        self.expect(row_key, &session::row_key(id))
+        let is_ending = kind == AttachedKind::Task && self.is_ending(id)?;
+        if is_ending { Ok(()) } else { self.expect(row_key, &session::row_key(id)) }
+    }
+
+    /// Whether a session is to give back tasks, also where that was set aside.
+    fn is_ending(&self, id: SessionId) -> Result<bool, StateFault> {
+        if self.ending_sessions.contains(id.0.to_be_bytes().as_slice()) {
+            return Ok(true);
+        }
+        let mut options = ReadOptions::default();
+        options.set_iterate_upper_bound(fault::parked_key(&[family::TIMER + 1]));
+        let mut rows = self.rocks.raw_iterator_opt(options);
+        rows.seek(fault::parked_key(&[family::TIMER]));
+        let is_of_it = |row_key: &[u8]| {
+            let timer = fault::decode_parked(row_key).and_then(timer::decode_key);
+            matches!(timer, Ok((_, timer::TimerKind::SessionTasks, subject)) if subject == id.0.to_be_bytes())
+        };
+        while let Some((row_key, _)) = rows.item() {
+            if is_of_it(row_key) {
+                return Ok(true);
+            }
+            rows.next();
+        }
+        rows.status()?;
+        Ok(false)
     }
 
     fn lock_head(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {

@@ -71,8 +71,9 @@ impl Store {
         while let Some(applied) = step.next(&self.view, self.vars.clone(), self.index).unwrap() {
             self.view.write(applied.writes);
             self.vars = applied.vars;
-            self.check();
         }
+        // In between a lock may be kept from those who wait: they go as well.
+        self.check();
     }
 
     /// How much faulted and was contained.

@@ -13,7 +13,7 @@ use crate::types::{ClusterMillis, LockMode, LockName, LockSpace, Name, Revision,
 ///
 /// Invariant: it is there exactly while it has a holder, a waiter, or `not_before`; `holders` and `waiters` count the
 /// rows; all holders have the same mode, and not more than `slots` of them hold it exclusively. Every token is smaller than
-/// the present revision, and whoever waits could not be granted: see [`LockHead::admits`].
+/// the present revision, and whoever waits could not be granted: see [`LockHead::admits`]; or a timer says that it will be.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LockHead {
     /// Most exclusive holders.

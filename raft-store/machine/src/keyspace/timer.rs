@@ -21,13 +21,18 @@ pub enum TimerKind {
     TaskLease = 4,
     /// The id of a completed task is given free. Its subject is the queue and the task.
     TaskKept = 5,
+    /// A lock admits who waits for it and was not given yet. Its subject is the name. From feature level 2 on.
+    Grant = 6,
+    /// Tasks were claimed with a session that ended, and are not given back yet. Its subject is the session's id. From feature
+    /// level 2 on.
+    SessionTasks = 7,
 }
 
 impl TimerKind {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Session, Self::LockDelay, Self::Place, Self::TaskLease, Self::TaskKept]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        use TimerKind::*;
+        let kinds = [Session, LockDelay, Place, TaskLease, TaskKept, Grant, SessionTasks];
+        kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 

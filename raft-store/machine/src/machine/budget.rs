@@ -15,6 +15,8 @@ pub(super) struct Budget {
     counted: usize,
     /// Bytes of the lines of audit.
     lines: usize,
+    /// Whether only a half is for what is done at present.
+    is_halved: bool,
     /// [`super::overlay::Overlay::written_bytes`] before the batch.
     written_before: usize,
 }
@@ -62,11 +64,22 @@ impl<V: View> Applier<'_, V> {
 
     /// What the batch has taken so far.
     pub(super) fn taken(&self) -> usize {
-        let Budget { counted, lines, written_before } = self.budget;
+        let Budget { counted, lines, written_before, .. } = self.budget;
         match self.is_hardened() {
             false => counted,
             true => counted.saturating_add(lines).saturating_add(self.overlay.written_bytes() - written_before),
         }
+    }
+
+    /// From here on only a half is there, or all of it again.
+    pub(super) fn halve_budget(&mut self, is_halved: bool) {
+        self.budget.is_halved = is_halved;
+    }
+
+    /// Whether what is done at present has taken what is there for it.
+    pub(super) fn has_taken_its_part(&self) -> bool {
+        let parts = if self.budget.is_halved { 2 } else { 1 };
+        self.taken() >= limits::BATCH_EFFECT_BYTES_MAX / parts
     }
 
     /// Whether the batch has reached its bound.

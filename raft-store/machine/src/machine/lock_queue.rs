@@ -89,6 +89,10 @@ impl<V: View> Applier<'_, V> {
             party.mode == wish.mode && wish.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
         match at {
+            // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
+            PartyAt::Holding(token) if self.is_hardened() && wish.lock.space == LockSpace::Election => {
+                Ok(Ok(LockDone::Held { token }))
+            }
             PartyAt::Holding(token) => Ok(match is_same(&self.holder(&wish.lock, token)?) {
                 true => Ok(LockDone::Held { token }),
                 false => Err(Rejection::AnotherPlace { is_holder: true, at: token }),
@@ -265,8 +269,8 @@ impl<V: View> Applier<'_, V> {
         self.put_head(lock, &head)
     }
 
-    /// Gives the lock to the first in the queue, and to those behind it as long as it admits them. Where that faults, what made
-    /// it possible stays done.
+    /// Gives the lock to the first in the queue, and to those behind it as long as it admits them; the rest of them later, where
+    /// the batch has no room for it. Where that faults, what made it possible stays done.
     pub(super) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
         self.work_on_row(&lock_queue::head_key(lock), |applier| applier.grant_now(lock))
     }
@@ -284,6 +288,10 @@ impl<V: View> Applier<'_, V> {
             if head.waiters == 0 || !admits_any {
                 return Ok(());
             }
+            // Whoever waits is given it as soon as a batch has room for that, in the same order.
+            if self.is_hardened() && self.has_taken_its_part() {
+                return self.go_on_later(TimerKind::Grant, &lock.to_bytes());
+            }
             let start = lock_queue::waiter_key(lock, head.first_place);
             let first = self.overlay.scan(&start, &end, 1)?.into_iter().next();
             assert_eq!(first.is_some(), head.waiters > 0, "the queue of {lock:?} is not as {head:?} has it");
@@ -297,6 +305,7 @@ impl<V: View> Applier<'_, V> {
             self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
             self.overlay.take(&row_key)?;
             (head.waiters, head.first_place) = (head.waiters - 1, place);
+            self.take_read(limits::GRANT_BYTES);
             party.since = self.vars.wall;
             self.hold(lock, head, party, AuditOp::Grant, Asker::default())?;
         }
@@ -313,6 +322,11 @@ impl<V: View> Applier<'_, V> {
         head.not_before = None;
         self.put_head(&lock, &head)?;
         self.grant_waiting(&lock)
+    }
+
+    /// The timer of grants that a batch had no room for. Meanwhile all who wait may have left.
+    pub(super) fn fire_grant(&mut self, subject: &[u8]) -> Result<(), Fault> {
+        self.grant_waiting(&lock_queue::lock_of(subject)?)
     }
 
     /// The timer of a place: its time is over.

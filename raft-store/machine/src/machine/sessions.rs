@@ -184,11 +184,19 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others.
+    /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others. Claims
+    /// of tasks and grants that the batch has no room for follow in the next ones.
     pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<(), Fault> {
+        let locks = self.take_session(id, op, asker)?;
+        locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
+    }
+
+    /// Ends a session, and gives the locks that this may have made free.
+    pub(super) fn take_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<Vec<LockName>, Fault> {
         let (start, end) = session::attached_to(id);
         let attached = self.overlay.scan(&start, &end, usize::MAX)?;
         let mut locks = Vec::new();
+        let mut has_tasks_left = false;
         self.sharing_revision(|applier| {
             applier.take_revision()?;
             applier.record(op, Some(waker(id)), asker.clone(), AuditEffect::Beside);
@@ -204,6 +212,9 @@ impl<V: View> Applier<'_, V> {
                         applier.drop_party(&lock, at, op, asker.clone())?;
                         locks.push(lock);
                     }
+                    AttachedKind::Task if applier.is_hardened() && applier.has_taken_its_part() => {
+                        has_tasks_left = true
+                    }
                     AttachedKind::Task => applier.task_session_over(subject, &asker)?,
                     AttachedKind::Barrier => {
                         applier.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?;
@@ -214,7 +225,32 @@ impl<V: View> Applier<'_, V> {
         })?;
         self.vars.sessions -= 1;
         self.wake(waker(id));
-        locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
+        if has_tasks_left {
+            self.go_on_later(TimerKind::SessionTasks, &id.0.to_be_bytes())?;
+        }
+        Ok(locks)
+    }
+
+    /// The timer of a session that ended with more claims of tasks than a batch had room for. Until then a task counts as claimed.
+    pub(super) fn fire_session_tasks(&mut self, subject: &[u8]) -> Result<(), Fault> {
+        let id = session::decode_id(subject)?;
+        let (start, end) = session::attached_to(id);
+        let attached = self.overlay.scan(&start, &end, usize::MAX)?;
+        let has_tasks_left = self.sharing_revision(|applier| {
+            for (row_key, _) in attached {
+                if applier.has_taken_its_part() {
+                    return Ok(true);
+                }
+                let (_, _, subject) =
+                    session::decode_attached(&row_key).map_err(|error| Fault::row(&row_key, error))?;
+                applier.task_session_over(subject, &Asker::default())?;
+            }
+            Ok(false)
+        })?;
+        if has_tasks_left {
+            self.go_on_later(TimerKind::SessionTasks, subject)?;
+        }
+        Ok(())
     }
 
     /// Removes an entry whose session ends.

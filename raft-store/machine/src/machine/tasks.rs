@@ -7,6 +7,7 @@ use super::task_rows::Queue;
 use super::view::{Fault, View};
 use super::{Applier, Asker};
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
+use crate::keyspace::session;
 use crate::keyspace::task::{self, TaskRow};
 use crate::limits;
 use crate::types::{
@@ -367,7 +368,19 @@ impl<V: View> Applier<'_, V> {
     /// A task that is claimed under this ticket.
     fn held_task(&mut self, queue: &Queue, ticket: &Ticket) -> Result<Option<TaskRow>, Fault> {
         let row = self.task_row(&queue.name, &ticket.id)?;
-        Ok(row.filter(|row| matches!(row.head.state, TaskState::Claimed { token, .. } if token == ticket.token)))
+        let row = row.filter(|row| matches!(row.head.state, TaskState::Claimed { token, .. } if token == ticket.token));
+        match &row {
+            Some(row) if !self.is_session_there(&row.head.state)? => Ok(None),
+            _ => Ok(row),
+        }
+    }
+
+    /// Whether the session of a claim lives, if there is one: one that ended may not have given all of its claims back yet.
+    fn is_session_there(&self, state: &TaskState) -> Result<bool, Fault> {
+        match state {
+            TaskState::Claimed { session: Some(id), .. } => Ok(self.overlay.peek(&session::row_key(*id))?.is_some()),
+            _ => Ok(true),
+        }
     }
 
     fn change_task(
@@ -406,7 +419,11 @@ impl<V: View> Applier<'_, V> {
         let TaskDone::Claimed(claimed) = &mut **done else { return Ok(reply) };
         for task in &mut claimed.tasks {
             let row = self.peek_task(queue, &task.id)?;
-            let held = row.and_then(|row| match row.head.state {
+            let is_over = match &row {
+                Some(row) => !self.is_session_there(&row.head.state)?,
+                None => true,
+            };
+            let held = row.filter(|_| !is_over).and_then(|row| match row.head.state {
                 TaskState::Claimed { token, until, .. } if token == revision => Some((row.payload, until)),
                 _ => None,
             });

@@ -20,6 +20,14 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
+    /// Has work go on with the next batch, as often as it is asked for until then.
+    pub(super) fn go_on_later(&mut self, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+        match self.overlay.peek(&timer::row_key(self.vars.clock, kind, subject))?.is_some() {
+            true => Ok(()),
+            false => self.arm(self.vars.clock, kind, subject),
+        }
+    }
+
     /// Removes a timer that is set.
     pub(super) fn disarm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
         self.take_work(&timer::row_key(at, kind, subject))
@@ -38,13 +46,14 @@ impl<V: View> Applier<'_, V> {
     /// Does what is due, in order of time, up to a bound. Gives how many timers fired.
     pub(super) fn fire_due(&mut self) -> Result<usize, Fault> {
         let Some(next) = self.vars.next_timer.filter(|next| *next <= self.vars.clock) else { return Ok(0) };
+        // The other half is for the commands.
+        self.halve_budget(true);
         let mut fired = 0;
         // From the head of the family a scan would walk the tombstones of all that fired or was removed before.
         let start = timer::bound(next);
         let (_, end) = timer::due_range(self.vars.clock);
         for (row_key, _) in self.overlay.scan(&start, &end, limits::TIMERS_FIRED_MAX)? {
-            // The other half is for the commands.
-            if self.taken() >= limits::BATCH_EFFECT_BYTES_MAX / 2 {
+            if self.has_taken_its_part() {
                 break;
             }
             // What fired before may have had this one removed.
@@ -55,6 +64,7 @@ impl<V: View> Applier<'_, V> {
             fired += 1;
             self.work_on_row(&row_key, |applier| applier.fire(&row_key))?;
         }
+        self.halve_budget(false);
         let (_, end) = family_range(family::TIMER);
         let first = self.overlay.scan(&start, &end, 1)?;
         let first =
@@ -73,6 +83,8 @@ impl<V: View> Applier<'_, V> {
             TimerKind::Place => self.fire_place(at, subject),
             TimerKind::TaskLease => self.task_lease_over(subject),
             TimerKind::TaskKept => self.task_kept_over(subject),
+            TimerKind::Grant => self.fire_grant(subject),
+            TimerKind::SessionTasks => self.fire_session_tasks(subject),
         }
     }
 }
