@@ -30,7 +30,9 @@ use super::{Backend, Outcome, command, convert, coordinate, extract, read, write
 /// Stands in an election for a session, first come first served.
 ///
 /// As with `POST /v1/locks/{name}/acquire`: 200 says that the session leads, 202 that it stands and may ask again. The term is
-/// greater than that of every leader before, and is what a write takes as `guard`.
+/// greater than that of every leader before, and is what a write takes as `guard`. A session that leads and campaigns again is
+/// told that it leads, whatever value it names; the value stays the one proclaimed last. One that stands and names another
+/// value than before is refused.
 #[utoipa::path(post, path = "/v1/elections/{name}/campaign", tag = "coordination", operation_id = "campaign",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
