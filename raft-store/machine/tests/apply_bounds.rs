@@ -2,6 +2,8 @@
 
 mod machine_support;
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use machine_support::memory::{self, most_during};
@@ -11,16 +13,52 @@ use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine,
 use quorate_machine::keyspace::family;
 use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
-use quorate_machine::machine::{self, Applier, Vars, Write};
-use quorate_machine::rules::{CollectionName, Rules};
+use quorate_machine::machine::{self, Applier, Fault, MemoryView, Most, Row, Vars, View, Write};
+use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::*;
 
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// More than applying one batch ever holds: what one batch may take, once as it was read, once as it is written, and what the
-/// last of its commands takes beyond that.
-const MEMORY_MAX: usize = 4 * limits::BATCH_EFFECT_BYTES_MAX;
+/// More than applying one batch ever holds: most is held for a transaction, which cannot be cut; what it reads is kept to be
+/// undone while it is written and answered.
+const MEMORY_MAX: usize = 5 * limits::BATCH_EFFECT_BYTES_MAX;
+
+/// More than applying one batch ever reads: some of what counts is read again to be written or answered.
+const READ_MAX: usize = 8 * limits::BATCH_EFFECT_BYTES_MAX;
+
+/// Rows of which is counted what is read.
+struct Counting<'v> {
+    rows: &'v MemoryView,
+    read: Cell<usize>,
+}
+
+impl Counting<'_> {
+    fn count(&self, rows: Vec<Row>) -> Vec<Row> {
+        self.read.set(self.read.get() + rows.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>());
+        rows
+    }
+}
+
+impl View for Counting<'_> {
+    fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        let row = self.rows.get(row_key)?;
+        self.read.set(self.read.get() + row.as_ref().map_or(0, Vec::len));
+        Ok(row)
+    }
+
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        Ok(self.count(self.rows.scan(start, end, limit)?))
+    }
+
+    fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<Row>, Fault> {
+        Ok(self.count(self.rows.scan_back(start, end, limit)?))
+    }
+
+    fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
+        Ok(self.count(self.rows.scan_page(start, end, reverse, most)?))
+    }
+}
 
 /// An empty store at the level at which everything is bounded.
 fn hardened() -> Store {
@@ -30,11 +68,14 @@ fn hardened() -> Store {
 /// Applies one batch and gives its replies and the bytes of keys and values that it writes.
 fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     store.index += 1;
+    let view = Counting { rows: &store.view, read: Cell::new(0) };
     let ((replies, applied), memory) = most_during(|| {
-        let mut applier = Applier::new(&store.view, store.vars.clone());
+        let mut applier = Applier::new(&view, store.vars.clone());
         let replies = applier.apply_batch(store.index, batch).unwrap();
         (replies, applier.finish())
     });
+    let read = view.read.get();
+    assert!(read < READ_MAX, "{read} bytes were read to apply {} commands", batch.commands.len());
     assert!(memory < MEMORY_MAX, "{memory} bytes were held to apply {} commands", batch.commands.len());
     let bytes = applied.writes.iter().map(|write| match write {
         Write::Put { key, value } => key.len() + value.len(),
@@ -364,4 +405,123 @@ fn document(key: &str, text: &str) -> Command {
         value.kind = ContentKind::Json;
     }
     command
+}
+
+/// Which kind of command it is. A new kind does not compile here: it needs a command at its limits below.
+fn kind_of(action: &Action) -> usize {
+    match action {
+        Action::Write(_) => 0,
+        Action::Maintain(_) => 1,
+        Action::Bulk(_) => 2,
+        Action::Txn(_) => 3,
+        Action::Where(_) => 4,
+        Action::Claim(_) => 5,
+        Action::Rules(_) => 6,
+        Action::Numbers(_) => 7,
+        Action::Session(_) => 8,
+        Action::Lock(_) => 9,
+        Action::Barrier(_) => 10,
+        Action::Latch(_) => 11,
+        Action::Task(_) => 12,
+        Action::Access(_) => 13,
+        Action::Faults(_) => 14,
+    }
+}
+
+/// How many kinds there are.
+const KINDS: usize = 15;
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+/// A command of each kind at its limits, about entries of 1 MiB below `d/`, and tasks as large.
+fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
+    let key = |nth: usize| Key::new(format!("d/{nth:03}")).unwrap();
+    let write = |nth, change| match put(format!("d/{nth:03}"), Vec::new(), None).action {
+        Action::Write(op) => WriteOp { change, return_previous: true, ..op },
+        other => panic!("{other:?}"),
+    };
+    let largest = Value { kind: ContentKind::Bytes, data: vec![b'y'; limits::VALUE_BYTES_MAX] };
+    let (prefix, lock) = (b"d/".to_vec(), LockName { space: LockSpace::Election, name: name("leader") });
+    let proclaimed = Value { kind: ContentKind::Bytes, data: vec![b'v'; limits::PROCLAIMED_BYTES_MAX] };
+    let (worker, queue) = ("w".repeat(limits::TASK_WORKER_BYTES_MAX), QueueName::new("q").unwrap());
+    let rules = Rules::read(&Json::parse(br#"{"indexes":[["a"],["b"]]}"#).unwrap(), "").unwrap();
+    vec![
+        Action::Write(write(0, Change::Upsert(largest))),
+        Action::Txn(Txn { then: (0..24).map(|nth| Step::Get(key(nth))).collect(), ..Txn::default() }),
+        Action::Txn(Txn {
+            then: (0..24).map(|nth| Step::Write(write(nth, Change::Touch))).collect(),
+            ..Txn::default()
+        }),
+        Action::Claim(ClaimOp {
+            prefix: prefix.clone(),
+            criteria: Criteria::default(),
+            order: Order::new(Vec::new()),
+            limit: limits::CLAIM_LIMIT_MAX,
+            lock_ms: 1,
+            patch: None,
+            guard: None,
+        }),
+        Action::Bulk((0..24).map(|nth| write(nth, Change::Lock(1))).collect()),
+        Action::Rules(RulesOp {
+            name: CollectionName::new("d").unwrap(),
+            expect: Expect::Any,
+            change: RulesChange::Set(rules),
+        }),
+        Action::Maintain(Maintenance::Indexes { rows_max: u32::MAX }),
+        Action::Where(WhereOp {
+            prefix,
+            criteria: Criteria::default(),
+            condition: Criteria::default(),
+            change: WhereChange::Remove,
+            limit: limits::WHERE_LIMIT_MAX,
+            after: None,
+            guard: None,
+        }),
+        Action::Maintain(Maintenance::ExpireDue { limit: u32::MAX }),
+        Action::Maintain(Maintenance::Compact { revision: u64::MAX, groups_max: u32::MAX }),
+        Action::Numbers(NumbersOp { name: SequenceName::new("s").unwrap(), count: limits::NUMBERS_MAX }),
+        Action::Session(SessionOp::Renew(vec![session; limits::SESSIONS_RENEWED_MAX])),
+        Action::Lock(LockOp::Acquire(Acquire {
+            lock,
+            session,
+            mode: LockMode::Exclusive,
+            slots: None,
+            wait_ms: 0,
+            delay_ms: 0,
+            value: Some(proclaimed),
+        })),
+        Action::Barrier(BarrierOp::Enter { name: name("b"), session, parties: limits::BARRIER_PARTIES_MAX }),
+        Action::Latch(LatchOp::Create { name: name("l"), count: limits::LATCH_COUNT_MAX }),
+        Action::Task(TaskOp { queue, verb: TaskVerb::Claim { limit: 100, lease_ms: 1_000, worker, session: None } }),
+        Action::Access(AccessOp::SetRole { name: RoleName::new("r").unwrap(), grants: Vec::new() }),
+        Action::Faults(FaultsOp::Forget),
+    ]
+}
+
+#[test]
+fn each_command_at_its_limits_reads_writes_and_holds_only_so_much() {
+    let mut store = with_large_entries(24);
+    let session = begin_session(&mut store, 1);
+    for nth in 0..24 {
+        measured(&mut store, &batch(1, &[schedule(nth..nth + 1, 1 << 20)]));
+    }
+    let mut kinds = BTreeSet::new();
+    for (clock, action) in (2..).zip(commands_at_their_limits(session)) {
+        kinds.insert(kind_of(&action));
+        let command = Command::unnamed(action);
+        let mut rounds = 0;
+        loop {
+            let (replies, bytes) = measured(&mut store, &batch(10 * clock, std::slice::from_ref(&command)));
+            assert!(bytes < 4 * limits::BATCH_EFFECT_BYTES_MAX, "{bytes} bytes are written by {command:?}");
+            rounds += 1;
+            let more = matches!(replies[0].outcome, Outcome::Deferred | Outcome::Maintained { more: true, .. });
+            if !more || rounds > 50 {
+                break;
+            }
+        }
+        store.check();
+    }
+    assert_eq!(kinds.len(), KINDS, "{kinds:?}");
 }
