@@ -1,0 +1,214 @@
+//! Writes of entries, alone and together, and of what is found.
+
+use quorate_machine::limits;
+use quorate_machine::types::{
+    Change, Check, ClaimOp, ContentKind, Expect, Expiry, Guard, Key, LockSpace, SessionId, Step, Txn, Value,
+    WhereChange, WhereOp, WriteOp,
+};
+
+use super::Generator;
+use crate::names;
+use crate::states;
+
+impl Generator<'_> {
+    /// A key: of one that is in a state drawn before it, if there is one.
+    fn key(&mut self) -> Key {
+        let wanted = *self.chance.pick(&states::ENTRY);
+        let nth = self.chance.below(names::KEYS.len() as u64);
+        if self.chance.percent(60) {
+            let keys = names::keys();
+            let fitting: Vec<_> =
+                keys.iter().filter(|key| states::of_entry(self.picture, key).contains(&wanted)).collect();
+            if let Some(key) = fitting.get(nth as usize % fitting.len().max(1)) {
+                return (*key).clone();
+            }
+        }
+        names::key(names::KEYS[nth as usize])
+    }
+
+    fn value(&mut self) -> Value {
+        match self.chance.percent(12) {
+            true => Value { kind: ContentKind::Bytes, data: vec![b'{'; self.chance.below(40) as usize] },
+            false => names::json(self.chance.text(&self.texts.values)),
+        }
+    }
+
+    fn change(&mut self) -> Change {
+        let ms = match self.chance.weighted(&[12, 60, 10, 18]) {
+            0 => self.chance.between(1, 20),
+            1 => self.chance.between(100, 900),
+            2 => 0,
+            _ => limits::LOCK_MS_MAX,
+        };
+        let patch = self.chance.pick(&self.texts.patches).clone();
+        let value = self.value();
+        match self.chance.weighted(&[10, 16, 9, 12, 9, 6, 14, 7, 6, 7, 7]) {
+            0 => Change::Insert(value),
+            1 => Change::Upsert(value),
+            2 => Change::Replace(value),
+            3 => Change::Patch(patch),
+            4 => Change::Remove,
+            5 => Change::Touch,
+            6 => Change::Lock(ms),
+            7 => Change::Extend(ms),
+            8 => Change::Unlock,
+            9 => Change::Claim { ms, patch: None },
+            _ => Change::Claim { ms, patch: Some(patch) },
+        }
+    }
+
+    fn expect(&mut self, key: &Key) -> Expect {
+        let current =
+            self.picture.live(key).map(|entry| (entry.meta.cas, entry.meta.is_locked_at(self.picture.vars.clock)));
+        let wrong = 1 + self.chance.below(self.picture.vars.revision);
+        // Who has the key to a lock uses it.
+        let draw = match current {
+            Some((_, true)) if self.chance.percent(60) => 3 + 2 * self.chance.below(2) as usize,
+            _ => self.chance.weighted(&[52, 6, 8, 20, 4, 5, 5]),
+        };
+        let current = current.map_or(wrong, |(cas, _)| cas);
+        match draw {
+            0 => Expect::Any,
+            1 => Expect::Absent,
+            2 => Expect::Present,
+            3 => Expect::Cas(current),
+            4 => Expect::Cas(wrong),
+            5 => Expect::AnyOf(vec![wrong, current]),
+            _ => Expect::NoneOf(vec![if self.chance.percent(50) { current } else { wrong }]),
+        }
+    }
+
+    /// A session that lives, or one that is over or never was.
+    pub(super) fn some_session(&mut self) -> SessionId {
+        let living: Vec<_> = self.picture.sessions.keys().copied().collect();
+        let other = 1 + self.chance.below(self.picture.vars.revision + 2);
+        match self.chance.percent(90) {
+            true => self.chance.maybe(&living).copied().unwrap_or(SessionId(other)),
+            false => SessionId(other),
+        }
+    }
+
+    fn guard(&mut self) -> Option<Box<Guard>> {
+        if !self.chance.percent(12) {
+            return None;
+        }
+        let holders: Vec<_> = self.picture.holders.keys().collect();
+        let (nth, token) = (self.chance.below(3), self.chance.below(self.picture.vars.revision));
+        let space = if self.chance.percent(50) { LockSpace::Lock } else { LockSpace::Election };
+        if self.chance.percent(70)
+            && let Some((lock, token)) = self.chance.maybe(&holders)
+        {
+            return Some(Box::new(Guard { lock: lock.clone(), token: *token }));
+        }
+        Some(Box::new(Guard { lock: names::lock(space, nth), token }))
+    }
+
+    fn expiry(&mut self) -> Expiry {
+        match self.chance.weighted(&[25, 15, 25, 33, 2]) {
+            0 => Expiry::Keep,
+            1 => Expiry::Never,
+            2 => Expiry::Usual,
+            3 => Expiry::After(self.chance.pick(&[0, 1, 300, 700]) + self.chance.below(500)),
+            _ => Expiry::After(limits::TTL_MS_MAX + self.chance.below(2)),
+        }
+    }
+
+    /// One write.
+    pub(super) fn write(&mut self) -> WriteOp {
+        let key = self.key();
+        self.write_of(key)
+    }
+
+    fn write_of(&mut self, key: Key) -> WriteOp {
+        let change = self.change();
+        let expect = self.expect(&key);
+        let condition = match self.chance.percent(15) {
+            true => self.chance.pick(&self.texts.criteria).clone(),
+            false => self.texts.criteria[0].clone(),
+        };
+        let had = self.picture.live(&key).and_then(|entry| entry.meta.session);
+        let session = match self.chance.weighted(&[55, 15, 30]) {
+            0 => None,
+            1 => had,
+            _ => Some(self.some_session()),
+        };
+        let (expiry, guard) = (self.expiry(), self.guard());
+        WriteOp { key, expect, condition, change, expiry, return_previous: self.chance.percent(50), session, guard }
+    }
+
+    /// A transaction in which no key is written twice, mostly.
+    pub(super) fn txn(&mut self, depth: u32) -> Txn {
+        let checks = (0..self.chance.below(3)).map(|_| self.check()).collect();
+        let then = self.steps(depth);
+        let otherwise = if self.chance.percent(40) { self.steps(depth) } else { Vec::new() };
+        Txn { checks, then, otherwise }
+    }
+
+    fn check(&mut self) -> Check {
+        let key = self.key();
+        let expect = match self.chance.percent(70) {
+            true => Expect::Any,
+            false => self.expect(&key),
+        };
+        let condition = match self.chance.percent(30) {
+            true => self.chance.pick(&self.texts.criteria).clone(),
+            false => self.texts.criteria[0].clone(),
+        };
+        Check { key, expect, condition }
+    }
+
+    fn steps(&mut self, depth: u32) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut written: Vec<Key> = Vec::new();
+        for _ in 0..self.chance.weighted(&[6, 60, 26, 8]) {
+            let key = self.key();
+            match self.chance.weighted(&[10, 85, 5]) {
+                0 => steps.push(Step::Get(key)),
+                1 if !written.contains(&key) => {
+                    written.push(key.clone());
+                    steps.push(Step::Write(self.write_of(key)));
+                }
+                _ if depth == 0 => steps.push(Step::Txn(self.txn(1))),
+                _ => steps.push(Step::Get(key)),
+            }
+        }
+        steps
+    }
+
+    /// Writes of what is found.
+    pub(super) fn update_where(&mut self) -> WhereOp {
+        let change = match self.chance.percent(70) {
+            true => WhereChange::Patch { patch: self.chance.pick(&self.texts.patches).clone(), expiry: self.expiry() },
+            false => WhereChange::Remove,
+        };
+        let criteria = self.chance.pick(&self.texts.criteria).clone();
+        let condition = match self.chance.percent(25) {
+            true => self.chance.pick(&self.texts.criteria).clone(),
+            false => self.texts.criteria[0].clone(),
+        };
+        let (limit, guard) = (self.chance.between(1, 4) as u32, self.guard());
+        let after = self.chance.percent(15).then(|| self.key());
+        WhereOp { prefix: self.prefix(), criteria, condition, change, limit, after, guard }
+    }
+
+    fn prefix(&mut self) -> Vec<u8> {
+        self.chance.pick(&names::PREFIXES).as_bytes().to_vec()
+    }
+
+    /// Locks of what is found.
+    pub(super) fn claim(&mut self) -> ClaimOp {
+        let patch = self.chance.percent(40).then(|| self.chance.pick(&self.texts.patches).clone());
+        let criteria = self.chance.pick(&self.texts.criteria).clone();
+        let (limit, guard) = (self.chance.between(1, 3) as u32, self.guard());
+        let lock_ms = *self.chance.pick(&[1, 200, 600, 900]);
+        ClaimOp {
+            prefix: self.prefix(),
+            criteria,
+            order: self.chance.pick(&self.texts.orders).clone(),
+            limit,
+            lock_ms,
+            patch,
+            guard,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Kinds of commands.
+//!
+//! Owns their names and what each is aimed at, in exhaustive matches: a new command does not compile until it is in here, and
+//! the table of pairs then asks for it in every state of its target. Never looks at a state.
+
+use quorate_machine::types::{
+    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, Requeue, RulesChange,
+    SessionOp, TaskVerb, WhereChange,
+};
+
+/// What a kind of command is aimed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// One entry.
+    Entry,
+    /// The entries of a prefix.
+    Entries,
+    /// A collection.
+    Collection,
+    /// A sequence.
+    Sequence,
+    /// A session.
+    Session,
+    /// A lock.
+    Lock,
+    /// An election.
+    Election,
+    /// A barrier.
+    Barrier,
+    /// A latch.
+    Latch,
+    /// A task.
+    Task,
+    /// A user, a role or a token.
+    Account,
+    /// The whole state.
+    Everything,
+}
+
+/// The kinds of a write.
+pub const CHANGES: [&str; 11] =
+    ["insert", "upsert", "replace", "patch", "remove", "touch", "lock", "extend", "unlock", "claim", "claim patching"];
+
+/// The kind of a change.
+pub fn of_change(change: &Change) -> &'static str {
+    match change {
+        Change::Insert(_) => "insert",
+        Change::Upsert(_) => "upsert",
+        Change::Replace(_) => "replace",
+        Change::Patch(_) => "patch",
+        Change::Remove => "remove",
+        Change::Touch => "touch",
+        Change::Lock(_) => "lock",
+        Change::Extend(_) => "extend",
+        Change::Unlock => "unlock",
+        Change::Claim { patch: None, .. } => "claim",
+        Change::Claim { patch: Some(_), .. } => "claim patching",
+    }
+}
+
+/// Kinds that are no writes of one entry, each with its target.
+pub const OTHERS: [(&str, Target); 46] = [
+    ("where: patch", Target::Entries),
+    ("where: remove", Target::Entries),
+    ("claim of what is found", Target::Entries),
+    ("rules: set", Target::Collection),
+    ("rules: remove", Target::Collection),
+    ("numbers", Target::Sequence),
+    ("session: create", Target::Everything),
+    ("session: renew", Target::Session),
+    ("session: end", Target::Session),
+    ("lock: acquire", Target::Lock),
+    ("lock: release", Target::Lock),
+    ("lock: leave", Target::Lock),
+    ("lock: proclaim", Target::Lock),
+    ("election: campaign", Target::Election),
+    ("election: resign", Target::Election),
+    ("election: leave", Target::Election),
+    ("election: proclaim", Target::Election),
+    ("barrier: enter", Target::Barrier),
+    ("barrier: leave", Target::Barrier),
+    ("latch: create", Target::Latch),
+    ("latch: count down", Target::Latch),
+    ("latch: remove", Target::Latch),
+    ("task: schedule", Target::Task),
+    ("task: claim", Target::Task),
+    ("task: extend", Target::Task),
+    ("task: complete", Target::Task),
+    ("task: fail", Target::Task),
+    ("task: cancel", Target::Task),
+    ("task: requeue one", Target::Task),
+    ("task: requeue the oldest", Target::Task),
+    ("task: plan", Target::Task),
+    ("access: set user", Target::Account),
+    ("access: remove user", Target::Account),
+    ("access: set role", Target::Account),
+    ("access: remove role", Target::Account),
+    ("access: add token", Target::Account),
+    ("access: remove token", Target::Account),
+    ("faults: forget", Target::Everything),
+    ("faults: retry", Target::Everything),
+    ("faults: drop", Target::Everything),
+    ("maintain: expire", Target::Everything),
+    ("maintain: compact", Target::Everything),
+    ("maintain: indexes", Target::Everything),
+    ("maintain: raise the level", Target::Everything),
+    ("maintain: repair", Target::Everything),
+    ("new epoch", Target::Everything),
+];
+
+/// The kind of a command that is no write, bulk or transaction.
+pub fn of_other(action: &Action) -> Option<&'static str> {
+    Some(match action {
+        Action::Write(_) | Action::Bulk(_) | Action::Txn(_) => return None,
+        Action::Where(op) => match op.change {
+            WhereChange::Patch { .. } => "where: patch",
+            WhereChange::Remove => "where: remove",
+        },
+        Action::Claim(_) => "claim of what is found",
+        Action::Rules(op) => match op.change {
+            RulesChange::Set(_) => "rules: set",
+            RulesChange::Remove => "rules: remove",
+        },
+        Action::Numbers(_) => "numbers",
+        Action::Session(op) => match op {
+            SessionOp::Create { .. } => "session: create",
+            SessionOp::Renew(_) => "session: renew",
+            SessionOp::End(_) => "session: end",
+        },
+        Action::Lock(op) => of_lock(op),
+        Action::Barrier(BarrierOp::Enter { .. }) => "barrier: enter",
+        Action::Barrier(BarrierOp::Leave { .. }) => "barrier: leave",
+        Action::Latch(LatchOp::Create { .. }) => "latch: create",
+        Action::Latch(LatchOp::CountDown { .. }) => "latch: count down",
+        Action::Latch(LatchOp::Remove { .. }) => "latch: remove",
+        Action::Task(op) => of_verb(&op.verb),
+        Action::Access(op) => match op {
+            AccessOp::SetUser { .. } => "access: set user",
+            AccessOp::RemoveUser(_) => "access: remove user",
+            AccessOp::SetRole { .. } => "access: set role",
+            AccessOp::RemoveRole(_) => "access: remove role",
+            AccessOp::AddToken(_) => "access: add token",
+            AccessOp::RemoveToken(_) => "access: remove token",
+        },
+        Action::Faults(op) => match op {
+            FaultsOp::Forget => "faults: forget",
+            FaultsOp::Retry(_) => "faults: retry",
+            FaultsOp::Drop(_) => "faults: drop",
+        },
+        Action::Maintain(what) => match what {
+            Maintenance::ExpireDue { .. } => "maintain: expire",
+            Maintenance::Compact { .. } => "maintain: compact",
+            Maintenance::Indexes { .. } => "maintain: indexes",
+            Maintenance::RaiseLevel { .. } => "maintain: raise the level",
+            Maintenance::Repair => "maintain: repair",
+        },
+    })
+}
+
+fn of_lock(op: &LockOp) -> &'static str {
+    match op {
+        LockOp::Acquire(wish) => match wish.lock.space {
+            LockSpace::Lock => "lock: acquire",
+            LockSpace::Election => "election: campaign",
+        },
+        LockOp::Release { lock, .. } => match lock.space {
+            LockSpace::Lock => "lock: release",
+            LockSpace::Election => "election: resign",
+        },
+        LockOp::Leave { lock, .. } => match lock.space {
+            LockSpace::Lock => "lock: leave",
+            LockSpace::Election => "election: leave",
+        },
+        LockOp::Proclaim { lock, .. } => match lock.space {
+            LockSpace::Lock => "lock: proclaim",
+            LockSpace::Election => "election: proclaim",
+        },
+    }
+}
+
+fn of_verb(verb: &TaskVerb) -> &'static str {
+    match verb {
+        TaskVerb::Schedule(_) => "task: schedule",
+        TaskVerb::Claim { .. } => "task: claim",
+        TaskVerb::Extend { .. } => "task: extend",
+        TaskVerb::Complete(_) => "task: complete",
+        TaskVerb::Fail { .. } => "task: fail",
+        TaskVerb::Cancel(_) => "task: cancel",
+        TaskVerb::Requeue(Requeue::One(_)) => "task: requeue one",
+        TaskVerb::Requeue(Requeue::Oldest(_)) => "task: requeue the oldest",
+        TaskVerb::Plan(_) => "task: plan",
+    }
+}

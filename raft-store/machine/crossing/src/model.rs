@@ -1,0 +1,382 @@
+//! What the core commands should do, written for the eye: no rows, no indexes, no sums, only what there is.
+//!
+//! Owns what becomes of entries, sessions, locks, barriers and latches under writes, bulks, transactions and the commands of
+//! coordination, and what happens as time passes. Looks at one step at a time, from a picture of before to one of after.
+//! Shares with the machine the vocabulary and what documents are. Knows nothing of collections, what is found, tasks and
+//! access: of a command that touches those it says nothing.
+
+mod coordination;
+
+use quorate_machine::document::{Json, Subject};
+use quorate_machine::keyspace::audit::Refusal;
+use quorate_machine::limits;
+use quorate_machine::types::{
+    Action, Change, Check, ContentKind, Entry, EntryMeta, Expect, Expiry, Guard, ItemOutcome, Key, Outcome, Rejection,
+    Step, Txn, Value, WriteOp,
+};
+
+use crate::picture::Picture;
+
+/// What a command comes to, as far as it is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Comes {
+    /// Each of its parts took effect, or was refused for this reason.
+    Parts(Vec<Result<Option<EntryMeta>, Refusal>>),
+    /// All of it was refused, or took effect.
+    Whole(Result<(), Refusal>),
+}
+
+/// What should come of a command, in the state that it leaves; `None` where the model says nothing.
+pub fn predict(before: &Picture, action: &Action) -> Option<(Comes, Picture)> {
+    if action_touches_collections(before, action) {
+        return None;
+    }
+    let mut model = Model { now: before.clone(), joint: None };
+    let comes = match action {
+        Action::Write(op) => Comes::Parts(vec![model.write(op)]),
+        Action::Bulk(ops) => Comes::Parts(ops.iter().map(|op| model.write(op)).collect()),
+        Action::Txn(txn) => Comes::Whole(model.txn(txn)?),
+        Action::Session(op) => Comes::Whole(model.session(op)),
+        Action::Lock(op) => Comes::Whole(model.lock(op)),
+        Action::Barrier(op) => Comes::Whole(model.barrier(op)),
+        Action::Latch(op) => Comes::Whole(model.latch(op)),
+        _ => return None,
+    };
+    Some((comes, model.now))
+}
+
+fn action_touches_collections(picture: &Picture, action: &Action) -> bool {
+    let is_in = |key: &Key| picture.collection_of(key).is_some();
+    match action {
+        Action::Write(op) => is_in(&op.key),
+        Action::Bulk(ops) => ops.iter().any(|op| is_in(&op.key)),
+        Action::Txn(txn) => {
+            txn.all_writes().any(|op| is_in(&op.key)) || checks_of(txn).iter().any(|check| is_in(&check.key))
+        }
+        _ => false,
+    }
+}
+
+fn checks_of(txn: &Txn) -> Vec<&Check> {
+    let nested = txn.then.iter().chain(&txn.otherwise).filter_map(|step| match step {
+        Step::Txn(txn) => Some(checks_of(txn)),
+        _ => None,
+    });
+    txn.checks.iter().chain(nested.flatten()).collect()
+}
+
+/// The same of what the machine answered.
+pub fn came(outcome: &Outcome) -> Option<Comes> {
+    Some(match outcome {
+        Outcome::Written(written) => Comes::Parts(vec![Ok(written.meta)]),
+        Outcome::Bulk(items) => {
+            let part = |item: &ItemOutcome| match item {
+                ItemOutcome::Written(written) => Ok(written.meta),
+                ItemOutcome::Rejected(rejection) => Err(Refusal::from(rejection)),
+                ItemOutcome::Deferred => panic!("a small bulk is deferred"),
+            };
+            Comes::Parts(items.iter().map(|item| part(&item.outcome)).collect())
+        }
+        Outcome::Txn(_) | Outcome::Session(_) | Outcome::Lock(_) | Outcome::Barrier(_) | Outcome::Latch(_) => {
+            Comes::Whole(Ok(()))
+        }
+        Outcome::TxnRejected(rejected) => Comes::Whole(Err((&rejected.why).into())),
+        Outcome::Rejected(rejection) => Comes::Whole(Err(rejection.into())),
+        _ => return None,
+    })
+}
+
+/// Compares what should be with what is.
+pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) {
+    let (comes, now) = predicted;
+    let came = came(outcome).unwrap_or_else(|| panic!("an answer of another kind: {outcome:?}"));
+    let is_single = |comes: &Comes| match comes {
+        Comes::Parts(parts) if parts.len() == 1 => parts[0].as_ref().err().copied(),
+        Comes::Whole(Err(refusal)) => Some(*refusal),
+        _ => None,
+    };
+    match (is_single(&comes), is_single(&came)) {
+        (None, None) => assert_eq!(comes, came, "the model's answer on the left, the machine's on the right"),
+        (left, right) => assert_eq!(left, right, "the model's refusal on the left, the machine's on the right"),
+    }
+    assert_same(&now, after);
+}
+
+/// Compares two states in what the model knows of them.
+pub fn assert_same(model: &Picture, real: &Picture) {
+    let (one, other) = (&model.entries, &real.entries);
+    assert_eq!(one, other, "entries of the model on the left");
+    assert_eq!(model.vars.revision, real.vars.revision, "the revision of the model on the left");
+    let lives = |picture: &Picture| -> Vec<_> {
+        picture.sessions.iter().map(|(id, row)| (*id, row.ttl_ms, row.expires_at)).collect()
+    };
+    assert_eq!(lives(model), lives(real), "sessions of the model on the left");
+    assert_eq!(model.holders, real.holders, "holders of the model on the left");
+    assert_eq!(model.waiters, real.waiters, "waiters of the model on the left");
+    let heads = |picture: &Picture| -> Vec<_> {
+        let told = |head: &quorate_machine::keyspace::lock_queue::LockHead| {
+            (head.slots, head.holders, head.waiters, head.not_before)
+        };
+        picture.heads.iter().map(|(lock, head)| (lock.clone(), told(head))).collect()
+    };
+    assert_eq!(heads(model), heads(real), "locks of the model on the left");
+    assert_eq!(model.barriers, real.barriers, "barriers of the model on the left");
+    assert_eq!(model.parties, real.parties, "parties of barriers of the model on the left");
+    assert_eq!(model.latches, real.latches, "latches of the model on the left");
+}
+
+/// What there is while a command is carried out.
+struct Model {
+    now: Picture,
+    /// Within a transaction or the end of a session: the revision that its changes share, once there is one.
+    joint: Option<Option<u64>>,
+}
+
+type Written = Result<Option<EntryMeta>, Refusal>;
+
+impl Model {
+    fn clock(&self) -> u64 {
+        self.now.vars.clock
+    }
+
+    fn take_revision(&mut self) -> u64 {
+        let revision = self.joint.flatten().unwrap_or(self.now.vars.revision + 1);
+        self.joint = self.joint.map(|_| Some(revision));
+        self.now.vars.revision = revision;
+        revision
+    }
+
+    fn guard(&self, guard: Option<&Guard>) -> Result<(), Refusal> {
+        let holds = |guard: &Guard| self.now.holders.contains_key(&(guard.lock.clone(), guard.token));
+        if guard.is_none_or(holds) { Ok(()) } else { Err(Refusal::GuardFailed) }
+    }
+
+    fn write(&mut self, op: &WriteOp) -> Written {
+        self.guard(op.guard.as_deref())?;
+        let stored = self.now.entries.get(&op.key).cloned();
+        if let Some(id) = op.session
+            && stored.as_ref().and_then(|entry| entry.meta.session) != Some(id)
+            && !self.now.sessions.contains_key(&id)
+        {
+            return Err(Refusal::SessionExpired);
+        }
+        let clock = self.clock();
+        let current = stored.clone().filter(|entry| !entry.is_expired_at(clock));
+        self.judge(op, current.as_ref())?;
+        let value = self.value(op, current.as_ref())?;
+        if stored.is_some() && current.is_none() {
+            self.take_revision();
+            self.now.entries.remove(&op.key);
+        }
+        let revision = self.take_revision();
+        let Some(value) = value else {
+            self.now.entries.remove(&op.key);
+            return Ok(None);
+        };
+        let meta = match (&current, op.change.is_of_lock()) {
+            (Some(entry), true) => relocked(op, entry.meta, revision, clock),
+            _ => written(op, current.as_ref(), revision, clock),
+        };
+        self.now.entries.insert(op.key.clone(), Entry { meta, value });
+        Ok(Some(meta))
+    }
+
+    /// Why it is refused before anything is looked into, if it is.
+    fn judge(&self, op: &WriteOp, current: Option<&Entry>) -> Result<(), Refusal> {
+        let is_too_long = matches!(op.expiry, Expiry::After(ms) if ms > limits::TTL_MS_MAX);
+        let is_no_lock = match op.change {
+            Change::Lock(ms) | Change::Extend(ms) | Change::Claim { ms, .. } => ms == 0 || ms > limits::LOCK_MS_MAX,
+            _ => false,
+        };
+        if is_too_long || is_no_lock {
+            return Err(Refusal::Unsupported);
+        }
+        if let Some(entry) = current {
+            judge_lock(op, entry, self.clock())?;
+        }
+        expected(&op.expect, Some(&op.change), current)?;
+        self.condition(&op.key, &op.condition, current)
+    }
+
+    fn condition(
+        &self,
+        key: &Key,
+        condition: &quorate_machine::document::Criteria,
+        current: Option<&Entry>,
+    ) -> Result<(), Refusal> {
+        let document = current.filter(|entry| entry.value.kind == ContentKind::Json);
+        let document = document.and_then(|entry| Json::parse(&entry.value.data).ok());
+        let is_locked = current.is_some_and(|entry| entry.meta.is_locked_at(self.clock()));
+        let (meta, wall) = (current.map(|entry| &entry.meta), self.now.vars.wall);
+        let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };
+        if condition.is_empty() || condition.hold(&subject) { Ok(()) } else { Err(Refusal::ConditionNotMet) }
+    }
+
+    /// The value after the write; `None` for a removal.
+    fn value(&self, op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Refusal> {
+        match (&op.change, current) {
+            (Change::Insert(value) | Change::Upsert(value) | Change::Replace(value), _) => Ok(Some(value.clone())),
+            (Change::Remove, _) => Ok(None),
+            (change, Some(entry)) => {
+                let Some(patch) = change.patch() else { return Ok(Some(entry.value.clone())) };
+                let document = Json::parse(&entry.value.data).ok();
+                let document = document.filter(|_| entry.value.kind == ContentKind::Json);
+                let Some(document @ Json::Object(_)) = document else { return Err(Refusal::NotADocument) };
+                let data = patch.apply_to_text(document, self.now.vars.wall, "/patch");
+                let data = data.map_err(|_| Refusal::PatchFailed)?;
+                Ok(Some(Value { kind: ContentKind::Json, data }))
+            }
+            (_, None) => panic!("a change that needs an entry has none"),
+        }
+    }
+
+    fn txn(&mut self, txn: &Txn) -> Option<Result<(), Refusal>> {
+        if txn.fault().is_some() {
+            return Some(Err(Refusal::Unsupported));
+        }
+        let mut keys: Vec<_> = txn.all_writes().map(|op| op.key.clone()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            if self.now.entries.get(&key).is_some_and(|entry| entry.is_expired_at(self.clock())) {
+                self.take_revision();
+                self.now.entries.remove(&key);
+            }
+        }
+        let before = self.now.clone();
+        self.joint = Some(None);
+        let done = self.branch(txn);
+        self.joint = None;
+        if done.is_err() {
+            self.now = before;
+        }
+        Some(done)
+    }
+
+    fn branch(&mut self, txn: &Txn) -> Result<(), Refusal> {
+        let holds = |check: &Check| {
+            let current = self.now.live(&check.key);
+            expected(&check.expect, None, current).and_then(|()| self.condition(&check.key, &check.condition, current))
+        };
+        let hold = txn.checks.iter().all(|check| holds(check).is_ok());
+        for step in txn.branch(hold) {
+            match step {
+                Step::Get(_) => {}
+                Step::Write(op) => self.write(op).map(|_| ())?,
+                Step::Txn(txn) => self.branch(txn)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The table of locks.
+fn judge_lock(op: &WriteOp, entry: &Entry, clock: u64) -> Result<(), Refusal> {
+    let locked = entry.meta.is_locked_at(clock);
+    let key = match &op.expect {
+        Expect::Cas(cas) => *cas == entry.meta.cas,
+        Expect::AnyOf(tokens) => tokens.contains(&entry.meta.cas),
+        _ => false,
+    };
+    match op.change {
+        Change::Lock(_) | Change::Claim { .. } if locked => Err(Refusal::Locked),
+        Change::Unlock | Change::Extend(_) if !locked => Err(Refusal::NotLocked),
+        Change::Unlock | Change::Extend(_) if !key => Err(Refusal::Locked),
+        Change::Insert(_) => Ok(()),
+        _ if op.expect == Expect::Absent => Ok(()),
+        _ if locked && !key => Err(Refusal::CasMismatch),
+        _ => Ok(()),
+    }
+}
+
+fn expected(expect: &Expect, change: Option<&Change>, current: Option<&Entry>) -> Result<(), Refusal> {
+    let creates = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
+    match (current.map(|entry| entry.meta.cas), expect) {
+        (None, Expect::Cas(_) | Expect::AnyOf(_)) if creates => Err(Refusal::CasMismatch),
+        (None, Expect::Any | Expect::Absent | Expect::NoneOf(_)) if creates => Ok(()),
+        (None, _) => Err(Refusal::NotFound),
+        (Some(_), Expect::Absent) => Err(Refusal::AlreadyExists),
+        (Some(cas), Expect::Cas(wanted)) if cas != *wanted => Err(Refusal::CasMismatch),
+        (Some(cas), Expect::AnyOf(tokens)) if !tokens.contains(&cas) => Err(Refusal::CasMismatch),
+        (Some(cas), Expect::NoneOf(tokens)) if tokens.contains(&cas) => Err(Refusal::CasListed),
+        (Some(_), _) if matches!(change, Some(Change::Insert(_))) => Err(Refusal::AlreadyExists),
+        (Some(_), _) => Ok(()),
+    }
+}
+
+fn relocked(op: &WriteOp, meta: EntryMeta, revision: u64, clock: u64) -> EntryMeta {
+    match op.change {
+        Change::Lock(ms) | Change::Claim { ms, .. } => {
+            EntryMeta { cas: revision, locked_until: Some(clock + ms), ..meta }
+        }
+        Change::Extend(ms) => EntryMeta { locked_until: Some(clock + ms), ..meta },
+        _ => EntryMeta { locked_until: None, ..meta },
+    }
+}
+
+fn written(op: &WriteOp, current: Option<&Entry>, revision: u64, clock: u64) -> EntryMeta {
+    let old = current.map(|entry| entry.meta);
+    EntryMeta {
+        create_revision: old.map_or(revision, |meta| meta.create_revision),
+        mod_revision: revision,
+        version: old.map_or(1, |meta| meta.version + 1),
+        cas: revision,
+        expires_at: match op.expiry {
+            Expiry::Keep => old.and_then(|meta| meta.expires_at),
+            Expiry::Never | Expiry::Usual => None,
+            Expiry::After(ms) => Some(clock + ms),
+        },
+        locked_until: match op.change {
+            Change::Claim { ms, .. } => Some(clock + ms),
+            _ => None,
+        },
+        session: match op.change {
+            Change::Insert(_) | Change::Upsert(_) | Change::Replace(_) => op.session,
+            _ => op.session.or(old.and_then(|meta| meta.session)),
+        },
+    }
+}
+
+/// Whether a refusal was no decision at all: nothing may have changed.
+pub fn is_undecided(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Rejected(Rejection::RequestIdReused | Rejection::AccessChanged))
+}
+
+/// Checks what time alone has done: all that is over went, and nothing else.
+pub fn time_passed(before: &Picture, after: &Picture) {
+    let clock = after.vars.clock;
+    for (id, row) in &before.sessions {
+        let lives = row.expires_at > clock;
+        assert_eq!(after.sessions.contains_key(id), lives, "session {id} at {clock}: {row:?}");
+    }
+    assert!(after.sessions.keys().all(|id| before.sessions.contains_key(id)), "time begins no session");
+    for (key, entry) in &before.entries {
+        let stays = entry.meta.session.is_none_or(|id| after.sessions.contains_key(&id));
+        let kept = after.entries.get(key);
+        assert_eq!(kept, Some(entry).filter(|_| stays), "{key} at {clock}");
+    }
+    for (at, row) in &before.holders {
+        let lives = after.sessions.contains_key(&row.session);
+        assert_eq!(after.holders.contains_key(at), lives, "{at:?} at {clock}: {row:?}");
+    }
+    for (at, row) in &after.holders {
+        let (lock, token) = at;
+        let waited = |of: &(quorate_machine::types::LockName, u64)| {
+            before.waiters.iter().any(|(place, waiter)| place.0 == of.0 && waiter.party.session == row.session)
+        };
+        let is_granted = *token > before.vars.revision && waited(at);
+        assert!(before.holders.contains_key(at) || is_granted, "{lock:?} was given to nobody who waited: {row:?}");
+    }
+    for (at, row) in &before.waiters {
+        let lives = after.sessions.contains_key(&row.party.session);
+        let holds = after.holders.iter().any(|((lock, _), held)| *lock == at.0 && held.session == row.party.session);
+        let waits = after.waiters.get(at) == Some(row);
+        let is_over = row.until <= clock;
+        assert!(!waits || (lives && !is_over), "{at:?} waits on at {clock}: {row:?}");
+        assert!(waits || holds || !lives || is_over, "{at:?} does not wait any more at {clock}: {row:?}");
+    }
+    for (lock, head) in &after.heads {
+        assert!(head.not_before.is_none_or(|until| until > clock), "{lock:?} is held back at {clock}: {head:?}");
+    }
+    assert_eq!(before.latches, after.latches, "time opens no latch");
+}

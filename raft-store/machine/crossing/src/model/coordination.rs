@@ -1,0 +1,280 @@
+//! Sessions, locks, barriers and latches, as the model has them.
+
+use quorate_machine::keyspace::audit::Refusal;
+use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::session::SessionRow;
+use quorate_machine::limits;
+use quorate_machine::types::{
+    Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
+};
+
+use super::Model;
+
+/// Whether something was done, or why not.
+type Done = Result<(), Refusal>;
+
+impl Model {
+    pub(super) fn session(&mut self, op: &SessionOp) -> Done {
+        let clock = self.clock();
+        match op {
+            SessionOp::Create { ttl_ms, owner, labels } => {
+                if !(limits::SESSION_TTL_MS_MIN..=limits::SESSION_TTL_MS_MAX).contains(ttl_ms) {
+                    return Err(Refusal::Unsupported);
+                }
+                let id = SessionId(self.take_revision());
+                let (ttl_ms, expires_at, armed_at) = (*ttl_ms, clock + ttl_ms, clock + ttl_ms);
+                let (owner, labels, created, principal) = (owner.clone(), labels.clone(), 0, String::new());
+                let (attached, bytes) = (0, 0);
+                let row =
+                    SessionRow { ttl_ms, expires_at, armed_at, owner, labels, created, attached, bytes, principal };
+                self.now.sessions.insert(id, row);
+            }
+            SessionOp::Renew(ids) => {
+                for id in ids {
+                    if let Some(row) = self.now.sessions.get_mut(id) {
+                        row.expires_at = row.expires_at.max(clock + row.ttl_ms);
+                    }
+                }
+            }
+            SessionOp::End(id) => {
+                if self.now.sessions.remove(id).is_none() {
+                    return Err(Refusal::SessionExpired);
+                }
+                self.end(*id);
+            }
+        }
+        Ok(())
+    }
+
+    /// All that hangs on a session goes at one revision; then locks are given to others.
+    fn end(&mut self, id: SessionId) {
+        self.take_revision();
+        self.now.entries.retain(|_, entry| entry.meta.session != Some(id));
+        let holds = self.now.holders.iter().filter(|(_, row)| row.session == id).map(|((lock, _), _)| lock.clone());
+        let waits =
+            self.now.waiters.iter().filter(|(_, row)| row.party.session == id).map(|((lock, _), _)| lock.clone());
+        let mut locks: Vec<LockName> = holds.chain(waits).collect();
+        locks.sort();
+        self.now.holders.retain(|_, row| row.session != id);
+        self.now.waiters.retain(|_, row| row.party.session != id);
+        locks.iter().for_each(|lock| self.count(lock));
+        let left: Vec<_> = self.now.parties.iter().filter(|(_, of)| *of == id).map(|(name, _)| name.clone()).collect();
+        left.into_iter().for_each(|name| self.leave_barrier(&name, id));
+        locks.iter().for_each(|lock| self.grant(lock));
+    }
+
+    /// Counts the parties of a lock anew.
+    fn count(&mut self, lock: &LockName) {
+        let holders = self.now.holders.keys().filter(|(of, _)| of == lock).count() as u32;
+        let waiters = self.now.waiters.keys().filter(|(of, _)| of == lock).count() as u32;
+        if let Some(head) = self.now.heads.get_mut(lock) {
+            (head.holders, head.waiters) = (holders, waiters);
+            if head.holders == 0 && head.waiters == 0 && head.not_before.is_none() {
+                self.now.heads.remove(lock);
+            }
+        }
+    }
+
+    /// Whether a lock has room for one more.
+    fn has_room(&self, lock: &LockName, head: &LockHead, mode: LockMode) -> bool {
+        let holders: Vec<_> =
+            self.now.holders.iter().filter(|((of, _), _)| of == lock).map(|(_, row)| row.mode).collect();
+        let is_shared = mode == LockMode::Shared && holders.iter().all(|mode| *mode == LockMode::Shared);
+        let has_slot = mode == LockMode::Exclusive
+            && holders.iter().all(|mode| *mode == LockMode::Exclusive)
+            && (holders.len() as u32) < head.slots;
+        head.not_before.is_none() && (holders.is_empty() || is_shared || has_slot)
+    }
+
+    fn hold(&mut self, lock: &LockName, party: HolderRow) {
+        let token = self.take_revision();
+        self.now.holders.insert((lock.clone(), token), party);
+        self.count(lock);
+    }
+
+    /// Gives a lock to those who wait, first come first served.
+    fn grant(&mut self, lock: &LockName) {
+        loop {
+            let first = self.now.waiters.iter().find(|((of, _), _)| of == lock);
+            let Some((at, row)) = first.map(|(at, row)| (at.clone(), row.clone())) else { return };
+            let head = self.now.heads[lock].clone();
+            if !self.has_room(lock, &head, row.party.mode) {
+                return;
+            }
+            self.now.waiters.remove(&at);
+            self.hold(lock, HolderRow { since: self.now.vars.wall, ..row.party });
+        }
+    }
+
+    pub(super) fn lock(&mut self, op: &LockOp) -> Done {
+        match op {
+            LockOp::Acquire(wish) => self.acquire(wish),
+            LockOp::Release { lock, token } => {
+                self.now.holders.remove(&(lock.clone(), *token)).ok_or(Refusal::NotHolder)?;
+                self.take_revision();
+                self.count(lock);
+                self.grant(lock);
+                Ok(())
+            }
+            LockOp::Leave { lock, session, asked, release } => {
+                self.leave(lock, *session, *asked, *release);
+                Ok(())
+            }
+            LockOp::Proclaim { lock, token, value } => {
+                if lock.space == LockSpace::Lock {
+                    return Err(Refusal::Unsupported);
+                }
+                let row = self.now.holders.get_mut(&(lock.clone(), *token)).ok_or(Refusal::NotHolder)?;
+                row.value = Some(value.clone());
+                self.take_revision();
+                Ok(())
+            }
+        }
+    }
+
+    fn leave(&mut self, lock: &LockName, session: SessionId, asked: Option<u64>, release: bool) {
+        let holder = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == session);
+        let holder = holder.map(|(at, _)| at.clone());
+        let waiter = self.now.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == session);
+        let waiter = waiter.filter(|(_, row)| asked.is_none_or(|asked| asked == row.asked)).map(|(at, _)| at.clone());
+        let gone = match (holder, waiter) {
+            (Some(at), _) if release => self.now.holders.remove(&at).is_some(),
+            (_, Some(at)) => self.now.waiters.remove(&at).is_some(),
+            _ => false,
+        };
+        if gone {
+            self.take_revision();
+            self.count(lock);
+            self.grant(lock);
+        }
+    }
+
+    fn acquire(&mut self, wish: &Acquire) -> Done {
+        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value } = wish;
+        let (is_election, is_shared) = (lock.space == LockSpace::Election, *mode == LockMode::Shared);
+        let given = slots.unwrap_or(1);
+        let is_odd = given == 0 || (given > 1 && (is_election || is_shared)) || (is_election && is_shared);
+        if is_odd || (value.is_some() && !is_election) {
+            return Err(Refusal::Unsupported);
+        }
+        if !self.now.sessions.contains_key(session) {
+            return Err(Refusal::SessionExpired);
+        }
+        let known = self.now.heads.get(lock).cloned();
+        let in_use = known.as_ref().filter(|head| head.holders + head.waiters > 0).map(|head| head.slots);
+        let slots = slots.or(in_use).unwrap_or(1);
+        if in_use.is_some_and(|others| others != slots || (is_shared && slots > 1)) {
+            return Err(Refusal::OtherNumber);
+        }
+        let is_same = |party: &HolderRow| {
+            party.mode == *mode && value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
+        };
+        let (clock, index) = (self.clock(), self.now.index + 1);
+        if let Some((_, row)) = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == *session) {
+            return if is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
+        }
+        let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == *session);
+        if let Some((_, row)) = waiter {
+            if !is_same(&row.party) {
+                return Err(Refusal::AnotherPlace);
+            }
+            if *wait_ms > 0 {
+                (row.until, row.asked) = (clock + wait_ms, index);
+            }
+            return Ok(());
+        }
+        let fresh = LockHead { slots, holders: 0, mode: *mode, waiters: 0, not_before: None, first_place: 0 };
+        let head = LockHead { slots, ..known.unwrap_or(fresh) };
+        let since = self.now.vars.wall;
+        let party = HolderRow { session: *session, mode: *mode, delay_ms: *delay_ms, value: value.clone(), since };
+        let is_free = head.waiters == 0 && self.has_room(lock, &head, *mode);
+        if !is_free && *wait_ms == 0 {
+            return Err(Refusal::Held);
+        }
+        self.now.heads.insert(lock.clone(), head);
+        if is_free {
+            self.hold(lock, party);
+        } else {
+            let place = self.take_revision();
+            let row = WaiterRow { party, until: clock + wait_ms, asked: index };
+            self.now.waiters.insert((lock.clone(), place), row);
+            self.count(lock);
+        }
+        Ok(())
+    }
+
+    fn leave_barrier(&mut self, name: &quorate_machine::types::Name, id: SessionId) {
+        self.now.parties.remove(&(name.clone(), id));
+        let row = self.now.barriers.get_mut(name).expect("a barrier with a party is there");
+        row.entered -= 1;
+        if row.entered == 0 {
+            self.now.barriers.remove(name);
+        }
+    }
+
+    pub(super) fn barrier(&mut self, op: &BarrierOp) -> Done {
+        match op {
+            BarrierOp::Leave { name, session } => {
+                if self.now.parties.contains(&(name.clone(), *session)) {
+                    self.take_revision();
+                    self.leave_barrier(name, *session);
+                }
+                Ok(())
+            }
+            BarrierOp::Enter { name, session, parties } => {
+                if *parties == 0 {
+                    return Err(Refusal::Unsupported);
+                }
+                if !self.now.sessions.contains_key(session) {
+                    return Err(Refusal::SessionExpired);
+                }
+                let row = self.now.barriers.get(name).copied();
+                let mut row = row.unwrap_or(BarrierRow { parties: *parties, entered: 0, opened: None });
+                if row.parties != *parties {
+                    return Err(Refusal::OtherNumber);
+                }
+                if self.now.parties.contains(&(name.clone(), *session)) {
+                    return Ok(());
+                }
+                if row.opened.is_some() {
+                    return Err(Refusal::BarrierOpen);
+                }
+                let revision = self.take_revision();
+                row.entered += 1;
+                row.opened = (row.entered == row.parties).then_some(revision);
+                self.now.parties.insert((name.clone(), *session));
+                self.now.barriers.insert(name.clone(), row);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn latch(&mut self, op: &LatchOp) -> Done {
+        let (LatchOp::Create { name, .. } | LatchOp::CountDown { name, .. } | LatchOp::Remove { name }) = op;
+        let known = self.now.latches.get(name).copied();
+        match (op, known) {
+            (LatchOp::Create { count: 0, .. } | LatchOp::CountDown { by: 0, .. }, _) => {
+                return Err(Refusal::Unsupported);
+            }
+            (LatchOp::Create { count, .. }, None) => {
+                self.take_revision();
+                self.now.latches.insert(name.clone(), LatchRow { count: *count, left: *count, opened: None });
+            }
+            (LatchOp::Create { count, .. }, Some(row)) if row.count != *count => return Err(Refusal::OtherNumber),
+            (LatchOp::Create { .. }, Some(_)) => {}
+            (_, None) => return Err(Refusal::NotFound),
+            (LatchOp::CountDown { by, .. }, Some(row)) if row.left > 0 => {
+                let revision = self.take_revision();
+                let left = row.left.saturating_sub(*by);
+                let opened = (left == 0).then_some(revision);
+                self.now.latches.insert(name.clone(), LatchRow { left, opened, ..row });
+            }
+            (LatchOp::CountDown { .. }, Some(_)) => {}
+            (LatchOp::Remove { .. }, Some(_)) => {
+                self.take_revision();
+                self.now.latches.remove(name);
+            }
+        }
+        Ok(())
+    }
+}

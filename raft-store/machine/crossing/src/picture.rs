@@ -1,0 +1,176 @@
+//! A state as a person would tell it: what there is, by name.
+//!
+//! Owns reading it from the rows. Generator, table of pairs and model look at this and at nothing else of a store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use quorate_machine::codec;
+use quorate_machine::keyspace::collection::{self, CollectionRow, IndexStage};
+use quorate_machine::keyspace::fault;
+use quorate_machine::keyspace::history::{self, Version};
+use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
+use quorate_machine::keyspace::task::{self, TaskRow};
+use quorate_machine::keyspace::{access, entry, family, gates};
+use quorate_machine::level::Level;
+use quorate_machine::machine::Vars;
+use quorate_machine::rules::CollectionName;
+use quorate_machine::types::{
+    BarrierRow, Entry, Key, LatchRow, LockName, Name, QueueName, Revision, RoleName, RoleRow, SessionId, TaskId,
+    TokenId, TokenRow, UserName, UserRow,
+};
+
+use crate::store::Store;
+
+/// What there is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Picture {
+    /// The scalars.
+    pub vars: Vars,
+    /// Log index of the last entry.
+    pub index: u64,
+    /// Entries, those that are expired and not buried included.
+    pub entries: BTreeMap<Key, Entry>,
+    /// Keys of which the history knows that they were removed.
+    pub removed: BTreeSet<Key>,
+    /// Sessions.
+    pub sessions: BTreeMap<SessionId, SessionRow>,
+    /// What kinds of things hang on each session.
+    pub attached: BTreeMap<SessionId, BTreeSet<u8>>,
+    /// Locks and elections.
+    pub heads: BTreeMap<LockName, LockHead>,
+    /// Holders by lock and token.
+    pub holders: BTreeMap<(LockName, Revision), HolderRow>,
+    /// Waiters by lock and place.
+    pub waiters: BTreeMap<(LockName, Revision), WaiterRow>,
+    /// Barriers.
+    pub barriers: BTreeMap<Name, BarrierRow>,
+    /// Who is in which barrier.
+    pub parties: BTreeSet<(Name, SessionId)>,
+    /// Latches.
+    pub latches: BTreeMap<Name, LatchRow>,
+    /// Tasks.
+    pub tasks: BTreeMap<(QueueName, TaskId), TaskRow>,
+    /// Collections.
+    pub collections: BTreeMap<CollectionName, CollectionRow>,
+    /// Indexes that are to be cleared.
+    pub dropped: usize,
+    /// Audit groups.
+    pub groups: usize,
+    /// Users.
+    pub users: BTreeMap<UserName, UserRow>,
+    /// Roles.
+    pub roles: BTreeMap<RoleName, RoleRow>,
+    /// Tokens.
+    pub tokens: BTreeMap<TokenId, TokenRow>,
+    /// Work that is set aside.
+    pub parked: Vec<Vec<u8>>,
+}
+
+impl Picture {
+    /// Reads it.
+    pub fn of(store: &Store) -> Self {
+        let mut picture = Self { vars: store.vars.clone(), index: store.index, ..Self::default() };
+        for (row_key, row) in &store.view.0 {
+            picture.take(row_key, row);
+        }
+        picture
+    }
+
+    fn take(&mut self, row_key: &[u8], row: &[u8]) {
+        match row_key[0] {
+            family::ENTRY => {
+                let key = Key::new(entry::decode_key(row_key).unwrap()).unwrap();
+                self.entries.insert(key, entry::decode(row).unwrap().to_entry());
+            }
+            family::HISTORY => {
+                let (key, _) = history::decode_key(row_key).unwrap();
+                if let Version::Tombstone = history::decode(row).unwrap() {
+                    self.removed.insert(Key::new(key).unwrap());
+                }
+            }
+            family::SESSION => {
+                self.sessions.insert(session::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::ATTACHED => {
+                let (id, kind, subject) = session::decode_attached(row_key).unwrap();
+                self.attached.entry(id).or_default().insert(kind as u8);
+                if kind == AttachedKind::Barrier {
+                    self.parties.insert((gates::name_of(subject).unwrap(), id));
+                }
+            }
+            family::LOCK_HEAD => {
+                self.heads.insert(lock_queue::decode_head_key(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::HOLDER => {
+                self.holders.insert(lock_queue::decode_holder(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::WAITER => {
+                self.waiters.insert(lock_queue::decode_waiter(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::BARRIER => {
+                self.barriers.insert(gates::decode_barrier(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::LATCH => {
+                self.latches.insert(gates::decode_latch(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::TASK => {
+                self.tasks.insert(task::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::COLLECTION => {
+                self.collections.insert(collection::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::DROPPED_INDEX => self.dropped += 1,
+            family::AUDIT => self.groups += 1,
+            family::USER => {
+                self.users.insert(access::decode_user(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::ROLE => {
+                self.roles.insert(access::decode_role(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::TOKEN => {
+                self.tokens.insert(access::decode_token(row_key).unwrap(), codec::decode(row).unwrap());
+            }
+            family::PARKED => self.parked.push(fault::decode_parked(row_key).unwrap().to_vec()),
+            _ => {}
+        }
+    }
+
+    /// The feature level.
+    pub fn level(&self) -> Level {
+        self.vars.level
+    }
+
+    /// The entry of a key, unless it is expired.
+    pub fn live(&self, key: &Key) -> Option<&Entry> {
+        self.entries.get(key).filter(|entry| !entry.is_expired_at(self.vars.clock))
+    }
+
+    /// The collection that a key belongs to.
+    pub fn collection_of(&self, key: &Key) -> Option<&CollectionRow> {
+        let of = |name: &CollectionName| {
+            let (start, end) = collection::keys(name);
+            (start.as_slice()..end.as_slice()).contains(&key.as_bytes())
+        };
+        self.collections.iter().find(|(name, _)| of(name)).map(|(_, row)| row)
+    }
+
+    /// Whether a collection has an index that is being built.
+    pub fn is_building(row: &CollectionRow) -> bool {
+        row.indexes.iter().any(|state| matches!(state.stage, IndexStage::Building(_)))
+    }
+
+    /// The next moments of cluster clock at which something is over.
+    pub fn moments(&self) -> Vec<u64> {
+        let mut moments = BTreeSet::new();
+        for entry in self.entries.values() {
+            moments.extend(entry.meta.expires_at);
+            moments.extend(entry.meta.locked_until);
+        }
+        moments.extend(self.sessions.values().map(|row| row.expires_at));
+        moments.extend(self.waiters.values().map(|row| row.until));
+        moments.extend(self.heads.values().filter_map(|head| head.not_before));
+        moments.retain(|at| *at > self.vars.clock && *at - self.vars.clock < 100_000);
+        moments.into_iter().collect()
+    }
+}

@@ -1,0 +1,205 @@
+//! One run: from an empty state through the steps of a list of seeds.
+//!
+//! Owns the order in which a step is tried, applied and checked, and turns whatever goes wrong into words. A step follows from
+//! its seed and from what there is, so a run of fewer seeds is a run as well: that is what makes shrinking simple.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use quorate_machine::machine;
+use quorate_machine::types::{Action, Command, Entry, Maintenance, Outcome, Rejection, Reply};
+use quorate_machine::{codec, level};
+
+use crate::chance::Chance;
+use crate::generate::{self, Sent, Step, What};
+use crate::model;
+use crate::names::{self, Texts};
+use crate::pairs::Pairs;
+use crate::picture::Picture;
+use crate::store::{Store, batch};
+
+/// Steps of one run.
+pub const STEPS: usize = 400;
+
+/// How many groups of audit a state may have before it is compacted, so that a run is as fast at its end as at its start.
+const GROUPS: usize = 60;
+
+/// A run that failed.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The steps that lead to it.
+    pub seeds: Vec<u64>,
+    /// What went wrong.
+    pub words: String,
+}
+
+impl Failure {
+    /// Whether another one begins with the same words; what stands behind them differs with revisions.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.gist() == other.gist()
+    }
+
+    fn gist(&self) -> String {
+        let start = self.words.split(['[', '{', '\n']).next().unwrap_or_default();
+        start.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect()
+    }
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Met {
+    /// Commands applied.
+    pub commands: u64,
+    /// What met what.
+    pub pairs: Pairs,
+}
+
+/// The seeds of the steps of a run.
+pub fn seeds(seed: u64) -> Vec<u64> {
+    let mut chance = Chance::new(seed);
+    (0..STEPS).map(|_| chance.draw()).collect()
+}
+
+/// Takes the steps of a run; `tell` is told of each before it is taken.
+pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Picture, &Step)) -> Result<Met, Failure> {
+    let mut run = Run { store: Store::default(), sent: Sent::new(), met: Met::default(), texts };
+    for (nth, seed) in seeds.iter().enumerate() {
+        let done = panic::catch_unwind(AssertUnwindSafe(|| {
+            if nth == 0 {
+                run.begin(first);
+            }
+            run.step(*seed, tell);
+        }));
+        if let Err(panic) = done {
+            return Err(Failure { seeds: seeds[..=nth].to_vec(), words: words(panic.as_ref()) });
+        }
+    }
+    Ok(run.met)
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it said nothing".into())
+}
+
+struct Run<'t> {
+    store: Store,
+    sent: Sent,
+    met: Met,
+    texts: &'t Texts,
+}
+
+impl Run<'_> {
+    /// Most runs are of the newest level from the start; some begin below it, and raise it under way.
+    fn begin(&mut self, first: u64) {
+        let level = match first % 8 {
+            0 => 0,
+            1 => 1,
+            _ => level::KNOWN,
+        };
+        let raise = Command::unnamed(Action::Maintain(Maintenance::RaiseLevel { level }));
+        self.store.apply(&[batch(1, &[raise])]).expect("an empty state is raised");
+    }
+
+    fn step(&mut self, seed: u64, tell: &mut dyn FnMut(&Picture, &Step)) {
+        let clock = generate::clock_step(seed, &Picture::of(&self.store));
+        if clock > 0 {
+            let now = self.store.vars.clock + clock;
+            let before = Picture::of(&self.store);
+            self.store.apply(&[batch(now, &[])]).unwrap_or_else(|fault| panic!("the clock moves to {now}: {fault}"));
+            model::time_passed(&before, &Picture::of(&self.store));
+        }
+        let picture = Picture::of(&self.store);
+        let step = generate::step(seed, clock, &picture, self.texts, &self.sent);
+        tell(&picture, &step);
+        match &step.what {
+            What::Epoch => {
+                self.met.pairs.note_epoch(&picture);
+                self.store.begin_epoch();
+            }
+            What::Batch(commands) => {
+                self.apply(&picture, &step, commands);
+                self.check_past(&picture);
+            }
+        }
+        self.store.check();
+        self.compact();
+    }
+
+    fn apply(&mut self, picture: &Picture, step: &Step, commands: &[Command]) {
+        let rehearsed = step.is_rehearsed.then(|| {
+            self.met.pairs.note_rehearsal(&commands[0]);
+            let Store { view, vars, index } = &self.store;
+            let reply = machine::evaluate(view, vars, index + 1, &commands[0]);
+            reply.unwrap_or_else(|fault| panic!("a dry run faults: {fault}"))
+        });
+        // What the others of the batch meet is only known once the first is applied.
+        self.met.pairs.note(&self.store, picture, &commands[0]);
+        for command in commands {
+            if let Some(id) = &command.request_id {
+                self.sent.insert(id.0.clone(), command.clone());
+            }
+        }
+        let (replies, _) =
+            self.store.apply(&[batch(0, commands)]).unwrap_or_else(|fault| panic!("a command faults: {fault}"));
+        self.met.commands += commands.len() as u64;
+        let replies = &replies[0];
+        if let Some(rehearsed) = rehearsed {
+            assert_eq!(rehearsed, replies[0], "the dry run on the left, what it came to on the right");
+        }
+        if let ([command], [reply]) = (commands, &replies[..]) {
+            self.judge(picture, command, reply);
+        }
+        for (command, reply) in commands.iter().zip(replies) {
+            assert_ne!(reply.outcome, Outcome::Rejected(Rejection::Internal), "contained: {command:?}");
+            assert_ne!(reply.outcome, Outcome::Deferred, "deferred: {command:?}");
+            let encoded = codec::encode_command(command);
+            assert_eq!(codec::decode_command(&encoded).as_ref(), Ok(command), "what was read is another command");
+        }
+    }
+
+    /// Compares what came of a command with what the model says.
+    fn judge(&self, before: &Picture, command: &Command, reply: &Reply) {
+        let after = Picture::of(&self.store);
+        if reply.replayed || model::is_undecided(&reply.outcome) {
+            model::assert_same(before, &after);
+        } else if let Some(predicted) = model::predict(before, &command.action) {
+            model::compare(predicted, &reply.outcome, &after);
+        }
+    }
+
+    /// What the past looked like does not change.
+    fn check_past(&self, before: &Picture) {
+        let revision = before.vars.revision;
+        if revision < self.store.vars.oldest_revision {
+            return;
+        }
+        for key in names::keys() {
+            let was = before.entries.get(&key).map(|entry| self.as_remembered(entry));
+            let is = self.store.read_at(key.as_bytes(), revision);
+            let is = is.map(|entry| self.as_remembered(&entry));
+            assert_eq!(was, is, "{key} at revision {revision} as it was on the left, as it is remembered on the right");
+        }
+    }
+
+    /// An entry in what has to be remembered of it: when its lock ends is nobody's business afterwards.
+    fn as_remembered(&self, entry: &Entry) -> Entry {
+        let mut entry = entry.clone();
+        entry.meta.locked_until = None;
+        if !self.texts.with_known || self.store.vars.level < level::HARDENED {
+            entry.meta.cas = entry.meta.mod_revision;
+        }
+        entry
+    }
+
+    /// Keeps the history short.
+    fn compact(&mut self) {
+        if self.store.rows(quorate_machine::keyspace::family::AUDIT).len() > GROUPS {
+            let revision = self.store.vars.revision - 10;
+            let what = Maintenance::Compact { revision, groups_max: 50 };
+            let command = Command::unnamed(Action::Maintain(what));
+            self.store.apply(&[batch(0, &[command])]).unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
+            self.store.check();
+        }
+    }
+}
