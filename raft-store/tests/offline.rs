@@ -10,6 +10,7 @@ use openraft::storage::RaftLogStorageExt;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::backup::Taker;
 use quorate_store::codec;
+use quorate_store::document::Json;
 use quorate_store::identity::{self, Identity};
 use quorate_store::keyspace::{access, deadline, family, sequence};
 use quorate_store::log::LogStore;
@@ -18,11 +19,11 @@ use quorate_store::offline::{OfflineError, RecoverWish, RestoreWish, check, reco
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
-use quorate_store::rules::SequenceName;
+use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::state::{StateOptions, StateReader, StateStore};
 use quorate_store::types::{
-    AccessOp, Action, Change, Command, Expect, LatchOp, Name, NewToken, RoleName, SecretHash, SessionId, SessionOp,
-    TokenId, UserName, UserRow, WriteOp,
+    AccessOp, Action, Change, Command, ContentKind, Expect, LatchOp, Maintenance, Name, NewToken, RoleName,
+    RulesChange, RulesOp, SecretHash, SessionId, SessionOp, TokenId, UserName, UserRow, WriteOp,
 };
 use state_support::*;
 
@@ -313,6 +314,30 @@ fn a_sound_directory_passes_the_check_and_its_counts_are_told() {
     }
     assert_eq!(check(&dir, |_, _| {}).unwrap().looked, report.looked, "a check changes nothing");
     LogStore::open(&dir, &identity::read(&dir).unwrap().unwrap(), Arc::new(|_| {})).unwrap();
+}
+
+#[test]
+fn rows_of_an_index_that_failed_are_no_damage_while_they_wait_to_be_cleared() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("data");
+    survivor_dir(&dir);
+    let (mut state, reader) = open(&dir);
+    let document = |at: &str| {
+        let mut document = put(at, r#"{"n":1}"#);
+        if let Action::Write(WriteOp { change: Change::Upsert(value), .. }) = &mut document.action {
+            value.kind = ContentKind::Json;
+        }
+        document
+    };
+    let declared = Json::parse(br#"{"indexes":[{"fields":["n"],"unique":true}]}"#).unwrap();
+    let change = RulesChange::Set(Rules::read(&declared, "").unwrap());
+    let rules = RulesOp { name: CollectionName::new("u").unwrap(), expect: Expect::Any, change };
+    let build = Action::Maintain(Maintenance::Indexes { rows_max: 10 });
+    let commands = [document("u/1"), document("u/2"), command(Action::Rules(rules)), command(build)];
+    runtime().block_on(apply(&mut state, vec![batch(200, 200 * 700, &commands)]));
+    reader.flush().unwrap();
+    drop((state, reader));
+    assert_eq!(check(&dir, |_, _| {}).unwrap().faults, [""; 0]);
 }
 
 /// Damages a database behind the back of the state.

@@ -90,6 +90,8 @@ struct Looking<'d> {
     collections: BTreeMap<Vec<u8>, CollectionRow>,
     /// Index entries that entries ask for, and that there are.
     index_rows: BTreeMap<u64, (u64, u64)>,
+    /// Indexes that failed or were dropped, of which rows may be left.
+    to_clear: BTreeSet<u64>,
     deadlines: u64,
     locks: u64,
     attached_entries: (u64, u64),
@@ -117,6 +119,7 @@ impl<'d> Looking<'d> {
             by_family: BTreeMap::new(),
             collections: BTreeMap::new(),
             index_rows: BTreeMap::new(),
+            to_clear: BTreeSet::new(),
             deadlines: 0,
             locks: 0,
             attached_entries: (0, 0),
@@ -164,6 +167,9 @@ impl<'d> Looking<'d> {
         match row_key.first().copied().unwrap_or_default() {
             family::ENTRY => self.entry(row_key, value),
             family::INDEX => self.index_row(row_key),
+            family::DROPPED_INDEX => {
+                index::decode_dropped(row_key).map(|id| _ = self.to_clear.insert(id)).map_err(Into::into)
+            }
             family::TIMER => self.timer(row_key),
             family::SESSION => self.session(row_key, value),
             family::ATTACHED => self.attached(row_key),
@@ -414,6 +420,10 @@ impl<'d> Looking<'d> {
         let states = self.collections.values().flat_map(|row| &row.indexes).map(|state| state.id);
         for id in states {
             let (wanted, there) = self.index_rows.remove(&id).unwrap_or_default();
+            // The rows of one that failed are there until they are cleared, step by step.
+            if wanted == 0 && self.to_clear.contains(&id) {
+                continue;
+            }
             pairs.push(("rows of one index, of which entries ask for", there, wanted));
         }
         for (what, found, said) in pairs {
