@@ -3,10 +3,10 @@
 use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::SessionRow;
-use quorate_machine::limits;
 use quorate_machine::types::{
     Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, SessionId, SessionOp,
 };
+use quorate_machine::{level, limits};
 
 use super::Model;
 
@@ -171,7 +171,9 @@ impl Model {
         };
         let (clock, index) = (self.clock(), self.now.index + 1);
         if let Some((_, row)) = self.now.holders.iter().find(|((of, _), row)| of == lock && row.session == *session) {
-            return if is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
+            // Who leads goes on to, whatever it said of itself since: from that level on.
+            let leads_on = is_election && self.now.level() >= level::HARDENED;
+            return if leads_on || is_same(row) { Ok(()) } else { Err(Refusal::AnotherPlace) };
         }
         let waiter = self.now.waiters.iter_mut().find(|((of, _), row)| of == lock && row.party.session == *session);
         if let Some((_, row)) = waiter {
