@@ -4,7 +4,15 @@
 //! `mutants`, which no build of a node has, there is none and the compiler leaves their branches out.
 
 /// The name of every mutant.
-pub const ALL: &[&str] = &[];
+pub const ALL: &[&str] = &[
+    "any token guards",
+    "tokens come twice",
+    "one slot too many",
+    "sessions end early",
+    "renewals are forgotten",
+    "outcomes are forgotten",
+    "any token releases",
+];
 
 #[cfg(feature = "mutants")]
 thread_local! {

@@ -7,6 +7,7 @@ use bincode::{Decode, Encode};
 
 use super::{family, named, strip_family};
 use crate::codec::CodecError;
+use crate::mutants;
 use crate::types::{ClusterMillis, LockMode, LockName, LockSpace, Name, Revision, SessionId, Value, WallMillis};
 
 /// What is known of a lock beside its parties.
@@ -35,7 +36,9 @@ impl LockHead {
     pub fn admits(&self, mode: LockMode) -> bool {
         let has_room = match (self.holders, self.mode, mode) {
             (0, ..) | (_, LockMode::Shared, LockMode::Shared) => true,
-            (holders, LockMode::Exclusive, LockMode::Exclusive) => holders < self.slots,
+            (holders, LockMode::Exclusive, LockMode::Exclusive) => {
+                holders < self.slots || (mutants::is("one slot too many") && holders == self.slots)
+            }
             _ => false,
         };
         self.not_before.is_none() && has_room

@@ -3,6 +3,7 @@
 //! Owns who holds a lock and who is next. A grant takes a revision of its own, which is the fencing token: so tokens only
 //! grow, whatever happens to the lock, and no two holders have the same. A party is one session at one lock.
 
+use super::Most;
 use super::view::{Fault, View};
 use super::{Applier, Asker};
 use crate::codec;
@@ -11,6 +12,7 @@ use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{self, AttachedKind, PartyAt};
 use crate::keyspace::timer::TimerKind;
 use crate::limits;
+use crate::mutants;
 use crate::types::{
     Acquire, Bounded, ClusterMillis, Elected, LockDone, LockMode, LockName, LockOp, LockSpace, Outcome, Rejection,
     Revision, SessionId, Value,
@@ -127,7 +129,7 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<LockDone, Fault> {
         assert!(head.admits(party.mode), "{lock:?} as {head:?} given to {party:?}");
         self.take_revision()?;
-        let token = self.vars.revision;
+        let token = if mutants::is("tokens come twice") { self.vars.revision & !7 } else { self.vars.revision };
         head.holders += 1;
         head.mode = party.mode;
         self.place_party(lock, party.session, PartyAt::Holding(token))?;
@@ -161,6 +163,10 @@ impl<V: View> Applier<'_, V> {
     }
 
     fn release(&mut self, lock: &LockName, token: Revision, asker: &Asker) -> Result<Done, Fault> {
+        let mut token = token;
+        if mutants::is("any token releases") {
+            token = self.any_token(lock)?.unwrap_or(token);
+        }
         if self.overlay.peek(&lock_queue::holder_key(lock, token))?.is_none() {
             return Ok(Err(Rejection::NotHolder));
         }
@@ -384,6 +390,14 @@ impl<V: View> Applier<'_, V> {
         let row = codec::encode(party);
         self.take_row(row.len());
         self.overlay.insert_new(lock_queue::holder_key(lock, token), row).map(|_| ())
+    }
+
+    /// Whoever holds the lock, for a bug on purpose.
+    fn any_token(&self, lock: &LockName) -> Result<Option<Revision>, Fault> {
+        let (start, end) = lock_queue::holders_of(lock);
+        let holder = self.overlay.scan_page(&start, &end, true, Most::rows(1))?;
+        let token = |row_key: &[u8]| lock_queue::decode_holder(row_key).map_err(|error| Fault::row(row_key, error));
+        holder.first().map(|(row_key, _)| token(row_key).map(|(_, token)| token)).transpose()
     }
 
     fn waiter(&self, lock: &LockName, place: Revision) -> Result<WaiterRow, Fault> {

@@ -48,6 +48,7 @@ use crate::keyspace::changes::{self, KeyChange};
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
+use crate::mutants;
 use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision};
 use budget::Budget;
 use overlay::Overlay;
@@ -228,7 +229,7 @@ impl<'v, V: View> Applier<'v, V> {
             None => {
                 let principal = command.principal.clone();
                 let reply = self.execute(command)?;
-                if is_kept(&reply.outcome) {
+                if is_kept(&reply.outcome) && !mutants::is("outcomes are forgotten") {
                     self.keep_reply(&id.0, fingerprint, &reply, &principal)?;
                 }
                 Ok(reply)

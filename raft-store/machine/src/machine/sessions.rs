@@ -11,6 +11,7 @@ use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{entry, gates, lock_queue};
 use crate::limits;
+use crate::mutants;
 use crate::types::{
     Bounded, ClusterMillis, Key, LockName, Outcome, Rejection, SessionDone, SessionId, SessionOp, Waker,
 };
@@ -79,7 +80,9 @@ impl<V: View> Applier<'_, V> {
                 renewed.push(None);
                 continue;
             };
-            row.expires_at = row.expires_at.max(self.vars.clock.saturating_add(row.ttl_ms));
+            if !mutants::is("renewals are forgotten") {
+                row.expires_at = row.expires_at.max(self.vars.clock.saturating_add(row.ttl_ms));
+            }
             renewed.push(Some((row.ttl_ms, row.expires_at)));
             self.put_session(id, &row)?;
         }
@@ -173,7 +176,8 @@ impl<V: View> Applier<'_, V> {
         let id = session::decode_id(subject)?;
         match self.session_row(id)? {
             Some(mut row) if row.armed_at == at => {
-                if row.expires_at <= self.vars.clock {
+                let early = u64::from(mutants::is("sessions end early"));
+                if row.expires_at <= self.vars.clock + early {
                     return self.end_session(id, AuditOp::SessionExpire, Asker::default());
                 }
                 row.armed_at = row.expires_at;
