@@ -1,11 +1,13 @@
 //! Strict JSON: what two readers could understand differently is refused.
 //!
 //! Owns the check of every JSON text that comes in: grammar, UTF-8, depth, duplicate object keys, numbers that fit. The
-//! text itself is kept as it was sent. Uses serde_json's own parser, so that what passes here parses everywhere.
+//! text itself is kept as it was sent. Uses serde_json's own parser for all but one thing: it rounds long numbers as it likes, so whether
+//! one near the greatest double fits is judged by the parser that reads what is stored.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use quorate_store::document::{Json, JsonError};
 use quorate_store::limits::JSON_DEPTH_MAX;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -19,6 +21,10 @@ pub struct JsonFault {
     pub detail: String,
 }
 
+/// From here on a number is judged exactly. The greatest double is 1.7976931348623157e308, and serde_json is wrong by a few units in
+/// the last place.
+const NEAR_GREATEST: f64 = 1.797e308;
+
 /// Strips the whitespace that JSON allows around a text.
 pub fn trim(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
@@ -29,10 +35,23 @@ pub fn trim(text: &[u8]) -> &[u8] {
 
 /// Checks a whole text.
 pub fn check(text: &[u8]) -> Result<(), JsonFault> {
-    let mut walk = Walk { keys: Vec::new(), trail: Vec::new() };
+    let mut walk = Walk { keys: Vec::new(), trail: Vec::new(), has_huge: false };
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let outcome = Value { walk: &mut walk, depth: 0 }.deserialize(&mut deserializer).and_then(|()| deserializer.end());
-    outcome.map_err(|error| JsonFault { pointer: walk.pointer(), detail: error.to_string() })
+    outcome.map_err(|error| JsonFault { pointer: walk.pointer(), detail: error.to_string() })?;
+    if walk.has_huge { judge_numbers(text) } else { Ok(()) }
+}
+
+/// Whether those who read what is stored can read all numbers of a text.
+fn judge_numbers(text: &[u8]) -> Result<(), JsonFault> {
+    let detail = match Json::parse(text) {
+        Ok(_) => return Ok(()),
+        Err(JsonError::NumberOutOfRange(at)) => {
+            format!("byte {at}: the number is out of range; the greatest is 1.7976931348623157e308")
+        }
+        Err(error) => error.to_string(),
+    };
+    Err(JsonFault { pointer: String::new(), detail })
 }
 
 /// What the visitors share.
@@ -41,6 +60,8 @@ struct Walk<'de> {
     keys: Vec<Cow<'de, str>>,
     /// Where a fault is, innermost first; filled in only while an error travels outwards.
     trail: Vec<String>,
+    /// Whether there was a number near the greatest double, or beyond it.
+    has_huge: bool,
 }
 
 impl Walk<'_> {
@@ -95,7 +116,8 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
         Ok(())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        self.walk.has_huge |= number.abs() >= NEAR_GREATEST;
         Ok(())
     }
 
@@ -287,6 +309,31 @@ mod tests {
         }
         for good in ["null", "0", "-1.5e3", "\"\\u00fc\"", "{}", "[]", " [1] "] {
             assert_eq!(check(good.as_bytes()), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_the_readers_of_entries_cannot_read_is_refused() {
+        let (mut refused, mut taken) = (0, 0);
+        for digits in 0..2_000u32 {
+            for form in
+                ["1.7976931348623EEEEe308", "[{\"a\":-1797693134862.3EEEE9E+296}]", "0.000017976931348623EEEE99e313"]
+            {
+                let text = form.replace("EEEE", &(1_000 + digits).to_string());
+                let read = Json::parse(text.as_bytes()).map(drop);
+                // serde_json refuses a few of the greatest that would fit: that harms nobody.
+                let is_taken = check(text.as_bytes()).is_ok();
+                assert!(read.is_ok() || !is_taken, "{text}: {read:?}");
+                if is_taken { taken += 1 } else { refused += 1 }
+            }
+        }
+        assert!(refused > 0 && taken > 0, "{refused} and {taken}");
+        for text in ["1.79769313486231581e308", "1.797693134862315899e308", "[0,-1.79769313486231585E+308]", "1e309"] {
+            let fault = check(text.as_bytes()).expect_err(text);
+            assert!(fault.detail.contains("out of range"), "{}", fault.detail);
+        }
+        for text in ["1.7976931348623157e308", "-1.7976931348623157e308", "[1e308,5e-324,-0.0]"] {
+            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
         }
     }
 
