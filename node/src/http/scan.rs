@@ -76,6 +76,15 @@ fn too_late() -> Failure {
     failure.saying("the deadline passed while other listings, finds, bulks and the like were at work on this node")
 }
 
+/// Reads a body that may take long to understand, however short it is: where it holds up nobody else.
+pub async fn parse_aside<B: Backend, T: Send + 'static>(
+    ask: &Ask<'_, B>,
+    body: Bytes,
+    read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    evaluate(ask, move |_| Ok(read(&body))).await?
+}
+
 /// Reads a body; a long one where it holds up nobody else.
 pub async fn parse<B: Backend, T: Send + 'static>(
     ask: &Ask<'_, B>,
@@ -84,6 +93,6 @@ pub async fn parse<B: Backend, T: Send + 'static>(
 ) -> Result<T, Failure> {
     match body.len() {
         0..=limits::READ_INLINE_BYTES_MAX => read(&body),
-        _ => evaluate(ask, move |_| Ok(read(&body))).await?,
+        _ => parse_aside(ask, body, read).await,
     }
 }

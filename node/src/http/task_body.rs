@@ -62,6 +62,11 @@ pub struct ScheduleWish {
 }
 
 impl ScheduleWish {
+    /// Whether a body may have a pattern in it, whose next time is reckoned as it is read. A name may be written with escapes.
+    pub fn may_reckon(text: &[u8]) -> bool {
+        text.contains(&b'\\') || text.windows(6).any(|part| part == b"\"cron\"")
+    }
+
     /// Reads a body that is known to be strict JSON.
     pub fn read(text: &[u8]) -> Result<Self, Failure> {
         let mut faults = Faults::default();
@@ -184,8 +189,8 @@ impl When {
 
 /// A pattern that will fire. Where it does is reckoned again by the leader: a retry must be the same command.
 fn check_cron(pattern: String, zone: String, faults: &mut Faults) -> Option<Recurrence> {
-    match cron::next(&pattern, &zone, wall_now()) {
-        Ok(_) => return Some(Recurrence::Cron { pattern, zone }),
+    match cron::check(&pattern, &zone, wall_now()) {
+        Ok(()) => return Some(Recurrence::Cron { pattern, zone }),
         Err(why @ CronFault::Zone) => faults.add("/zone", why.to_string()),
         Err(why) => faults.add("/cron", why.to_string()),
     }

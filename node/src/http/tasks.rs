@@ -20,7 +20,7 @@ use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Query;
 use super::openapi::Common;
-use super::scan::{parse, scan};
+use super::scan::{parse, parse_aside, scan};
 use super::task_body::{self, ScheduleWish};
 use super::{Backend, Outcome, command, key, read, task_answer, write};
 use crate::limits;
@@ -106,7 +106,11 @@ pub async fn queues<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 pub async fn schedule<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
     let queue = queue_of(rest)?;
     let text = command::text(ask, body, "a task").await?;
-    let ScheduleWish { tasks, is_list, dry_run, request_id } = parse(ask, text, ScheduleWish::read).await?;
+    let wish = match ScheduleWish::may_reckon(&text) {
+        true => parse_aside(ask, text, ScheduleWish::read).await?,
+        false => parse(ask, text, ScheduleWish::read).await?,
+    };
+    let ScheduleWish { tasks, is_list, dry_run, request_id } = wish;
     ask.costs(tasks.len(), tasks.len())?;
     ask.take_request_id(request_id)?;
     let reply = decide(ask, queue, TaskVerb::Schedule(tasks), dry_run).await?;
