@@ -293,7 +293,9 @@ impl<'d> Looking<'d> {
         if kind == AttachedKind::Entry {
             self.attached_entries.1 += 1;
         }
-        let is_ending = kind == AttachedKind::Task && self.is_ending(id)?;
+        // What could not be taken away with its session stays behind.
+        let is_parked = self.rocks.get_pinned(fault::parked_key(row_key))?.is_some();
+        let is_ending = is_parked || (kind == AttachedKind::Task && self.is_ending(id)?);
         if is_ending { Ok(()) } else { self.expect(row_key, &session::row_key(id)) }
     }
 

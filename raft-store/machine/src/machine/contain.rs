@@ -302,6 +302,7 @@ impl<V: View> Applier<'_, V> {
                 self.vars.next_timer = Some(self.vars.next_timer.map_or(at, |next| next.min(at)));
             }
             Some(&family::AUDIT) => self.work_on_row(work, |applier| applier.compact_parked(work))?,
+            Some(&family::ATTACHED) => self.work_on_row(work, |applier| applier.take_parked(work))?,
             Some(&family::SESSION) => self.work_on_row(work, |applier| applier.count_anew(work))?,
             Some(&family::LOCK_HEAD) => self.work_on_row(work, |applier| applier.grant_parked(work))?,
             _ => {}
@@ -312,7 +313,7 @@ impl<V: View> Applier<'_, V> {
     /// Gives work up.
     fn drop_work(&mut self, work: &[u8]) -> Result<(), Fault> {
         self.unpark(work)?;
-        if work.first() == Some(&family::AUDIT) {
+        if matches!(work.first(), Some(&(family::AUDIT | family::ATTACHED))) {
             self.overlay.replace(work, None)?;
         }
         Ok(())

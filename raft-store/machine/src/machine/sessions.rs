@@ -3,6 +3,8 @@
 //! Owns when a session is over, and that all that hangs on it goes in one revision. What a lock or a barrier does about a
 //! party that is gone is theirs.
 
+use std::borrow::Cow;
+
 use super::view::{Fault, View};
 use super::{Applier, Asker};
 use crate::codec;
@@ -206,23 +208,12 @@ impl<V: View> Applier<'_, V> {
             applier.record(op, Some(waker(id)), asker.clone(), AuditEffect::Beside);
             applier.overlay.take(&session::row_key(id))?;
             for (row_key, value) in attached {
-                let damaged = |error| Fault::row(&row_key, error);
-                let (_, kind, subject) = session::decode_attached(&row_key).map_err(damaged)?;
-                match kind {
-                    AttachedKind::Entry => applier.remove_attached(subject, op, asker.clone())?,
-                    AttachedKind::Lock => {
-                        let lock = lock_queue::lock_of(subject).map_err(damaged)?;
-                        let at: PartyAt = codec::decode(&value).map_err(damaged)?;
-                        applier.drop_party(&lock, at, op, asker.clone())?;
-                        locks.push(lock);
-                    }
-                    AttachedKind::Task if applier.is_hardened() && applier.has_taken_its_part() => {
-                        has_tasks_left = true
-                    }
-                    AttachedKind::Task => applier.task_session_over(subject, &asker)?,
-                    AttachedKind::Barrier => {
-                        applier.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?;
-                    }
+                // What faults is set aside: the session ends, and all else that hangs on it goes with it.
+                match applier.at_savepoint(|applier| applier.take_attached(&row_key, &value, op, &asker))? {
+                    Ok(Taken::Gone) => {}
+                    Ok(Taken::Lock(lock)) => locks.push(lock),
+                    Ok(Taken::Later) => has_tasks_left = true,
+                    Err(fault) => applier.park(&row_key, fault)?,
                 }
             }
             Ok(())
@@ -233,6 +224,40 @@ impl<V: View> Applier<'_, V> {
             self.go_on_later(TimerKind::SessionTasks, &id.0.to_be_bytes())?;
         }
         Ok(locks)
+    }
+
+    /// Takes one thing away with its session.
+    fn take_attached(&mut self, row_key: &[u8], value: &[u8], op: AuditOp, asker: &Asker) -> Result<Taken, Fault> {
+        let damaged = |error| Fault::row(row_key, error);
+        let (id, kind, subject) = session::decode_attached(row_key).map_err(damaged)?;
+        match kind {
+            AttachedKind::Entry => self.remove_attached(subject, op, asker.clone())?,
+            AttachedKind::Lock => {
+                let lock = lock_queue::lock_of(subject).map_err(damaged)?;
+                let at: PartyAt = codec::decode(value).map_err(damaged)?;
+                self.drop_party(&lock, at, op, asker.clone())?;
+                return Ok(Taken::Lock(lock));
+            }
+            AttachedKind::Task if self.is_hardened() && self.has_taken_its_part() => return Ok(Taken::Later),
+            AttachedKind::Task => self.task_session_over(subject, asker)?,
+            AttachedKind::Barrier => self.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?,
+        }
+        Ok(Taken::Gone)
+    }
+
+    /// Tries again to take away what was left of a session that ended.
+    pub(super) fn take_parked(&mut self, row_key: &[u8]) -> Result<(), Fault> {
+        let Some(value) = self.overlay.peek(row_key)?.map(Cow::into_owned) else { return Ok(()) };
+        let (id, ..) = session::decode_attached(row_key).map_err(|error| Fault::row(row_key, error))?;
+        let take = |applier: &mut Self| {
+            applier.take_revision()?;
+            applier.record(AuditOp::SessionEnd, Some(waker(id)), Asker::default(), AuditEffect::Beside);
+            applier.take_attached(row_key, &value, AuditOp::SessionEnd, &Asker::default())
+        };
+        match self.sharing_revision(take)? {
+            Taken::Lock(lock) => self.grant_waiting(&lock),
+            Taken::Gone | Taken::Later => Ok(()),
+        }
     }
 
     /// The timer of a session that ended with more claims of tasks than a batch had room for. Until then a task counts as claimed.
@@ -267,6 +292,16 @@ impl<V: View> Applier<'_, V> {
         let meta = super::write::decode_current(&row_key, row, newest)?.meta;
         self.remove_as(super::stored_key(key)?, &row_key, &meta, op, asker)
     }
+}
+
+/// What became of something that hung on a session.
+enum Taken {
+    /// It is gone.
+    Gone,
+    /// It is gone, and others may want the lock.
+    Lock(LockName),
+    /// The batch had no room for it.
+    Later,
 }
 
 /// Under what the end of a session is waited for, and noted.

@@ -3,6 +3,7 @@
 //! Owns the bounds that every node applies. Its texts are kept in the request table, so they are replicated state: a build that
 //! words them otherwise would differ from its peers.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::limits;
@@ -32,6 +33,14 @@ pub(super) fn fault(op: &TaskOp) -> Option<String> {
         }
         TaskVerb::Complete(_) | TaskVerb::Cancel(_) | TaskVerb::Requeue(Requeue::One(_)) | TaskVerb::Plan(_) => None,
     }
+}
+
+/// That two tasks to be scheduled have one id, if they have: they would take one revision.
+pub(super) fn twice(op: &TaskOp) -> Option<String> {
+    let TaskVerb::Schedule(tasks) = &op.verb else { return None };
+    let mut ids = BTreeSet::new();
+    let again = tasks.iter().filter_map(|task| task.id.as_ref()).find(|id| !ids.insert(*id));
+    again.map(|id| format!("the task {id} twice at once"))
 }
 
 fn fault_of_task(task: &NewTask) -> Option<String> {

@@ -38,7 +38,9 @@ impl<V: View> Applier<'_, V> {
     /// Carries out what is asked about tasks, or says why not.
     pub(super) fn task(&mut self, op: TaskOp, asker: Asker) -> Result<Outcome, Fault> {
         let act = act_of(&op.verb);
-        let decided = match super::task_check::fault(&op) {
+        // Below that level the second of two tasks with one id was taken or not, by whether it says `replace`.
+        let twice = super::task_check::twice(&op).filter(|_| self.is_hardened());
+        let decided = match super::task_check::fault(&op).or(twice) {
             Some(why) => Err(Rejection::Unsupported(why)),
             None => self.sharing_revision(|applier| applier.task_verb(op, &asker))?,
         };

@@ -1,9 +1,9 @@
 //! Timed tasks of one queue.
 
-use quorate_machine::limits;
 use quorate_machine::types::{
     AfterFailure, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, Start, TaskId, TaskOp, TaskState, TaskVerb, Ticket,
 };
+use quorate_machine::{level, limits};
 
 use super::Generator;
 use crate::{names, states};
@@ -16,8 +16,11 @@ impl Generator<'_> {
                 let mut tasks: Vec<NewTask> = Vec::new();
                 for _ in 0..self.chance.between(1, 2) {
                     let task = self.new_task();
-                    // One revision stands for one change of each task.
-                    if task.id.is_none() || tasks.iter().all(|before| before.id != task.id) {
+                    // Twice the same is refused from that level on; before, one revision stood for two changes of a task.
+                    if self.picture.vars.level >= level::HARDENED
+                        || task.id.is_none()
+                        || tasks.iter().all(|before| before.id != task.id)
+                    {
                         tasks.push(task);
                     }
                 }
