@@ -144,6 +144,8 @@ pub struct Cluster {
     newest: u64,
     /// Digests seen so far by log index, with the node that showed it.
     digests: BTreeMap<u64, (u64, String)>,
+    /// Whether nodes may meet a bug.
+    expects_faults: bool,
 }
 
 impl Cluster {
@@ -171,7 +173,8 @@ impl Cluster {
         let ids = settings.ids.clone();
         let addresses = free_addresses(PORTS * ids.len());
         let (nodes, network) = (BTreeMap::new(), Network::default());
-        let mut cluster = Self { home, settings, nodes, network, newest: 0, digests: BTreeMap::new() };
+        let mut cluster =
+            Self { home, settings, nodes, network, newest: 0, digests: BTreeMap::new(), expects_faults: false };
         for (id, ports) in ids.into_iter().zip(addresses.chunks(PORTS)) {
             cluster.put_node(id, ports);
         }
@@ -309,6 +312,29 @@ impl Cluster {
 
     fn process(&self, id: u64) -> &NodeProcess {
         self.node(id).process.as_ref().unwrap_or_else(|| panic!("node {id} does not run"))
+    }
+
+    /// This test makes nodes meet a bug.
+    pub fn expect_faults(&mut self) {
+        self.expects_faults = true;
+    }
+
+    /// Fails where a node met a bug, even one that it contained.
+    fn assert_no_bugs(&self) {
+        if self.expects_faults {
+            return;
+        }
+        for id in self.ids() {
+            // A node that was never started has no log.
+            let text = std::fs::read_to_string(self.home.path().join(id.to_string()).join("log")).unwrap_or_default();
+            let bug = text.lines().find(|line| BUGS.iter().any(|words| line.contains(words)));
+            assert!(bug.is_none(), "node {id} met a bug: {}", bug.unwrap_or_default());
+        }
+    }
+
+    /// Starts a node with this environment variable from now on.
+    pub fn set_environment(&mut self, id: u64, name: &str, value: &str) {
+        self.node_mut(id).environment.insert(name.into(), value.into());
     }
 
     // --- starting and hurting ---------------------------------------------------------------------------------------
@@ -598,9 +624,14 @@ fn note_digest(seen: &mut BTreeMap<u64, (u64, String)>, answer: DigestAnswer) {
     );
 }
 
+/// What a node logs where it met a bug and went on: in a test that is a failure.
+const BUGS: [&str; 4] =
+    ["a command faulted", "work of the store's own faulted", "a bug was met and contained", "a request met a bug"];
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         if !std::thread::panicking() {
+            self.assert_no_bugs();
             return;
         }
         for id in self.ids() {

@@ -65,6 +65,10 @@ fn serve(settings: Args) -> ExitCode {
         return ExitCode::FAILURE;
     }
     end_on_panic();
+    #[cfg(debug_assertions)]
+    if let Ok(key) = std::env::var("QUORATE_PANIC_ON_KEY") {
+        quorate_store::failpoint::panic_on(key.into_bytes());
+    }
     if let Err(error) = take_small_pages() {
         tracing::warn!(%error, "the kernel may use huge pages: connections that are quiet take twice the memory");
     }

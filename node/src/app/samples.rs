@@ -174,6 +174,13 @@ fn state_samples(stats: &StateStats, out: &mut Vec<Sample>) {
         Sample::counter("applied_entries", "Log entries applied", stats.applied_entries),
         Sample::counter("state_snapshots_built", "Snapshots built", stats.snapshots_built),
         Sample::counter("state_snapshots_installed", "Snapshots of other nodes installed", stats.snapshots_installed),
+        Sample::counter(
+            "contained_faults",
+            "Faults contained by this node since its start: each is a bug",
+            stats.contained_faults,
+        ),
+        Sample::counter("faulted_commands", "Commands that ever faulted in this cluster", stats.faults.commands),
+        Sample::gauge("parked_work", "Pieces of work that are set aside because they faulted", stats.faults.parked),
         Sample::gauge("state_stalled", "Whether RocksDB holds writes up", u64::from(stats.is_stalled)),
     ]);
     out.extend([

@@ -74,7 +74,21 @@ impl App {
         let backups = self.inner.backups.warning(super::wall_now());
         let quota = self.inner.quota.warning(self.inner.state.sizes());
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
-        unready.into_iter().chain(self.space_warning()).chain(quota).chain(backups).chain(certificates).collect()
+        let faults = self.faults_warning();
+        let own = unready.into_iter().chain(self.space_warning()).chain(faults);
+        own.chain(quota).chain(backups).chain(certificates).collect()
+    }
+
+    /// That something faulted, as long as somebody can do something about it.
+    fn faults_warning(&self) -> Option<String> {
+        let read = match self.inner.state.faults() {
+            Ok(read) => read,
+            Err(fault) => return Some(format!("what was contained cannot be read: {fault}")),
+        };
+        let (commands, parked) = (read.commands.len(), read.counts.parked);
+        (commands > 0 || parked > 0).then(|| {
+            format!("a bug was met: {commands} commands faulted, {parked} pieces of work are set aside; see /v1/cluster/faults")
+        })
     }
 
     fn space_warning(&self) -> Option<String> {

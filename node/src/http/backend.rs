@@ -18,8 +18,8 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, Feed, FindQuery, FindRead, KeyRead, ListQuery,
-    ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
+    AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, Feed, FindQuery, FindRead, KeyRead,
+    ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
 
@@ -120,6 +120,8 @@ pub trait Backend: Access + Coordination + Clone + Send + Sync + 'static {
     /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks for as long as the
     /// sink does: runs on a blocking thread.
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError>;
+    /// What was contained.
+    fn faults(&self) -> Result<FaultsRead, StateFault>;
     /// The state's digest.
     fn digest(&self) -> DigestAt;
     /// Where a read would be evaluated now.
@@ -265,6 +267,10 @@ impl Backend for App {
             Err(_) => self.backups().note_failed(BackupFor::Client),
         }
         done
+    }
+
+    fn faults(&self) -> Result<FaultsRead, StateFault> {
+        self.state().faults()
     }
 
     fn digest(&self) -> DigestAt {

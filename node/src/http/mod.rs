@@ -20,6 +20,7 @@ mod bucket;
 mod bulk;
 mod bulk_answer;
 mod bulk_body;
+mod caught;
 mod claim;
 mod cluster;
 mod collections;
@@ -36,6 +37,7 @@ mod error;
 mod etags;
 mod extract;
 mod failed;
+mod faults;
 mod find;
 mod find_body;
 mod handshake;
@@ -277,7 +279,8 @@ impl<B: Backend> Api<B> {
         let (head, body) = request.into_parts();
         let (route, rest) = paths::find(head.uri.path());
         let mut ask = Ask::new(&self, &head, route, origin, started, busy);
-        let (outcome, spent) = spent::of(answer(&mut ask, route, rest, body)).await;
+        let writes = route.access(&head.method).is_some_and(|access| access.writes);
+        let (outcome, spent) = spent::of(caught::caught(writes, answer(&mut ask, route, rest, body))).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
         let request_id = std::mem::take(&mut ask.request_id);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));
@@ -438,6 +441,8 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
         (Route::Request, _) => Box::pin(requests::get(ask, rest)).await,
         (Route::ClusterStatus, _) => cluster::status(ask),
         (Route::ClusterDigest, _) => cluster::digest(ask),
+        (Route::ClusterFaults, &Method::POST) => Box::pin(faults::post(ask, body)).await,
+        (Route::ClusterFaults, _) => faults::get(ask),
         (Route::Leader, _) => Box::pin(cluster::lead(ask, body)).await,
         (Route::Members, &Method::POST) => Box::pin(members::add(ask, body)).await,
         (Route::Members, _) => Box::pin(members::list(ask)).await,

@@ -13,9 +13,9 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, access, backup, barriers, bulk, claim, cluster, collections, elections, find, headers, health,
-    kv, latches, list, locks, matching, members, observe, ok, ops, requests, roles, schema, sequences, sessions,
-    task_claim, tasks, tokens, trail, txn, users, watch,
+    Backend, Outcome, access, backup, barriers, bulk, claim, cluster, collections, elections, faults, find, headers,
+    health, kv, latches, list, locks, matching, members, observe, ok, ops, requests, roles, schema, sequences,
+    sessions, task_claim, tasks, tokens, trail, txn, users, watch,
 };
 
 #[derive(OpenApi)]
@@ -39,7 +39,7 @@ use super::{
         latches::put, latches::count_down, latches::get, latches::delete,
         tasks::queues, tasks::schedule, tasks::list, task_claim::post, tasks::extend, tasks::complete, tasks::fail, tasks::cancel,
         tasks::requeue, tasks::stats, tasks::get,
-        cluster::status, cluster::digest, cluster::lead,
+        cluster::status, cluster::digest, cluster::lead, faults::get, faults::post,
         members::list, members::add, members::promote, members::demote, members::remove, members::replace, members::repair, backup::get,
         users::list, users::get, users::put, users::delete, roles::list, roles::get, roles::put, roles::delete,
         tokens::list, tokens::create, tokens::delete, access::get_self,

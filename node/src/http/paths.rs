@@ -109,6 +109,8 @@ pub enum Route {
     ClusterStatus,
     /// `/v1/cluster/digest`
     ClusterDigest,
+    /// `/v1/cluster/faults`
+    ClusterFaults,
     /// `/v1/cluster/leader`
     Leader,
     /// `/v1/cluster/members`
@@ -181,7 +183,7 @@ const WRITE: Access = Access { writes: true, takes_body: true };
 
 impl Route {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 69] = [
+    pub const ALL: [Self; 70] = [
         Self::Key,
         Self::Keys,
         Self::Ops,
@@ -230,6 +232,7 @@ impl Route {
         Self::Audit,
         Self::ClusterStatus,
         Self::ClusterDigest,
+        Self::ClusterFaults,
         Self::Leader,
         Self::Members,
         Self::Member,
@@ -304,6 +307,7 @@ impl Route {
             Self::Audit => "/v1/audit",
             Self::ClusterStatus => "/v1/cluster/status",
             Self::ClusterDigest => "/v1/cluster/digest",
+            Self::ClusterFaults => "/v1/cluster/faults",
             Self::Leader => "/v1/cluster/leader",
             Self::Members => "/v1/cluster/members",
             Self::Member => "/v1/cluster/members/{id}",
@@ -335,7 +339,9 @@ impl Route {
             Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count | Self::Leader => "POST",
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim => "POST",
             Self::Collection => "GET, HEAD, PUT, DELETE",
-            Self::Sequence | Self::Sessions | Self::TaskQueue | Self::Members => "GET, HEAD, POST",
+            Self::Sequence | Self::Sessions | Self::TaskQueue | Self::Members | Self::ClusterFaults => {
+                "GET, HEAD, POST"
+            }
             Self::Member | Self::AccessToken => "DELETE",
             Self::AccessUser | Self::AccessRole => "GET, HEAD, PUT, DELETE",
             Self::AccessTokens => "GET, HEAD, POST",
@@ -359,7 +365,7 @@ impl Route {
             | (Self::Collection, &Method::PUT) => Some(WRITE),
             (Self::Collection, &Method::DELETE) => Some(Access { writes: true, takes_body: false }),
             (Self::UpdateWhere | Self::DeleteWhere | Self::Claim, _) => None,
-            (Self::TaskQueue, &Method::POST) => Some(WRITE),
+            (Self::TaskQueue | Self::ClusterFaults, &Method::POST) => Some(WRITE),
             (Self::SessionsRenew | Self::SessionRenew, &Method::POST) => Some(ASK),
             // No command of the log: asked for again, they are done already.
             (Self::Members | Self::MemberPromote | Self::MemberDemote, &Method::POST) => Some(ASK),
@@ -416,7 +422,7 @@ impl Route {
             Self::AccessUsers | Self::AccessUser | Self::AccessRoles | Self::AccessRole => Guard::Admin,
             Self::AccessTokens | Self::AccessToken => Guard::Admin,
             Self::Leader | Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Guard::Admin,
-            Self::MemberReplace | Self::MemberRepair | Self::Backup => Guard::Admin,
+            Self::MemberReplace | Self::MemberRepair | Self::Backup | Self::ClusterFaults => Guard::Admin,
             Self::Key | Self::Keys | Self::Ops | Self::Bulk | Self::Txn | Self::Find | Self::Count => Guard::Judged,
             Self::UpdateWhere | Self::DeleteWhere | Self::Claim | Self::Watch | Self::Request | Self::Audit => {
                 Guard::Judged
@@ -451,7 +457,7 @@ impl Route {
             Self::Barrier | Self::BarrierEnter | Self::BarrierLeave | Self::Latch | Self::LatchCountDown => true,
             Self::TaskQueues | Self::TaskQueue | Self::TaskClaim | Self::TaskExtend | Self::TaskComplete => true,
             Self::TaskFail | Self::TaskCancel | Self::TaskRequeue | Self::TaskStats | Self::Task => true,
-            Self::ClusterStatus | Self::ClusterDigest | Self::Leader => false,
+            Self::ClusterStatus | Self::ClusterDigest | Self::ClusterFaults | Self::Leader => false,
             Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => false,
             Self::MemberReplace | Self::MemberRepair => false,
             Self::Backup => false,

@@ -12,6 +12,7 @@ pub mod access;
 pub mod codec;
 pub mod digest;
 pub mod document;
+pub mod failpoint;
 pub mod keyspace;
 pub mod level;
 pub mod limits;

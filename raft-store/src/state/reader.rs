@@ -291,6 +291,11 @@ impl StateReader {
         self.shared.with_moment(|moment| Ok(moment.snapshot.get_pinned(repair::ROW_KEY)?.is_some()))
     }
 
+    /// Faults that were contained here since the start; cheap.
+    pub fn contained_faults(&self) -> u64 {
+        self.shared.work.contained.load(Ordering::Relaxed)
+    }
+
     /// How much faulted and was contained.
     pub fn fault_counts(&self) -> Result<FaultCounts, StateFault> {
         self.shared.with_moment(faults::counts)

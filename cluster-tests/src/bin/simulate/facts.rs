@@ -89,6 +89,10 @@ impl Facts {
     }
 
     fn state(&mut self, id: HostId, parts: &Parts) -> Result<(), String> {
+        let contained = parts.app.state().contained_faults();
+        if contained > 0 {
+            return Err(format!("node {id} met {contained} faults and contained them: each is a bug"));
+        }
         let state = parts.app.state().applied();
         let (index, revision, clock) = (state.at.index, state.at.revision, state.at.clock);
         let seen = self.nodes.entry(id).or_default();

@@ -50,6 +50,7 @@ pub fn find(path: &str) -> (Route, &str) {
         "/v1/count" => Route::Count,
         "/v1/cluster/status" => Route::ClusterStatus,
         "/v1/cluster/digest" => Route::ClusterDigest,
+        "/v1/cluster/faults" => Route::ClusterFaults,
         "/v1/cluster/leader" => Route::Leader,
         "/v1/cluster/members" => Route::Members,
         "/v1/cluster/backup" => Route::Backup,

@@ -27,7 +27,7 @@ impl Route {
             Self::Keys | Self::Find | Self::Count | Self::UpdateWhere | Self::DeleteWhere | Self::Claim => Lane::Scan,
             Self::Collections | Self::Locks | Self::Elections | Self::TaskQueues | Self::TaskRequeue => Lane::Scan,
             Self::Audit => Lane::Scan,
-            Self::ClusterStatus | Self::ClusterDigest | Self::Leader => Lane::Node,
+            Self::ClusterStatus | Self::ClusterDigest | Self::ClusterFaults | Self::Leader => Lane::Node,
             Self::Members | Self::Member | Self::MemberPromote | Self::MemberDemote => Lane::Node,
             Self::MemberReplace | Self::MemberRepair | Self::Backup => Lane::Node,
             Self::AccessUsers | Self::AccessUser | Self::AccessRoles | Self::AccessRole => Lane::Node,

@@ -26,9 +26,9 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, Feed, FeedPosition,
-    FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead, PastRead,
-    QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery, Told,
+    AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, Feed,
+    FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
+    PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery, Told,
 };
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
@@ -688,6 +688,10 @@ impl Backend for Fake {
             collections.truncate(limit);
             CollectionsPage { at: state.at(), collections, more }
         }))
+    }
+
+    fn faults(&self) -> Result<FaultsRead, StateFault> {
+        Ok(FaultsRead::default())
     }
 
     fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {

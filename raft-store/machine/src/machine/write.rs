@@ -9,6 +9,7 @@ use super::collections::{Draws, understood};
 use super::view::{Fault, View};
 use super::{Applier, Asker, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
+use crate::failpoint;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::entry::EntryRow;
@@ -58,6 +59,7 @@ impl<V: View> Applier<'_, V> {
 
     /// The same, whether or not the write says what it expects.
     pub(super) fn write_found(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
+        failpoint::pass(op.key.as_bytes());
         if let Err(rejection) = self.check_ties(&op)? {
             self.record_refusal(op, asker, &rejection);
             return Ok(Err(rejection));
