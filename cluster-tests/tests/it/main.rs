@@ -48,6 +48,7 @@ mod power;
 mod recovery;
 mod restart;
 mod roll;
+mod upgrade;
 mod task_crashes;
 
 // Disks that cannot be trusted.
