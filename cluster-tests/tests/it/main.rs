@@ -48,8 +48,8 @@ mod power;
 mod recovery;
 mod restart;
 mod roll;
-mod upgrade;
 mod task_crashes;
+mod upgrade;
 
 // Disks that cannot be trusted.
 mod check;
