@@ -30,12 +30,16 @@ pub async fn caught<T>(writes: bool, handler: impl Future<Output = Result<T, Fai
 mod tests {
     use super::*;
 
+    fn panic_on_purpose() -> Result<(), Failure> {
+        panic!("on purpose")
+    }
+
     #[tokio::test]
     async fn a_panic_is_an_answer_and_says_whether_something_may_have_been_applied() {
         let applied = |writes| async move {
             let handler = async {
                 tokio::task::yield_now().await;
-                None::<Result<(), Failure>>.expect("a panic on purpose")
+                panic_on_purpose()
             };
             caught(writes, handler).await.expect_err("it panicked").applied()
         };
