@@ -60,8 +60,12 @@ pub struct Document<T> {
 }
 
 impl EntryView {
-    /// The value as `T`.
+    /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        if self.value_base64.is_some() {
+            let source = serde::de::Error::custom("it is bytes, not JSON");
+            return Err(Error::Decode { what: format!("the value of `{}`", self.key), source });
+        }
         let text = self.value.as_ref().map_or("null", |value| value.0.get());
         serde_json::from_str(text)
             .map_err(|source| Error::Decode { what: format!("the value of `{}` is of another type", self.key), source })

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::api::{EntryView, ErrorCode, Problem, WriteAnswer};
 use crate::client::Client;
 use crate::error::Error;
-use crate::kv::Value;
+use crate::kv::{Value, Write};
 
 /// Tries of one update. Rivals that are nearer to the leader win more often: of eight clients on one machine, three of them by
 /// way of followers, the unluckiest update took 242.
@@ -52,7 +52,8 @@ impl<T> Updated<T> {
 impl Client {
     /// Replaces the entry's value by what `change` makes of it. `change` gets `None` where there is no entry, which is then
     /// created; it returns `None` to leave things as they are. It may be called up to [`TRIES_MAX`] times and should
-    /// depend on its argument only. The entry never expires afterwards.
+    /// depend on its argument only. The entry keeps its session and the time it has left to live; one that is
+    /// created has neither, but for what its collection gives.
     pub async fn update<T, F>(&self, key: &str, change: F) -> Result<Updated<T>, Error>
     where
         T: Serialize + DeserializeOwned,
@@ -71,7 +72,7 @@ impl Client {
         for tries in 1.. {
             let document = current.as_ref().map(EntryView::json).transpose()?;
             let Some(value) = change(document) else { return Ok(Updated::Unchanged) };
-            let write = self.put(key, Value::json(&value)?);
+            let write = kept(current.as_ref(), self.put(key, Value::json(&value)?));
             let write = match current.as_ref().and_then(|entry| entry.cas.as_ref()) {
                 Some(cas) => write.cas(cas),
                 None if current.is_none() => write.if_absent(),
@@ -103,6 +104,17 @@ impl Client {
             Some(entry) if entry.value.is_some() => Ok(Some(entry)),
             _ => self.get(key).await,
         }
+    }
+}
+
+/// The write that leaves the entry the session and the time to live that it has.
+fn kept<'a>(current: Option<&EntryView>, write: Write<'a>) -> Write<'a> {
+    let Some(entry) = current else { return write };
+    // Without a time of its own it would get that of its collection.
+    let write = write.ttl(entry.ttl_ms.map_or(Duration::ZERO, |left| Duration::from_millis(left.max(1))));
+    match &entry.session {
+        Some(session) => write.session(session),
+        None => write,
     }
 }
 

@@ -85,3 +85,35 @@ async fn an_update_of_unknown_fate_is_not_run_again() {
     assert!(matches!(outcome, Err(Error::Unknown(_))), "{outcome:?}");
     assert_eq!(calls, 1);
 }
+
+#[tokio::test]
+async fn an_update_keeps_the_session_and_the_time_to_live_of_the_entry() {
+    let (fake, client) = Fake::with_client().await;
+    let mut lives = entry("k", &json!({"n": 1}), "7");
+    lives["ttl_ms"] = json!(4_000);
+    lives["session"] = json!("17");
+    fake.script([Act::Answer(200, lives.to_string())]);
+    client.update("k", bump).await.expect("it is written");
+    let op = fake.seen().pop().and_then(|seen| seen.op).expect("an operation");
+    assert_eq!((op.ttl_ms, op.session.as_deref()), (Some(4_000), Some("17")), "{op:?}");
+
+    fake.script([Act::Answer(200, entry("k", &json!({"n": 1}), "7").to_string())]);
+    client.update("k", bump).await.expect("it is written");
+    let op = fake.seen().pop().and_then(|seen| seen.op).expect("an operation");
+    assert_eq!((op.ttl_ms, op.session), (Some(0), None), "it gets none from its collection");
+}
+
+#[tokio::test]
+async fn an_update_leaves_bytes_as_they_are() {
+    let (fake, client) = Fake::with_client().await;
+    let mut bytes = entry("k", &json!(null), "7");
+    let fields = bytes.as_object_mut().expect("an object");
+    fields.remove("value");
+    fields.insert("value_base64".into(), json!("AAEC"));
+    fields.insert("content_type".into(), json!("application/octet-stream"));
+    fake.script([Act::Answer(200, bytes.to_string())]);
+    let error = client.update("k", |_: Option<serde_json::Value>| Some(json!({"n": 1}))).await;
+    let error = error.expect_err("bytes are no JSON");
+    assert!(matches!(error, Error::Decode { .. }), "{error:?}");
+    assert_eq!(fake.seen().len(), 1, "nothing was written");
+}
