@@ -235,7 +235,11 @@ impl Held {
     pub async fn give_up(mut self) -> Result<(), Error> {
         let pending: Pending<'_, serde::de::IgnoredAny> = self.queue.release(self.session.client(), self.token);
         let done = pending.await;
-        self.given_up = matches!(done, Ok(_) | Err(Error::Rejected(_)));
+        // After any other refusal it is still held: who may not give it up now may be let in later.
+        self.given_up = match &done {
+            Ok(_) => true,
+            Err(error) => matches!(error.code(), Some(ErrorCode::NotLockHolder | ErrorCode::SessionExpired)),
+        };
         done.map(drop)
     }
 }

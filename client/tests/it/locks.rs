@@ -172,3 +172,28 @@ async fn a_barrier_is_waited_for_and_left_when_nobody_waits_any_more() {
     assert_eq!(late.entered, 1);
     fake.asked("/leave", 1).await;
 }
+
+#[tokio::test]
+async fn what_could_not_be_given_up_for_want_of_rights_is_given_up_later() {
+    let (fake, client) = Fake::with_client().await;
+    let session = session(&client).await;
+    let lock = session.lock("l").acquire().await.expect("granted");
+    fake.script([Act::problem(ErrorCode::PermissionDenied, Applied::No)]);
+    let error = lock.release().await.expect_err("refused");
+    assert_eq!(error.code(), Some(ErrorCode::PermissionDenied));
+    let begin = Instant::now();
+    while fake.seen_at("/release").len() < 2 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "it is held as long as the session lives: {:?}",
+            fake.seen()
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Whoever does not hold it any more is told so once.
+    let lock = session.lock("l").acquire().await.expect("granted");
+    fake.script([Act::problem(ErrorCode::NotLockHolder, Applied::No)]);
+    lock.release().await.expect_err("it was lost");
+    session.lock("l").acquire().await.expect("granted").release().await.expect("released");
+    assert_eq!(fake.seen_at("/release").len(), 4, "{:?}", fake.seen());
+}
