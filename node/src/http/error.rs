@@ -169,7 +169,11 @@ impl Failure {
 
     /// A read of an entry that has none of the tags in `If-Match`.
     pub fn unwanted_version(key: &str, entry: &Entry, at: ReadPosition) -> Self {
-        let detail = format!("{} has cas {}, which is not in If-Match", quoted(key), entry.meta.cas);
+        // The cas of a locked entry is the key of its lock.
+        let detail = match entry.meta.cas_shown_at(at.clock) {
+            Some(cas) => format!("{} has cas {cas}, which is not in If-Match", quoted(key)),
+            None => format!("{} is locked, so no cas in If-Match is its own", quoted(key)),
+        };
         let mut failure = Self::new(ErrorCode::CasMismatch, Applied::No, detail).evaluated_at(at.revision, at.index);
         failure.problem.current = Some(convert::entry_view(key, entry, at.clock));
         failure
