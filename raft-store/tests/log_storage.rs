@@ -121,6 +121,24 @@ async fn purged_entries_are_gone_also_beyond_the_end_and_the_log_goes_on_after_t
 }
 
 #[tokio::test]
+async fn a_read_in_parts_that_begins_before_the_log_does_gives_nothing_and_not_what_comes_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    store.set_durable_state_index(1_000);
+    append(&mut store, entries(1, 0..10, 100)).await;
+    store.purge(id(1, 3)).await.unwrap();
+    let mut reader = store.get_log_reader().await;
+    let mut some = async |from| reader.limited_get_log_entries(from, 8).await.unwrap().len();
+    assert_eq!((some(0).await, some(3).await, some(4).await, some(8).await), (0, 0, 4, 0));
+    let streamed: Vec<_> = reader.entries_stream(2..8).await.try_collect().await.unwrap();
+    assert_eq!(streamed.len(), 0, "an apply that begins at 2 must not begin at 4");
+    let streamed: Vec<_> = reader.entries_stream(4..8).await.try_collect().await.unwrap();
+    assert_eq!(streamed.len(), 4);
+    // All that there is: openraft reads so to see what the log holds.
+    assert_eq!(reader.try_get_log_entries(0..8).await.unwrap().len(), 4);
+}
+
+#[tokio::test]
 async fn the_last_vote_is_remembered() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());

@@ -29,7 +29,7 @@ struct Plan {
 }
 
 /// Reads the entries of `range` that the log holds, in order. With `bytes_max`, stops before it would be exceeded, but
-/// not before the first entry.
+/// not before the first entry; and gives nothing where the first was purged: who reads on in parts would miss what is between.
 pub(super) async fn read(
     shared: &Arc<Shared>,
     range: Range<u64>,
@@ -72,7 +72,8 @@ pub(super) async fn read(
 fn plan(shared: &Shared, range: &Range<u64>, bytes_max: Option<usize>) -> Plan {
     let view = shared.view.read();
     let (start, end) = (range.start.max(view.first), range.end.min(view.next()));
-    if start >= end {
+    let misses_first = bytes_max.is_some() && start > range.start;
+    if misses_first || start >= end {
         return Plan { on_disk: 0..0, cached: Vec::new(), epoch: view.epoch };
     }
     let split = view.tail.first().clamp(start, end);
