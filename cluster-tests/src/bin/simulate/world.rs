@@ -105,6 +105,11 @@ impl World {
         self.hosts.values().filter(|host| host.is_awake(self.now)).map(|host| host.id).collect()
     }
 
+    /// Whether the node of every host runs.
+    pub fn are_all_awake(&self) -> bool {
+        self.hosts.values().all(|host| host.is_awake(self.now))
+    }
+
     /// Numbers of those that clients know.
     pub fn founders(&self) -> &[HostId] {
         &self.founders

@@ -27,6 +27,8 @@ pub enum Wound {
     Restart,
     /// It stands still for a while, and then finds its clock ahead.
     Pause,
+    /// All but the leader stand still, which leads on once they do not.
+    Freeze,
     /// It is cut off from everybody.
     Isolate,
     /// The hosts fall apart in two groups; clients are in one of them.
@@ -54,7 +56,7 @@ pub enum Wound {
 }
 
 /// All kinds.
-pub const WOUNDS: [Wound; 17] = {
+pub const WOUNDS: [Wound; 18] = {
     use Wound::*;
     [
         Crash,
@@ -62,6 +64,7 @@ pub const WOUNDS: [Wound; 17] = {
         PowerLossOfAll,
         Restart,
         Pause,
+        Freeze,
         Isolate,
         Partition,
         OneWay,
@@ -119,6 +122,14 @@ impl Wound {
             Self::Pause => {
                 world.pause(node, lasts);
                 Cure::None
+            }
+            Self::Freeze => {
+                // Whoever starts meanwhile could be heard: then it were no standstill.
+                if ids.len() < 3 || !world.are_all_awake() || world.leader() != Some(leader) {
+                    return None;
+                }
+                ids.iter().filter(|id| **id != leader).for_each(|id| world.pause(*id, lasts));
+                return Some((leader, lasts, Cure::None));
             }
             Self::Isolate => world.change_links(around(node, &ids), |link| link.is_cut = true),
             Self::Partition => {

@@ -1,7 +1,8 @@
 //! C7: sessions and entries that live for a while never end early, and end late by no more than the failovers in between.
 //!
 //! Owns the bounds, all by the clock of those who ask: what was renewed by a request sent at a time lives at least until that
-//! time and its time to live. Never looks at a clock of a node.
+//! time and its time to live, and longer by all time in which nobody could have renewed it, since no quorum was there. Never looks
+//! at a clock of a node.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,11 @@ use crate::history::{Counterexample, History, Verdict};
 const TOLERANCE: Micros = 50_000;
 /// How much later, beside failovers: deadlines are looked at each second.
 const LATE: Micros = 1_500_000;
+
+/// The fault in which all nodes but one stand still, as it is called in histories.
+pub const FREEZE: &str = "Freeze";
+/// How much of such a fault may count: a leader counts on being heard until its lease is over.
+const FREEZE_COUNTED: Micros = 500_000;
 
 type Checked = Result<u64, Box<Counterexample>>;
 
@@ -29,6 +35,30 @@ pub struct Life {
     end_asked: Option<Micros>,
 }
 
+/// When there was no quorum for certain.
+struct Standstills(Vec<(Micros, Micros)>);
+
+impl Standstills {
+    fn of(history: &History) -> Self {
+        let healed = history.healed.unwrap_or(Micros::MAX);
+        let freezes = history.faults.iter().filter(|fault| fault.kind == FREEZE);
+        let mut stretches: Vec<_> = freezes.map(|fault| (fault.begin, fault.end.min(healed))).collect();
+        stretches.sort_unstable();
+        Self(stretches)
+    }
+
+    /// Until when something certainly lives that was given so much time by a request that was sent then.
+    fn certain_until(&self, sent: Micros, ttl: Micros) -> Micros {
+        let mut until = sent + (ttl - ttl / 100).saturating_sub(TOLERANCE);
+        for (begin, end) in &self.0 {
+            if *end > sent && *begin < until {
+                until += (end - sent.max(*begin)).saturating_sub(FREEZE_COUNTED);
+            }
+        }
+        until
+    }
+}
+
 /// Judges a history.
 pub fn check(history: &History) -> Verdict {
     let lives = lives(history);
@@ -39,11 +69,12 @@ pub fn check(history: &History) -> Verdict {
 
 /// Until when each session certainly lives.
 pub fn lives(history: &History) -> BTreeMap<&str, Life> {
+    let standstills = Standstills::of(history);
     let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
     let mut alive = |session, record: &Record, ttl: Option<Micros>| {
         let life: &mut Life = lives.entry(session).or_default();
         life.ttl = ttl.unwrap_or(life.ttl);
-        let until = record.call + (life.ttl - life.ttl / 100).saturating_sub(TOLERANCE);
+        let until = standstills.certain_until(record.call, life.ttl);
         if until > life.certain_until {
             (life.certain_until, life.witness) = (until, record.id);
         }
@@ -141,6 +172,7 @@ fn check_late(history: &History, lives: &BTreeMap<&str, Life>) -> Checked {
 
 /// The same of entries that live for a while and were written once.
 fn check_entries(history: &History) -> Checked {
+    let standstills = Standstills::of(history);
     let mut writers: BTreeMap<&str, Vec<(&Write, &Record)>> = BTreeMap::new();
     for record in &history.records {
         for write in record.operation.writes() {
@@ -159,7 +191,7 @@ fn check_entries(history: &History) -> Checked {
         }
         checked += 1;
         let ttl = ttl_ms * 1_000;
-        let certain_until = writer.call + (ttl - ttl / 100).saturating_sub(TOLERANCE);
+        let certain_until = standstills.certain_until(writer.call, ttl);
         let latest = writer.end + ttl + LATE + history.faulty_between(writer.end, record.call);
         let wrong = match entry {
             None if record.end < certain_until => "was gone before its time",
@@ -172,4 +204,50 @@ fn check_entries(history: &History) -> Checked {
         ));
     }
     Ok(checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::record::{Decided, Fault, Outcome, Try};
+
+    const SECOND: Micros = 1_000_000;
+
+    fn record(id: u64, operation: Operation, call: Micros, end: Micros, seen: Seen) -> Record {
+        let outcome = Outcome::Decided(Decided { revision: 1, index: 1, replayed: false, seen });
+        let tries = vec![Try { node: 1, call, end, outcome: outcome.clone() }];
+        Record { id, process: id, operation, request_id: None, call, end, outcome, tries }
+    }
+
+    fn over() -> Seen {
+        Seen::Refused(Refused { code: "session_expired".into(), current: None })
+    }
+
+    /// A session of five seconds, renewed after one. The next renewal is refused then. Followers may stand still from 1.5 s to 13.5 s.
+    fn judge(refused: Micros, stands_still: bool, healed: Option<Micros>) -> Verdict {
+        let (open, renew) = (Operation::OpenSession { ttl_ms: 5_000 }, Operation::Renew { session: "s".into() });
+        let records = vec![
+            record(0, open, 0, 10, Seen::Session("s".into())),
+            record(1, renew.clone(), SECOND, SECOND + 10, Seen::Session("s".into())),
+            record(2, renew, 3 * SECOND, refused, over()),
+        ];
+        let freeze = Fault { kind: FREEZE.into(), node: 1, begin: 3 * SECOND / 2, end: 27 * SECOND / 2 };
+        let faults = if stands_still { vec![freeze] } else { Vec::new() };
+        check(&History { records, faults, healed, ..History::default() })
+    }
+
+    #[test]
+    fn no_session_ends_by_time_in_which_nobody_could_renew_it() {
+        assert!(matches!(judge(136 * SECOND / 10, true, None), Verdict::Broken(_)), "the outage counted");
+        assert!(matches!(judge(17 * SECOND, true, None), Verdict::Broken(_)));
+        assert!(matches!(judge(18 * SECOND, true, None), Verdict::Holds(_)), "its own time was over");
+        assert!(matches!(judge(7 * SECOND, false, None), Verdict::Holds(_)), "nothing was wrong");
+        assert!(matches!(judge(5 * SECOND, false, None), Verdict::Broken(_)));
+    }
+
+    #[test]
+    fn a_standstill_that_was_cut_short_counts_as_far_as_it_went() {
+        assert!(matches!(judge(75 * SECOND / 10, true, Some(4 * SECOND)), Verdict::Broken(_)));
+        assert!(matches!(judge(9 * SECOND, true, Some(4 * SECOND)), Verdict::Holds(_)));
+    }
 }
