@@ -8,13 +8,15 @@ use openraft::{ConfigError, SnapshotPolicy};
 
 use crate::config::{Config, millis};
 
-/// Builds and validates.
-pub fn build(config: &Config) -> Result<Arc<openraft::Config>, ConfigError> {
+/// Builds and validates. A node that took part in something before its process began stands for no election until it is told to.
+pub fn build(config: &Config, took_part: bool) -> Result<Arc<openraft::Config>, ConfigError> {
     let raft = openraft::Config {
         cluster_name: "quorate".into(),
         heartbeat_interval: millis(config.heartbeat),
         election_timeout_min: millis(config.election_min),
         election_timeout_max: millis(config.election_max),
+        // It may have promised a leader to elect nobody else for a moment.
+        enable_elect: !took_part,
         // A node behind a bad link must not depose a healthy leader.
         enable_pre_vote: Some(true),
         // A leader restarted in its own term could give a used log id to new content: let it stand for election.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
+use openraft::storage::{RaftLogReader, RaftLogStorage};
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
 use quorate_store::raft::start;
@@ -38,6 +39,7 @@ use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, DoorSettings,
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::net::{Listener, Network, Tcp};
+use crate::peer::cautious::Cautious;
 use crate::peer::halt::{Halt, Haltable};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
@@ -195,6 +197,12 @@ fn levels_of(state: &StateReader) -> Levels {
     Levels { known: level::KNOWN, reached: Arc::new(move || state.applied().level) }
 }
 
+/// Lets the node stand for election from then on.
+async fn stand_from(raft: Raft, from: Instant) {
+    tokio::time::sleep_until(from.into()).await;
+    raft.runtime_config().elect(true);
+}
+
 struct Node {
     app: App,
     raft: Raft,
@@ -254,7 +262,10 @@ impl Node {
 
         let wish = machine.snapshot_wish();
         let halt = Halt::default();
-        let raft_config = raft_config::build(config).map_err(ServerError::of)?;
+        let mut reader = log.clone().get_log_reader().await;
+        let took_part = reader.read_vote().await.map_err(ServerError::of)?.is_some();
+        let votes_from = Instant::now() + if took_part { config.election_max } else { Duration::ZERO };
+        let raft_config = raft_config::build(config, took_part).map_err(ServerError::of)?;
         let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
         let raft = raft.map_err(ServerError::of)?;
 
@@ -264,7 +275,7 @@ impl Node {
             raft: raft.clone(),
             state: state.clone(),
             view: view.clone(),
-            clock: Clock::default(),
+            clock: Clock::new(config.election_max),
             peers: peers.clone(),
             self_id: config.node_id,
             metrics: metrics.clone(),
@@ -324,11 +335,19 @@ impl Node {
         let effective = raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
         let effective = effective.map_err(ServerError::of)?;
         peers.learn(effective.membership());
+        if took_part {
+            let is_alone = effective.membership().voter_ids().eq([config.node_id]);
+            // Nodes that start together must not stand for election together.
+            let spread = (config.election_max - config.election_min).mul_f64(rand::random());
+            let from = if is_alone { Instant::now() } else { votes_from + spread };
+            tasks.spawn(stand_from(raft.clone(), from));
+        }
         if bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join) {
             app.doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
         let raft_rpc: Arc<dyn RaftRpc> = Arc::new(Haltable { raft: Arc::new(raft.clone()), halt });
+        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(Cautious { raft: raft_rpc, until: votes_from });
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();

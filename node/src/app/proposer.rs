@@ -4,11 +4,13 @@
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them. Never retries:
 //! a command whose fate is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use openraft::Instant as _;
+use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
@@ -18,6 +20,7 @@ use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
 use quorate_store::types::{Action, Batch, Outcome, Reply};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::MissedTickBehavior;
 
 use super::awake::Awake;
 use super::clock::{Clock, wall_now};
@@ -134,6 +137,7 @@ pub struct ProposerParts {
 impl Proposer {
     /// Starts the gathering tasks; they end when the last clone of the proposer is dropped.
     pub fn start(parts: Arc<ProposerParts>) -> Self {
+        tokio::spawn(watch_clock(Arc::downgrade(&parts)));
         let start = |urgency| Gatherer::start(urgency, parts.clone());
         Self { usual: start(Urgency::Usual), urgent: start(Urgency::Urgent) }
     }
@@ -313,6 +317,7 @@ impl ProposerParts {
     async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<(u64, Vec<Reply>), Fate> {
         self.awake.expect();
         let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
+        let _under_way = self.clock.propose(leadership);
         let count = commands.len();
         let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
         self.metrics.observe_batch(count, batch.len());
@@ -344,30 +349,52 @@ impl ProposerParts {
     /// The current leadership, if it is ours, and its clock. The first call under a leadership waits until everything
     /// committed before it is applied here, so that the clock continues from the last replicated value.
     async fn stamp(&self) -> Option<(CommittedLeaderId, u64)> {
-        let leadership = self.raft.as_leader().ok()?.to_committed_leader_id();
-        if let Some(clock) = self.clock.cluster_now(&leadership) {
-            return Some((leadership, clock));
+        if let Some(stamp) = self.clock_of_mine() {
+            return Some(stamp);
         }
-        // The lease is enough here, and costs no round: all that is needed is that what earlier leaders committed is
-        // applied, and the proposal itself is refused unless this leadership still stands.
-        let linearizer = match self.raft.get_read_linearizer(ReadPolicy::LeaseRead).await {
-            Ok(linearizer) => linearizer,
-            Err(error) => {
-                tracing::debug!(%error, "leadership not confirmed yet");
-                return None;
-            }
-        };
-        self.state.wait_applied(linearizer.read_log_id().index()).await;
-        // The read above may have been confirmed under a newer leadership of this same node.
-        let confirmed = self.raft.as_leader().ok()?.to_committed_leader_id();
-        self.clock.anchor(confirmed, self.state.position().clock);
-        let clock = self.clock.cluster_now(&confirmed)?;
-        Some((confirmed, clock))
+        let leads = || Some(self.raft.as_leader().ok()?.to_committed_leader_id());
+        let (confirmed, base) = confirm_one(leads, || self.confirmed_clock()).await?;
+        self.clock.anchor(confirmed, base);
+        Some((confirmed, self.clock.cluster_now(&confirmed, None)?))
     }
 
-    /// The leader's clock, if this node leads and has stamped something.
+    /// The replicated clock, once everything is applied that was committed before this node led.
+    async fn confirmed_clock(&self) -> Option<u64> {
+        // The lease is enough here, and costs no round: all that is needed is that what earlier leaders committed is
+        // applied, and the proposal itself is refused unless this leadership still stands.
+        match self.raft.get_read_linearizer(ReadPolicy::LeaseRead).await {
+            Ok(linearizer) => {
+                self.state.wait_applied(linearizer.read_log_id().index()).await;
+                Some(self.state.position().clock)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "leadership not confirmed yet");
+                None
+            }
+        }
+    }
+
+    /// The current leadership, if it is ours and was anchored, and its clock.
+    fn clock_of_mine(&self) -> Option<(CommittedLeaderId, u64)> {
+        let leader = self.raft.as_leader().ok()?;
+        let heard = leader.last_quorum_acked().and_then(|heard| Instant::now().checked_sub(heard.elapsed()));
+        let leadership = leader.to_committed_leader_id();
+        let heard = if self.is_alone() { Some(Instant::now()) } else { heard };
+        Some((leadership, self.clock.cluster_now(&leadership, heard)?))
+    }
+
+    /// Whether this node is a quorum, which hears itself.
+    fn is_alone(&self) -> bool {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let mut voters = metrics.membership_config.membership().voter_ids();
+        voters.next() == Some(self.self_id) && voters.next().is_none()
+    }
+
+    /// The leader's clock, if this node leads and has stamped something. Has to be asked more often than a lease lasts: what
+    /// was not seen to be led does not count.
     pub fn clock_now(&self) -> Option<u64> {
-        self.clock.cluster_now(&self.raft.as_leader().ok()?.to_committed_leader_id())
+        self.clock_of_mine().map(|(_, clock)| clock)
     }
 
     async fn forward(&self, leader: NodeId, group: Vec<Pending>, urgency: Urgency) {
@@ -409,9 +436,60 @@ impl ProposerParts {
     }
 }
 
+/// Sees all the time whether this node is heard, so that the clock counts just that time.
+async fn watch_clock(parts: Weak<ProposerParts>) {
+    let Some(every) = parts.upgrade().map(|parts| parts.clock.look_every()) else { return };
+    let mut looks = tokio::time::interval(every);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let Some(parts) = parts.upgrade() else { return };
+        parts.clock_now();
+    }
+}
+
+/// What `confirm` gives under one leadership: one that stood before it and after it. Whoever leads again meanwhile, after somebody
+/// else, has not read what that one committed.
+async fn confirm_one<L: PartialEq, T, F: Future<Output = Option<T>>>(
+    leads: impl Fn() -> Option<L>,
+    confirm: impl Fn() -> F,
+) -> Option<(L, T)> {
+    loop {
+        let before = leads()?;
+        let confirmed = confirm().await?;
+        if leads()? == before {
+            return Some((before, confirmed));
+        }
+    }
+}
+
 fn settle(group: Vec<Pending>, fate: impl Fn() -> Fate) {
     for pending in group {
         // The receiver may have given up; it will find the truth through its request id.
         let _ = pending.done.send(fate());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_confirmed_under_one_leadership_is_not_taken_for_another() {
+        // Its node led in term 5 when it asked, and in term 7 when it was told: somebody else led in term 6.
+        let terms = RefCell::new(vec![5, 7, 7, 7].into_iter());
+        let reads = RefCell::new(vec!["of term 5", "of term 7"].into_iter());
+        let confirmed =
+            confirm_one(|| terms.borrow_mut().next(), || std::future::ready(reads.borrow_mut().next())).await;
+        assert_eq!(confirmed, Some((7, "of term 7")));
+    }
+
+    #[tokio::test]
+    async fn who_does_not_lead_any_more_confirms_nothing() {
+        let terms = RefCell::new(vec![5].into_iter());
+        assert_eq!(confirm_one(|| terms.borrow_mut().next(), || std::future::ready(Some(()))).await, None);
+        assert_eq!(confirm_one(|| Some(5), || std::future::ready(None::<()>)).await, None);
     }
 }

@@ -18,6 +18,7 @@ pub mod members;
 pub mod message;
 pub mod raft_codec;
 
+pub mod cautious;
 pub mod client;
 pub mod halt;
 pub mod handshake;

@@ -9,8 +9,11 @@ use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote, RPCOption};
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
+use quorate_node::peer::RaftRpc;
+use quorate_node::peer::cautious::Cautious;
 use quorate_node::peer::counters::LaneKind;
 use quorate_node::peer::raft_client::RaftClient;
+use quorate_store::raft::wire::VoteRecord;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
@@ -267,6 +270,22 @@ async fn votes_and_transfers_are_carried_out_by_the_peer() {
     let answer = client.transfer_leader(ask, option()).await.unwrap();
     assert_eq!(answer, Err(TransferLeaderError::LogNotFlushed { expected: Some(log_id(5)), actual: None }));
     assert_eq!(connects(&one, LaneKind::Control), 1);
+}
+
+#[tokio::test]
+async fn a_process_that_just_began_votes_only_for_whom_its_leader_hands_over_to() {
+    let two = node(2).await;
+    let cautious = |until| Cautious { raft: two.raft.clone(), until };
+    let (long, now) = (std::time::Instant::now() + Duration::from_secs(3_600), std::time::Instant::now());
+    let mut ask = VoteRequest::new(VoteRecord { term: 4, node: 1, committed: false }.into(), Some(log_id(8)));
+    let (vote, pre_vote) = (cautious(long).vote(ask.clone()).await, cautious(long).pre_vote(ask.clone()).await);
+    for refusal in [vote.unwrap(), pre_vote.unwrap()] {
+        assert!(!refusal.vote_granted && !refusal.is_granted_to(&ask.vote), "{refusal:?}");
+        assert_eq!(refusal.vote, leader_vote(), "its own vote stays");
+    }
+    assert!(cautious(now).vote(ask.clone()).await.unwrap().vote_granted, "once the lease is over");
+    ask.leadership_transfer = true;
+    assert!(cautious(long).vote(ask).await.unwrap().vote_granted, "the leader asked for it");
 }
 
 #[tokio::test]
