@@ -625,8 +625,13 @@ fn note_digest(seen: &mut BTreeMap<u64, (u64, String)>, answer: DigestAnswer) {
 }
 
 /// What a node logs where it met a bug and went on: in a test that is a failure.
-const BUGS: [&str; 4] =
-    ["a command faulted", "work of the store's own faulted", "a bug was met and contained", "a request met a bug"];
+const BUGS: [&str; 5] = [
+    "a command faulted",
+    "work of the store's own faulted",
+    "a bug was met and contained",
+    "a request met a bug",
+    quorate_node::watchdog::SAID,
+];
 
 impl Drop for Cluster {
     fn drop(&mut self) {

@@ -22,6 +22,7 @@ pub mod slow;
 pub mod spent;
 pub mod tls;
 pub mod traces;
+pub mod watchdog;
 
 /// Exit code of a node that cannot trust or write its storage.
 pub const EXIT_STORAGE: i32 = 3;

@@ -150,6 +150,9 @@ pub const WATCH_CHUNK_BYTES: usize = 64 * 1024;
 /// Changes of any keys that a watch looks at in one step on disk: those of about as many transactions of the largest size.
 pub const WATCH_LOOKED_AT_MAX: usize = 4_096;
 
+/// Bytes of values that a watch holds against its criteria before it lets others have the thread.
+pub const WATCH_JUDGED_BYTES: usize = 256 * 1024;
+
 /// Steps that a watch takes, in memory or on disk, before it lets others have the thread.
 pub const WATCH_STEPS_MAX: usize = 16;
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quorate_store::codec;
 use quorate_store::state::{StateFault, StateReader, Unplanned};
 use quorate_store::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };
+use quorate_store::{background, codec};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::wall_now;
@@ -140,11 +140,14 @@ impl Keeper {
                 return Ok(());
             }
             let wall = wall_now().max(self.state().applied().wall);
-            let commands = unplanned.iter().map(|task| plan(task, wall)).collect();
+            let count = unplanned.len();
+            // A pattern may take long to search.
+            let planned = background::blocking(move || unplanned.iter().map(|task| plan(task, wall)).collect()).await;
+            let commands = planned.map_err(|error| StateFault(format!("tasks were not planned: {error}")))?;
             // Not proposed or unknown: the next tick does it again.
             let Ok(_) = self.parts.write_batch(commands).await else { return Ok(()) };
             self.clock_committed = Instant::now();
-            if unplanned.len() < PLANS {
+            if count < PLANS {
                 return Ok(());
             }
         }

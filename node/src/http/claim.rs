@@ -49,7 +49,7 @@ const FIELDS: [&str; 9] =
     ))]
 pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "a claim").await?;
-    let ClaimWish { op, dry_run, request_id } = ClaimWish::read(&text)?;
+    let ClaimWish { op, dry_run, request_id } = scan::beside(text.len(), || ClaimWish::read(&text))?;
     ask.take_request_id(request_id)?;
     ask.costs_a_find()?;
     let _place = scan::place_in_log(ask).await?;

@@ -15,7 +15,7 @@ use super::error::Failure;
 use super::extract::Query;
 use super::find_body::{FindWish, Kind};
 use super::openapi::Common;
-use super::scan::scan;
+use super::scan::{beside, scan};
 use super::{Backend, Outcome, body, headers, key, kv, list, read, render};
 use crate::limits;
 
@@ -76,7 +76,8 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) ->
     Query::parse(ask.head.uri.query()).finish("none")?;
     let media = headers::json_kind(ask.head, "a query")?;
     let body = body::collect(ask, body, usize::MAX).await?;
-    let FindWish { mut query, consistency, hash } = FindWish::read(kv::json_of(media, &body)?, kind)?;
+    let text = kv::json_of(media, &body)?;
+    let FindWish { mut query, consistency, hash } = beside(text.len(), || FindWish::read(text, kind))?;
     query.may_walk_past = ask.who.may_see_all();
     ask.costs_a_find()?;
     read::admit(&ask.visitor(), consistency, ask.deadline, &|visit| demands(&query, visit)).await?;

@@ -20,7 +20,7 @@ use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional, OpAnswer, ReadAnswer};
 use super::prefer::{self, Preferred};
 use super::write::Manner;
-use super::{Backend, Outcome, body, coordinate, criteria, headers, json, read, write};
+use super::{Backend, Outcome, body, coordinate, criteria, headers, json, read, scan, write};
 
 /// Reads one entry.
 ///
@@ -147,10 +147,10 @@ pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
     let text = body::collect(ask, body, VALUE_BYTES_MAX).await?;
     let text = json_of(kind, &text)?;
     let mut faults = Faults::default();
-    let patch = match kind {
+    let patch = scan::beside(text.len(), || match kind {
         BodyKind::JsonPatch => criteria::json_patch(text, "", &mut faults),
         _ => criteria::merge_patch(text, "", &mut faults),
-    };
+    });
     faults.check()?;
     let patch = patch.ok_or_else(|| Failure::invalid("", "not a patch"))?;
     submit(ask, key, Change::Patch(patch), expect, Expiry::Keep, wish).await
@@ -259,7 +259,7 @@ fn value_of(kind: BodyKind, body: Bytes) -> Result<Value, Failure> {
 
 /// The checked and trimmed JSON in a body.
 pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
-    match json::check(body) {
+    match scan::beside(body.len(), || json::check(body)) {
         Ok(()) => Ok(json::trim(body)),
         // `curl -d` sends this type unasked. Where the body is JSON there is no doubt what is meant; else the type is wrong.
         Err(_) if kind == BodyKind::Form => Err(not_a_form()),

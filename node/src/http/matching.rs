@@ -85,7 +85,7 @@ pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome
 
 async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) -> Outcome {
     let text = command::text(ask, body, "what to change").await?;
-    let WhereWish { op, dry_run, request_id, hash } = WhereWish::read(&text, kind)?;
+    let WhereWish { op, dry_run, request_id, hash } = scan::beside(text.len(), || WhereWish::read(&text, kind))?;
     ask.take_request_id(request_id)?;
     ask.costs_a_find()?;
     let _place = scan::place_in_log(ask).await?;

@@ -123,6 +123,7 @@ use crate::metrics::{HttpLoad, Metrics};
 use crate::slow::SlowLog;
 use crate::spent::{self, Part};
 use crate::traces::Traces;
+use crate::watchdog;
 use accounts::{AccountSamples, Accounts};
 use answers::AnswerRoom;
 use ask::Ask;
@@ -280,7 +281,8 @@ impl<B: Backend> Api<B> {
         let (route, rest) = paths::find(head.uri.path());
         let mut ask = Ask::new(&self, &head, route, origin, started, busy);
         let writes = route.access(&head.method).is_some_and(|access| access.writes);
-        let (outcome, spent) = spent::of(caught::caught(writes, answer(&mut ask, route, rest, body))).await;
+        let worked = spent::of(caught::caught(writes, answer(&mut ask, route, rest, body)));
+        let (outcome, spent) = watchdog::watched(route.template(), worked).await;
         let (took, body_bytes) = (started.elapsed(), ask.body_place.bytes());
         let request_id = std::mem::take(&mut ask.request_id);
         let response = outcome.unwrap_or_else(|failure| failure.into_response(&head, &request_id));

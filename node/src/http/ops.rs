@@ -17,7 +17,7 @@ use super::op_body::OpWish;
 use super::openapi::{Common, Conditional, OpAnswer};
 use super::prefer::{self, Preferred};
 use super::write::Manner;
-use super::{Backend, Outcome, body, headers, kv, read, stream, write};
+use super::{Backend, Outcome, body, headers, kv, read, scan, stream, write};
 
 /// Executes one operation, or a stream of them.
 ///
@@ -55,7 +55,8 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     }
     let kind = headers::json_kind(ask.head, "an operation")?;
     let body = body::collect(ask, body, usize::MAX).await?;
-    let mut wish = OpWish::read(kv::json_of(kind, &body)?)?;
+    let text = kv::json_of(kind, &body)?;
+    let mut wish = scan::beside(text.len(), || OpWish::read(text))?;
     ask.take_request_id(wish.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(ask.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());

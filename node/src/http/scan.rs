@@ -9,13 +9,14 @@ use bytes::Bytes;
 use quorate_client::api::{Applied, ErrorCode};
 use quorate_store::background;
 use quorate_store::state::StateFault;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Backend;
 use super::ask::Ask;
 use super::error::{Effect, Failure};
 use crate::app::AppError;
-use crate::limits;
+use crate::{limits, watchdog};
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
 pub async fn scan<B: Backend, T: Send + 'static>(
@@ -83,6 +84,18 @@ pub async fn parse_aside<B: Backend, T: Send + 'static>(
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     evaluate(ask, move |_| Ok(read(&body))).await?
+}
+
+/// Reads text of so many bytes where it stands. While a long one is read, others are served by other threads.
+pub fn beside<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
+    if bytes <= limits::READ_INLINE_BYTES_MAX {
+        return read();
+    }
+    watchdog::aside(|| match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
+        // There is no other thread to serve them.
+        _ => read(),
+    })
 }
 
 /// Reads a body; a long one where it holds up nobody else.

@@ -24,7 +24,7 @@ use super::door::Watching;
 use super::error::Failure;
 use super::pulse::{Busy, Taking};
 use super::{Backend, Body, Outcome, headers, render};
-use crate::limits;
+use crate::{limits, watchdog};
 
 /// A part of a stream.
 pub enum Chunk {
@@ -183,7 +183,7 @@ impl<S: Source, B: Backend> HttpBody for Sse<S, B> {
             if this.has_ended {
                 return Poll::Ready(None);
             }
-            match std::task::ready!(this.poll_next(cx)) {
+            match std::task::ready!(watchdog::step("stream", || this.poll_next(cx))) {
                 Ok(Chunk::Some(bytes)) => this.rest = bytes,
                 Ok(Chunk::Last(bytes)) => (this.rest, this.has_ended) = (bytes, true),
                 Err(error) => {

@@ -31,8 +31,8 @@ use super::lines::{Lines, Next};
 use super::origin::Origin;
 use super::paths::Route;
 use super::pulse::{Busy, Taking};
-use super::{Api, Backend, Body, Outcome, headers, json};
-use crate::limits;
+use super::{Api, Backend, Body, Outcome, headers, json, scan};
+use crate::{limits, watchdog};
 
 /// Answers a stream: the head at once, the lines as their operations are done.
 pub async fn open<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
@@ -254,7 +254,7 @@ where
         if text.is_empty() {
             return;
         }
-        let line = match Line::read(text) {
+        let line = match scan::beside(text.len(), || Line::read(text)) {
             Ok(line) => line,
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };
@@ -381,7 +381,7 @@ where
         if this.is_reading() && this.stop.as_mut().poll(cx).is_ready() {
             this.end_early();
         }
-        let more = this.pump(cx, now);
+        let more = watchdog::step("stream of operations", || this.pump(cx, now));
         if this.is_reading() && !more {
             this.check_time(cx, now);
         }

@@ -20,7 +20,7 @@ use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Query;
 use super::openapi::Common;
-use super::scan::{parse, parse_aside, scan};
+use super::scan::{beside, parse, parse_aside, scan};
 use super::task_body::{self, ScheduleWish};
 use super::{Backend, Outcome, command, key, read, task_answer, write};
 use crate::limits;
@@ -330,7 +330,7 @@ async fn act<B: Backend>(
 ) -> Outcome {
     let queue = queue_of(rest)?;
     let text = command::text(ask, body, what).await?;
-    let (verb, request_id) = read(&text)?;
+    let (verb, request_id) = beside(text.len(), || read(&text))?;
     ask.take_request_id(request_id)?;
     let lease_ms = match &verb {
         TaskVerb::Extend { lease_ms, .. } => Some(*lease_ms),

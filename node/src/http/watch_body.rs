@@ -18,7 +18,7 @@ use super::sse::{self, Chunk, Source};
 use super::watch_event::{self, Shown};
 use super::watch_read::{self, Event, Initial, Read, Reading};
 use super::watch_wish::WatchView;
-use super::{Api, Backend};
+use super::{Api, Backend, scan};
 use crate::limits;
 use crate::metrics::WatchSource;
 
@@ -35,6 +35,8 @@ pub struct WatchBody<B> {
     held: Option<Event>,
     /// What is being read from disk. Boxed, and there only while it is.
     work: Option<Reading>,
+    /// Bytes of values that were held against the criteria since others last had the thread.
+    judged: usize,
     /// Whether it has once had everything there was.
     was_live: bool,
     began: Instant,
@@ -61,6 +63,7 @@ impl<B: Backend> WatchBody<B> {
             pulled: VecDeque::new(),
             held: None,
             work: None,
+            judged: 0,
             was_live: false,
             began: Instant::now(),
         }
@@ -129,7 +132,7 @@ impl<B: Backend> WatchBody<B> {
     /// Shows changes that are in memory, until a chunk is full.
     fn show_pulled(&mut self, out: &mut Vec<u8>) -> Result<(), StateFault> {
         let mut shown = 0;
-        while out.len() < limits::WATCH_CHUNK_BYTES {
+        while out.len() < limits::WATCH_CHUNK_BYTES && self.judged < limits::WATCH_JUDGED_BYTES {
             let Some(change) = self.pulled.pop_front() else { break };
             match self.event_of(&change)? {
                 Remembered::Shown(event) => {
@@ -151,11 +154,14 @@ impl<B: Backend> WatchBody<B> {
     }
 
     /// A change as this watch shows it, shared with all that show it in the same form.
-    fn event_of(&self, change: &RecentChange) -> Result<Remembered, StateFault> {
+    fn event_of(&mut self, change: &RecentChange) -> Result<Remembered, StateFault> {
         let (position, is_last) = (change.position(), change.change.is_last());
         if self.view.has_criteria() {
             let Some(entry) = self.entry_of(change)? else { return Ok(Remembered::Gone) };
-            if !self.view.holds(&change.key, &entry, change.change.locks, change.change.wall) {
+            let bytes = entry.value.data.len();
+            self.judged += bytes;
+            let holds = || self.view.holds(&change.key, &entry, change.change.locks, change.change.wall);
+            if !scan::beside(bytes, holds) {
                 return Ok(Remembered::NotWanted);
             }
         }
@@ -274,6 +280,7 @@ fn before(position: FeedPosition) -> FeedPosition {
 impl<B: Backend> Source for WatchBody<B> {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         let mut out = Vec::new();
+        self.judged = 0;
         for _ in 0..limits::WATCH_STEPS_MAX {
             match self.step(cx, &mut out) {
                 Ok(Step::Done) => {}
@@ -288,7 +295,7 @@ impl<B: Backend> Source for WatchBody<B> {
                     return Poll::Ready(Err(io::Error::other(fault)));
                 }
             }
-            if out.len() >= limits::WATCH_CHUNK_BYTES {
+            if out.len() >= limits::WATCH_CHUNK_BYTES || self.judged >= limits::WATCH_JUDGED_BYTES {
                 break;
             }
         }
