@@ -128,21 +128,6 @@ impl History {
         }
         watches
     }
-
-    /// For how much of the time between two moments a fault was on, or a new leader may have been missing behind one, in
-    /// microseconds. What several faults cover counts once: no deadline is late by more than the time that passed.
-    pub fn faulty_between(&self, begin: Micros, end: Micros) -> Micros {
-        let failover = self.header.failover_ms * 1_000;
-        let within = |fault: &Fault| (fault.begin.max(begin), (fault.end + failover).min(end));
-        let mut stretches: Vec<_> = self.faults.iter().map(within).filter(|(from, to)| from < to).collect();
-        stretches.sort_unstable();
-        let (mut covered, mut sum) = (begin, 0);
-        for (from, to) in stretches {
-            sum += to.saturating_sub(from.max(covered));
-            covered = covered.max(to);
-        }
-        sum
-    }
 }
 
 /// Writes one line.
@@ -194,24 +179,5 @@ mod tests {
         std::fs::write(&path, "{\"header\":{}}\n").expect("it can be written");
         let error = History::load(&path).expect_err("a header has fields").to_string();
         assert!(error.contains(":1: missing field `name`"), "{error}");
-    }
-
-    #[test]
-    fn time_that_several_faults_cover_counts_once() {
-        let fault = |begin, end| Fault { kind: "kill".into(), node: 1, begin, end };
-        // The third begins before the first has its new leader and lasts beyond the second.
-        let faults = vec![fault(10_000, 20_000), fault(25_000, 30_000), fault(21_000, 40_000), fault(90_000, 91_000)];
-        let header = Header { failover_ms: 2, ..Header::default() };
-        let history = History { header, faults, ..History::default() };
-        for (begin, end, expected) in [
-            (0, 100_000, 35_000),
-            (15_000, 25_000, 10_000),
-            (41_000, 95_000, 4_000),
-            (91_000, 92_000, 1_000),
-            (50_000, 80_000, 0),
-            (45_000, 44_000, 0),
-        ] {
-            assert_eq!(history.faulty_between(begin, end), expected, "from {begin} to {end}");
-        }
     }
 }

@@ -12,6 +12,7 @@ pub mod file;
 pub mod model;
 pub mod operation;
 mod operation_words;
+pub mod outages;
 pub mod record;
 mod record_words;
 pub mod recorder;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::history::operation::{Operation, Write};
+use crate::history::outages::Outages;
 use crate::history::record::{Micros, Record, Refused, Seen};
 use crate::history::{Counterexample, History, Verdict};
 
@@ -139,6 +140,7 @@ fn check_late(history: &History, lives: &BTreeMap<&str, Life>) -> Checked {
             by_session.entry(session).or_default().push(record);
         }
     }
+    let outages = Outages::of(history);
     let mut checked = 0;
     for (session, records) in by_session {
         let Some(life) = lives.get(session) else { continue };
@@ -157,7 +159,7 @@ fn check_late(history: &History, lives: &BTreeMap<&str, Life>) -> Checked {
             let last = before.map(|other| if other.is_unknown() { Micros::MAX } else { other.end }).max();
             let Some(last) = last.filter(|last| *last < record.call) else { continue };
             checked += 1;
-            let bound = last + life.ttl + LATE + history.faulty_between(last, record.call);
+            let bound = last + life.ttl + LATE + outages.between(last, record.call);
             if record.call > bound {
                 let what = format!(
                     "session {session} was served {} ms after its time",
@@ -172,7 +174,7 @@ fn check_late(history: &History, lives: &BTreeMap<&str, Life>) -> Checked {
 
 /// The same of entries that live for a while and were written once.
 fn check_entries(history: &History) -> Checked {
-    let standstills = Standstills::of(history);
+    let (standstills, outages) = (Standstills::of(history), Outages::of(history));
     let mut writers: BTreeMap<&str, Vec<(&Write, &Record)>> = BTreeMap::new();
     for record in &history.records {
         for write in record.operation.writes() {
@@ -192,7 +194,7 @@ fn check_entries(history: &History) -> Checked {
         checked += 1;
         let ttl = ttl_ms * 1_000;
         let certain_until = standstills.certain_until(writer.call, ttl);
-        let latest = writer.end + ttl + LATE + history.faulty_between(writer.end, record.call);
+        let latest = writer.end + ttl + LATE + outages.between(writer.end, record.call);
         let wrong = match entry {
             None if record.end < certain_until => "was gone before its time",
             Some(_) if record.call > latest => "was there long after its time",

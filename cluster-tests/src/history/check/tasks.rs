@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::history::operation::Operation;
+use crate::history::outages::Outages;
 use crate::history::record::{Claimed, Micros, Record, Seen};
 use crate::history::{Counterexample, History, Verdict};
 
@@ -160,12 +161,13 @@ fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Ta
     let never_given: Vec<(&str, &Record, Micros)> = never_given
         .filter_map(|((_, name), task)| task.scheduled.map(|(record, delay)| (*name, record, delay)))
         .collect();
+    let outages = Outages::of(history);
     let is_in_doubt = |claim: &Record| claim.tries.iter().any(|each| each.outcome.is_unknown());
     let claims = || history.records.iter().filter(|record| asked(record).is_some());
     let finds_nothing = |record: &&Record| matches!(record.decided().map(|decided| &decided.seen), Some(Seen::Claimed(tasks)) if tasks.is_empty());
     for claim in claims().filter(finds_nothing) {
         let is_due = |(_, record, delay): &&(&str, &Record, Micros)| {
-            claim.call > record.end + delay + LATE + history.faulty_between(record.end, claim.call)
+            claim.call > record.end + delay + LATE + outages.between(record.end, claim.call)
         };
         let due: Vec<_> = never_given.iter().filter(is_due).collect();
         let hidden =
