@@ -18,6 +18,8 @@ use crate::network::HostId;
 struct Seen {
     /// Term and candidate. A term can have several leaders here, of which each outdoes those of a smaller number.
     vote: (u64, u64),
+    /// The first that was seen; `(0, 0)` where it had never voted before.
+    first_vote: Option<(u64, u64)>,
     applied: u64,
     revision: u64,
     clock: u64,
@@ -40,6 +42,8 @@ pub struct Facts {
     entries: BTreeMap<EntryId, u32>,
     /// The highest index that was applied anywhere.
     applied: u64,
+    /// Whether a leader was ever asked to hand over, or to stop, before which it does: whom it hands over to gets votes at any time.
+    pub is_handed_over: bool,
     /// A number that differs where anything seen differs.
     pub trace: u64,
     /// What was compared.
@@ -67,6 +71,7 @@ impl Facts {
         let Some(parts) = host.parts() else { return Ok(()) };
         self.comparisons += 1;
         self.leader(host.id, parts)?;
+        self.lease(host, parts)?;
         self.state(host.id, parts)
     }
 
@@ -84,6 +89,27 @@ impl Facts {
             if first != id {
                 return Err(format!("vote {vote:?} has two leaders, {first} and {id}"));
             }
+        }
+        Ok(())
+    }
+
+    /// A process that just began may have promised a leader to elect nobody else for a moment, and has forgotten it.
+    fn lease(&mut self, host: &Host, parts: &Parts) -> Result<(), String> {
+        let metrics = parts.app.raft().server_metrics();
+        let vote = metrics.borrow_watched().vote;
+        let given = (vote.leader_id.term, vote.leader_id.node_id);
+        let first = *self.nodes.entry(host.id).or_default().first_vote.get_or_insert(given);
+        let took_part = first != (0, 0);
+        if took_part
+            && given > first
+            && !vote.committed
+            && !self.is_handed_over
+            && host.age() < host.config.election_max
+        {
+            let (id, age) = (host.id, host.age());
+            return Err(format!(
+                "node {id}, {age:?} after its process began, gave vote {given:?} in the lease of a leader"
+            ));
         }
         Ok(())
     }

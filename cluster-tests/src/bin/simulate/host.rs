@@ -244,6 +244,11 @@ impl Host {
         }
     }
 
+    /// How long its node runs, by its own clock.
+    pub fn age(&self) -> Duration {
+        self.running.as_ref().map_or(Duration::ZERO, |running| Duration::from_millis(running.machine.gone))
+    }
+
     /// Whether its node runs and is not paused.
     pub fn is_awake(&self, now: u64) -> bool {
         self.running.is_some() && now >= self.paused_until

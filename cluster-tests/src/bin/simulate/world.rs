@@ -285,6 +285,7 @@ impl World {
 
     /// A node is asked to stop. It is started again when it has.
     pub fn stop(&mut self, id: HostId) {
+        self.facts.is_handed_over = true;
         self.hosts[&id].stop();
     }
 
@@ -325,6 +326,7 @@ impl World {
 
     /// The leader is asked to hand over to this node. Whether it does is its business.
     pub fn hand_over(&mut self, to: HostId) -> Cure {
+        self.facts.is_handed_over = true;
         if let Some(leader) = self.leader() {
             self.ask(leader, Request::post("/v1/cluster/leader", format!("{{\"to\":{to}}}")));
         }
