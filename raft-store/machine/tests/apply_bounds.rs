@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use machine_support::memory::{self, most_during};
 use machine_support::{Store, batch};
+use quorate_machine::access::{Grant, Permission};
 use quorate_machine::document::{Criteria, Json, Order};
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use quorate_machine::keyspace::family;
@@ -254,6 +255,48 @@ fn a_step_of_clearing_an_index_of_long_keys_is_bounded() {
     store.check();
 }
 
+/// Declares 16 indexes over the same eight fields below `d/`, and writes entries there whose eight texts are as long as an index keeps.
+fn with_many_index_rows(session: Option<SessionId>, store: &mut Store, count: usize) {
+    let fields = |first: usize| (0..8).map(|at| format!("\"f{}\"", (first + at) % 8)).collect::<Vec<_>>().join(",");
+    let turned = |first: usize| fields(first).replacen("\"f", "\"-f", 1);
+    let indexes: Vec<_> =
+        (0..8).flat_map(|first| [fields(first), turned(first)]).map(|list| format!("[{list}]")).collect();
+    let rules = format!(r#"{{"indexes":[{}]}}"#, indexes.join(","));
+    let rules = Rules::read(&Json::parse(rules.as_bytes()).unwrap(), "").unwrap();
+    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change: RulesChange::Set(rules) };
+    measured(store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
+    while maintain(store, Maintenance::Indexes { rows_max: 8_192 }).1 {}
+    for nth in 0..count {
+        let texts = (0..8).map(|at| format!("\"f{at}\":\"{nth:04}{}\"", "x".repeat(1_020))).collect::<Vec<_>>();
+        let mut command = document(&format!("d/{nth:04}"), &format!("{{{}}}", texts.join(",")));
+        if let Action::Write(op) = &mut command.action {
+            op.session = session;
+        }
+        let (replies, _) = measured(store, &batch(2, &[command]));
+        assert!(matches!(replies[0].outcome, Outcome::Written(_)), "{replies:?}");
+    }
+}
+
+#[test]
+fn entries_with_many_index_rows_go_only_so_many_at_once() {
+    let mut store = hardened();
+    let session = begin_session(&mut store, 2);
+    with_many_index_rows(Some(session), &mut store, 300);
+    let rows = store.rows(family::INDEX).iter().map(|(key, _)| key.len()).sum::<usize>();
+    assert!(rows > limits::BATCH_EFFECT_BYTES_MAX, "{rows} bytes of keys, which are dropped");
+    let mut steps = 0;
+    while !store.rows(family::INDEX).is_empty() {
+        let (_, bytes) = measured(&mut store, &batch(5_000, &[]));
+        assert!(
+            bytes < 2 * limits::BATCH_EFFECT_BYTES_MAX,
+            "{bytes} bytes are written by one step of the end of a session"
+        );
+        steps += 1;
+        assert!(steps < 100, "it does not come to an end");
+    }
+    store.check();
+}
+
 #[test]
 fn a_step_of_compaction_reads_and_drops_only_so_many_long_lines() {
     let mut store = hardened();
@@ -435,6 +478,18 @@ fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
 
+/// As many tasks as one command schedules, with ids as long as they may be and a MiB of payloads.
+fn many_tasks() -> Action {
+    let id = |nth: usize| TaskId::new(format!("{nth:0width$}", width = limits::TASK_ID_BYTES_MAX)).unwrap();
+    match schedule(0..limits::TASKS_SCHEDULED_MAX, 1_024).action {
+        Action::Task(TaskOp { queue, verb: TaskVerb::Schedule(tasks) }) => {
+            let tasks = (0..).zip(tasks).map(|(nth, task)| NewTask { id: Some(id(nth)), ..task }).collect();
+            Action::Task(TaskOp { queue, verb: TaskVerb::Schedule(tasks) })
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A command of each kind at its limits, about entries of 1 MiB below `d/`, and tasks as large.
 fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
     let key = |nth: usize| Key::new(format!("d/{nth:03}")).unwrap();
@@ -447,6 +502,8 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
     let proclaimed = Value { kind: ContentKind::Bytes, data: vec![b'v'; limits::PROCLAIMED_BYTES_MAX] };
     let (worker, queue) = ("w".repeat(limits::TASK_WORKER_BYTES_MAX), QueueName::new("q").unwrap());
     let rules = Rules::read(&Json::parse(br#"{"indexes":[["a"],["b"]]}"#).unwrap(), "").unwrap();
+    let grant = |nth| Grant { permission: Permission::Read, prefix: long_key(&format!("{nth:02}")) };
+    let grants = (0..limits::ROLE_GRANTS_MAX).map(grant).collect();
     vec![
         Action::Write(write(0, Change::Upsert(largest))),
         Action::Txn(Txn { then: (0..24).map(|nth| Step::Get(key(nth))).collect(), ..Txn::default() }),
@@ -484,18 +541,26 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
         Action::Numbers(NumbersOp { name: SequenceName::new("s").unwrap(), count: limits::NUMBERS_MAX }),
         Action::Session(SessionOp::Renew(vec![session; limits::SESSIONS_RENEWED_MAX])),
         Action::Lock(LockOp::Acquire(Acquire {
-            lock,
+            lock: lock.clone(),
             session,
             mode: LockMode::Exclusive,
             slots: None,
             wait_ms: 0,
             delay_ms: 0,
-            value: Some(proclaimed),
+            value: Some(proclaimed.clone()),
         })),
         Action::Barrier(BarrierOp::Enter { name: name("b"), session, parties: limits::BARRIER_PARTIES_MAX }),
         Action::Latch(LatchOp::Create { name: name("l"), count: limits::LATCH_COUNT_MAX }),
-        Action::Task(TaskOp { queue, verb: TaskVerb::Claim { limit: 100, lease_ms: 1_000, worker, session: None } }),
-        Action::Access(AccessOp::SetRole { name: RoleName::new("r").unwrap(), grants: Vec::new() }),
+        Action::Lock(LockOp::Proclaim { lock: lock.clone(), token: u64::MAX, value: proclaimed }),
+        Action::Lock(LockOp::Leave { lock, session, asked: None, release: true }),
+        Action::Task(TaskOp {
+            queue: queue.clone(),
+            verb: TaskVerb::Claim { limit: 100, lease_ms: 1_000, worker, session: None },
+        }),
+        many_tasks(),
+        Action::Task(TaskOp { queue, verb: TaskVerb::Requeue(Requeue::Oldest(limits::TASKS_REQUEUED_MAX)) }),
+        Action::Access(AccessOp::SetRole { name: RoleName::new("r").unwrap(), grants }),
+        Action::Maintain(Maintenance::Repair),
         Action::Faults(FaultsOp::Forget),
     ]
 }
