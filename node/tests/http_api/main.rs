@@ -17,6 +17,7 @@ mod documents;
 mod door;
 mod entries;
 mod errors;
+mod faults;
 mod find;
 mod limits;
 mod listing;

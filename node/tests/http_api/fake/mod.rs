@@ -88,6 +88,8 @@ struct State {
     holds_scans: bool,
     /// Listings that came.
     scans: usize,
+    /// What was contained.
+    contained: FaultsRead,
     /// Commands of which nobody said what comes of them are refused.
     refuses_unscripted: bool,
 }
@@ -216,6 +218,11 @@ impl Fake {
     pub fn come_to(&self, outcome: Outcome) {
         self.with(|state| state.outcomes.push_back(outcome));
         self.changed.notify_waiters();
+    }
+
+    /// From now on this was contained.
+    pub fn have_contained(&self, contained: FaultsRead) {
+        self.with(|state| state.contained = contained);
     }
 
     /// Several writes that share one revision.
@@ -691,7 +698,7 @@ impl Backend for Fake {
     }
 
     fn faults(&self) -> Result<FaultsRead, StateFault> {
-        Ok(FaultsRead::default())
+        Ok(self.with(|state| state.contained.clone()))
     }
 
     fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {

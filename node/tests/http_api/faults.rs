@@ -1,0 +1,79 @@
+//! Contained faults: how they are shown, what is asked of the cluster about them, and every fault of input.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use quorate_client::api::{Applied, ErrorCode, FaultsAnswer, FaultsDone};
+use quorate_store::codec;
+use quorate_store::keyspace::family;
+use quorate_store::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
+use quorate_store::state::{FaultsRead, KeptFault, Parked};
+use quorate_store::types::{Action, Command, FaultsOp, Outcome, Rejection};
+use serde_json::json;
+
+use crate::raw::{Response, Server};
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const ROUTE: &str = "/v1/cluster/faults";
+
+async fn post(server: &Server, body: serde_json::Value) -> Response {
+    server.ask("POST", ROUTE, &[JSON], body.to_string().as_bytes()).await
+}
+
+fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
+    assert_eq!(response.status, 200, "{response:?}");
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
+}
+
+#[tokio::test]
+async fn what_was_contained_is_shown_so_that_it_can_be_reported_and_named() {
+    let server = Server::start().await;
+    assert_eq!(read::<FaultsAnswer>(&server.get(ROUTE).await).commands, 0);
+    let command = codec::encode_command(&Command::unnamed(Action::Faults(FaultsOp::Forget)));
+    let row = FaultRow { revision: 5, clock: 6_000, wall: 1_700_000_000_000, level: 2, command: command.to_vec() };
+    let parked = ParkedRow { index: 8, revision: 6, clock: 7_000, wall: 1_700_000_000_000 };
+    let work = [&[family::TIMER][..], b"\0\xff"].concat();
+    server.backend.have_contained(FaultsRead {
+        counts: FaultCounts { commands: 3, parked: 1 },
+        commands: vec![KeptFault { index: 7, nth: 2, row }],
+        parked: vec![Parked { work, row: parked }],
+    });
+    let shown: FaultsAnswer = read(&server.get(ROUTE).await);
+    assert_eq!((shown.commands, shown.parked), (3, 1));
+    let kept = &shown.kept[0];
+    assert_eq!((kept.index, kept.number, kept.revision, kept.level), (7, 2, 5, 2));
+    assert_eq!(kept.at, "2023-11-14T22:13:20Z");
+    let replayed = BASE64.decode(&kept.command).expect("base64");
+    assert_eq!(codec::decode_command(&replayed).map(|command| command.action), Ok(Action::Faults(FaultsOp::Forget)));
+
+    let set_aside = &shown.work[0];
+    assert_eq!((set_aside.kind.as_str(), set_aside.index), ("timer", 8));
+    server.backend.come_to(Outcome::Maintained { removed: 1, more: false });
+    let done: FaultsDone = read(&post(&server, json!({"verb": "retry", "work": set_aside.work})).await);
+    assert_eq!(done.count, 1);
+    let asked = server.backend.commands().pop().map(|command| command.action);
+    assert_eq!(asked, Some(Action::Faults(FaultsOp::Retry([&[family::TIMER][..], b"\0\xff"].concat()))));
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_refused_with_the_place_of_the_fault() {
+    let server = Server::start().await;
+    for (body, pointer) in [
+        (json!({}), "/verb"),
+        (json!({"verb": "mend"}), "/verb"),
+        (json!({"verb": "retry"}), "/work"),
+        (json!({"verb": "drop", "work": "0"}), "/work"),
+        (json!({"verb": "drop", "work": "zz"}), "/work"),
+        (json!({"verb": "drop", "work": 7}), "/work"),
+        (json!({"verb": "forget", "work": "00"}), "/work"),
+        (json!({"verb": "forget", "more": 1}), "/more"),
+    ] {
+        let problem = post(&server, body.clone()).await.problem();
+        assert_eq!((problem.code, problem.applied), (ErrorCode::InvalidArgument, Applied::No), "{body}");
+        let pointers: Vec<_> = problem.errors.iter().map(|error| error.pointer.as_str()).collect();
+        assert!(pointers.contains(&pointer), "{body}: {pointers:?}");
+    }
+    assert_eq!(server.backend.commands(), []);
+    server.backend.come_to(Outcome::Rejected(Rejection::NotFound));
+    let gone = post(&server, json!({"verb": "drop", "work": "00ff"})).await;
+    assert_eq!((gone.status, gone.problem().code), (404, ErrorCode::NotFound));
+}
