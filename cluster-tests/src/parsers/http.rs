@@ -23,6 +23,8 @@ use super::{panics, samples};
 
 /// A server remembers what it was asked, so another takes its place now and then.
 const REQUESTS_MAX: usize = 2_000;
+/// Longest body of requests that nobody wrote.
+const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Whatever was not answered by then waits for something.
 const PROMPT: Duration = Duration::from_millis(4);
 /// By then a connection is closed whose other side has ended.
@@ -106,10 +108,15 @@ fn check_answer(head: &[u8], body: &[u8]) {
 
 impl Served {
     fn start() -> Self {
+        Self::taking(BODY_BYTES_MAX)
+    }
+
+    /// A server that takes bodies of so many bytes.
+    fn taking(body_bytes_max: usize) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let backend = Fake::new();
         backend.answer_unscripted();
-        let api = Api::new(backend.clone(), api_settings(), Metrics::new());
+        let api = Api::new(backend.clone(), api_settings(body_bytes_max), Metrics::new());
         let addr = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let addr = listener.local_addr().expect("bound");
@@ -138,6 +145,22 @@ impl Served {
         self.backend.forget_commands();
         answer
     }
+
+    /// The commands that a request becomes within this time.
+    fn commands_of(&mut self, request: &[u8], within: Duration) -> Vec<Command> {
+        self.requests += 1;
+        self.runtime.block_on(async {
+            let mut stream = connect(self.addr).await;
+            // A server that has answered may have closed before it read everything.
+            let is_sent = stream.write_all(request).await.is_ok();
+            if is_sent {
+                let _waits = timeout(within, read(&mut stream, &mut Vec::new(), is_whole)).await;
+            }
+        });
+        let commands = self.backend.commands();
+        self.backend.forget_commands();
+        commands
+    }
 }
 
 /// A connection that leaves nothing behind when it is dropped.
@@ -165,13 +188,13 @@ fn is_whole(answer: &[u8]) -> bool {
     length.is_none_or(|length| answer.len() >= head + 4 + length)
 }
 
-fn api_settings() -> ApiSettings {
+fn api_settings(body_bytes_max: usize) -> ApiSettings {
     ApiSettings {
         node_id: 1,
         request_timeout: Duration::from_millis(500),
         request_timeout_max: Duration::from_secs(60),
-        body_bytes_max: 64 * 1024,
-        bodies_bytes_max: 1024 * 1024,
+        body_bytes_max,
+        bodies_bytes_max: 16 * body_bytes_max,
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
         answers_bytes_max: 64 * 1024 * 1024,
@@ -198,20 +221,25 @@ fn serve_settings() -> ServeSettings {
 /// The commands that these requests become, one server for all of them.
 pub fn commands_of(requests: &[Vec<u8>]) -> Vec<Command> {
     let mut served = Served::start();
-    let mut commands = Vec::new();
-    for request in requests {
-        let backend: Fake = served.backend.clone();
-        served.requests += 1;
-        let addr = served.addr;
-        served.runtime.block_on(async {
-            let mut stream = connect(addr).await;
-            stream.write_all(request).await.expect("the server takes it");
-            let _waits = timeout(Duration::from_millis(300), read(&mut stream, &mut Vec::new(), is_whole)).await;
-        });
-        commands.extend(backend.commands());
-        backend.forget_commands();
+    requests.iter().flat_map(|request| served.commands_of(request, Duration::from_millis(300))).collect()
+}
+
+/// What the door makes of requests, one server for many of them.
+pub struct Doorkeeper(Served);
+
+impl Doorkeeper {
+    /// Takes bodies as long as a node does as it comes.
+    pub fn new() -> Self {
+        Self(Served::taking(2 * 1024 * 1024))
     }
-    commands
+
+    /// The commands that a request becomes within this time, as a node would propose them: none where it is refused.
+    pub fn commands_of(&mut self, request: &[u8], within: Duration) -> Vec<Command> {
+        if self.0.requests >= REQUESTS_MAX {
+            *self = Self::new();
+        }
+        self.0.commands_of(request, within)
+    }
 }
 
 /// Most of the requests, and two by HTTP/2: some room is for what was found.

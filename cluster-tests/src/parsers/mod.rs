@@ -6,7 +6,10 @@
 //!
 //! Reading order: `samples` (real values to begin with), the targets, then `mutate`, `memory` and `replay`, which run them.
 
+pub mod door;
+pub mod extremes;
 pub mod memory;
+pub mod panics;
 pub mod replay;
 pub mod samples;
 
@@ -17,7 +20,6 @@ mod frames;
 mod http;
 mod log;
 mod mutate;
-mod panics;
 mod rows;
 
 #[expect(dead_code, unused_imports, reason = "shared with the tests of the node, each of which uses a part")]
@@ -40,7 +42,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "commands", check: commands::check, samples: commands::samples },
     Target { name: "rows", check: rows::check, samples: rows::samples },
     Target { name: "log", check: log::check, samples: log::samples },
@@ -48,6 +50,7 @@ pub const TARGETS: [Target; 7] = [
     Target { name: "frames", check: frames::check, samples: frames::samples },
     Target { name: "documents", check: documents::check, samples: documents::samples },
     Target { name: "http", check: http::check, samples: http::samples },
+    Target { name: "door", check: door::check, samples: door::samples },
 ];
 
 /// The target of this name.
