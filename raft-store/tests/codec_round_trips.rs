@@ -10,6 +10,7 @@ use quorate_store::access::{Grant, Permission};
 use quorate_store::digest::RowMark;
 use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, Unmet};
 use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
+use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::history::Version;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
@@ -406,9 +407,9 @@ proptest! {
 
     #[test]
     fn commands_and_batches_come_back(
-        commands in vec(commands(), 0..4), clock in any::<u64>(), wall in any::<u64>()
+        commands in vec(commands(), 0..4), clock in any::<u64>(), wall in any::<u64>(), seed in option::of(any::<[u8; 16]>())
     ) {
-        let batch = Batch { clock, wall, commands: commands.iter().map(codec::encode_command).collect() };
+        let batch = Batch { clock, wall, seed, commands: commands.iter().map(codec::encode_command).collect() };
         let decoded = codec::decode_batch(&codec::encode_batch(&batch)).unwrap();
         prop_assert_eq!(&decoded, &batch);
         for (encoded, command) in decoded.commands.iter().zip(&commands) {
@@ -436,10 +437,11 @@ proptest! {
     }
 
     #[test]
-    fn entry_rows_come_back(meta in metas(), value in values()) {
-        let row = entry::encode(&meta, value.kind, &value.data);
-        let entry = Entry { meta, value };
-        prop_assert_eq!(entry::decode(&row).unwrap().to_entry(), entry.clone());
+    fn entry_rows_come_back(meta in metas(), key in option::of(any::<u64>()), value in values()) {
+        let key = key.filter(|_| meta.locked_until.is_some());
+        let row = EntryRow { meta, key, kind: value.kind, data: &value.data };
+        let (row, written) = (entry::encode_row(&row), row);
+        prop_assert_eq!(entry::decode(&row).unwrap(), written);
         let mut superseded = entry::decode(&row).unwrap();
         superseded.meta.locked_until = None;
         prop_assert_eq!(history::decode(&row).unwrap(), Version::Entry(superseded));
@@ -548,7 +550,7 @@ proptest! {
         command in commands(), group in groups(), reply in replies(), record in applied(),
         at in any::<prop::sample::Index>(), by in any::<u8>(),
     ) {
-        let batch = Batch { clock: 1, wall: 1, commands: vec![codec::encode_command(&command)] };
+        let batch = Batch { clock: 1, wall: 1, seed: None, commands: vec![codec::encode_command(&command)] };
         for mut bytes in [
             codec::encode_command(&command).to_vec(), codec::encode(&group), request::encode(1, &reply, "ann"),
             codec::encode(&record), codec::encode_batch(&batch).to_vec(),

@@ -64,7 +64,7 @@ fn batch(dice: &mut StdRng, term: u64, index: u64) -> EncodedBatch {
         _ => {}
     }
     let (clock, commands) = (index * 700, commands.iter().map(codec::encode_command).collect());
-    EncodedBatch(codec::encode_batch(&Batch { clock, wall: 1_000 + clock, commands }))
+    EncodedBatch(codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands }))
 }
 
 fn command(dice: &mut StdRng, term: u64, index: u64, n: u64) -> Command {

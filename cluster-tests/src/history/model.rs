@@ -15,8 +15,17 @@ use super::record::{Entry, Refused, StepSeen, TxnSeen, Written};
 pub struct State {
     /// As they are shown: a locked one has no token.
     entries: BTreeMap<String, Entry>,
-    /// The keys to the locks on them.
-    locks: BTreeMap<String, u64>,
+    /// The locks on them.
+    locks: BTreeMap<String, Lock>,
+}
+
+/// A lock on an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lock {
+    /// What opens it.
+    key: u64,
+    /// The token that the entry has once it is unlocked.
+    token: u64,
 }
 
 impl State {
@@ -42,11 +51,11 @@ impl State {
     }
 
     /// An entry and the lock on it, to be put back.
-    fn kept(&self, key: &str) -> (String, Option<Entry>, Option<u64>) {
+    fn kept(&self, key: &str) -> (String, Option<Entry>, Option<Lock>) {
         (key.to_owned(), self.entries.get(key).cloned(), self.locks.get(key).copied())
     }
 
-    fn put_back(&mut self, (key, entry, lock): (String, Option<Entry>, Option<u64>)) {
+    fn put_back(&mut self, (key, entry, lock): (String, Option<Entry>, Option<Lock>)) {
         self.remove(&key);
         self.locks.extend(lock.map(|lock| (key.clone(), lock)));
         self.entries.extend(entry.map(|entry| (key, entry)));
@@ -66,7 +75,7 @@ pub fn refusal(state: &State, write: &Write) -> Option<Refused> {
         };
     };
     let lock = state.locks.get(&write.key);
-    let has_key = lock.is_some() && write.cas.as_ref() == lock;
+    let has_key = lock.is_some() && write.cas == lock.map(|lock| lock.key);
     match &write.change {
         Change::Insert(_) => refused("already_exists", Some(entry)),
         Change::Lock(_) if lock.is_some() => refused("locked", Some(entry)),
@@ -87,10 +96,15 @@ pub fn refusal(state: &State, write: &Write) -> Option<Refused> {
     }
 }
 
-/// Carries out a write that is not refused.
+/// Carries out a write that is not refused. The key of a lock is the revision, as it was before feature level 2.
 pub fn apply(state: &mut State, write: &Write, revision: u64) -> Written {
+    apply_told(state, write, revision, None)
+}
+
+/// The same where its client was told something: then that names the key of a lock, which follows from nothing that the model knows.
+pub fn apply_told(state: &mut State, write: &Write, revision: u64, told: Option<&Written>) -> Written {
     if write.change.is_of_lock() {
-        return relock(state, write, revision);
+        return relock(state, write, revision, told.and_then(|told| told.cas));
     }
     let value = match &write.change {
         Change::Adjust { amount, by, .. } => adjusted(state.get(&write.key), *amount, by),
@@ -127,16 +141,17 @@ fn adjusted(entry: Option<&Entry>, amount: i64, by: &str) -> Value {
 }
 
 /// Locks an entry or ends its lock. Its value stays, and so does all that is known of its versions.
-fn relock(state: &mut State, write: &Write, revision: u64) -> Written {
+fn relock(state: &mut State, write: &Write, revision: u64, told: Option<u64>) -> Written {
     let Some(entry) = state.entries.get_mut(&write.key) else { return Written::default() };
     let token = match write.change {
         Change::Lock(_) => {
-            state.locks.insert(write.key.clone(), revision);
+            let key = told.unwrap_or(revision);
+            state.locks.insert(write.key.clone(), Lock { key, token: revision });
             entry.cas = None;
-            Some(revision)
+            Some(key)
         }
         _ => {
-            entry.cas = state.locks.remove(&write.key).or(entry.cas);
+            entry.cas = state.locks.remove(&write.key).map(|lock| lock.token).or(entry.cas);
             entry.cas
         }
     };
@@ -216,12 +231,17 @@ mod tests {
             assert_eq!(code(&state, Write { cas, ..Write::put("a", 2) }).as_deref(), Some("cas_mismatch"));
         }
         assert_eq!(code(&state, unlock.clone().cas(2)).as_deref(), Some("locked"));
-        assert_eq!(apply(&mut state, &unlock.cas(3), 4).cas, Some(3));
+        assert_eq!(apply(&mut state, &unlock.clone().cas(3), 4).cas, Some(3));
         assert_eq!(state.get("a").and_then(|entry| entry.cas), Some(3));
         apply(&mut state, &lock, 5);
         assert_eq!(code(&state, Write::put("a", 2).cas(5)), None);
         apply(&mut state, &Write::put("a", 2).cas(5), 6);
         assert!(!state.is_locked("a") && state.get("a").and_then(|entry| entry.cas) == Some(6));
+        let told = Written { cas: Some(77), ..Written::default() };
+        assert_eq!(apply_told(&mut state, &lock, 7, Some(&told)).cas, Some(77));
+        assert_eq!(code(&state, Write::put("a", 2).cas(7)).as_deref(), Some("cas_mismatch"));
+        assert_eq!(code(&state, Write::put("a", 2).cas(77)), None);
+        assert_eq!(apply(&mut state, &unlock.cas(77), 8).cas, Some(7));
     }
 
     #[test]

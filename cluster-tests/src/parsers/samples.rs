@@ -52,7 +52,12 @@ fn live() -> Life {
 
 /// A batch of these.
 pub fn batch(commands: &[Command]) -> Batch {
-    Batch { clock: 1_000, wall: WALL, commands: commands.iter().map(codec::encode_command).collect() }
+    Batch {
+        clock: 1_000,
+        wall: WALL,
+        seed: Some([7; 16]),
+        commands: commands.iter().map(codec::encode_command).collect(),
+    }
 }
 
 /// A log entry with a batch of these.

@@ -15,6 +15,7 @@ use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use quorate_store::codec;
+use quorate_store::level;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
@@ -319,7 +320,9 @@ impl ProposerParts {
         let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
         let _under_way = self.clock.propose(leadership);
         let count = commands.len();
-        let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), commands });
+        // Nodes that do not know the level could not read it.
+        let seed = (self.state.level() >= level::HARDENED).then(rand::random);
+        let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), seed, commands });
         self.metrics.observe_batch(count, batch.len());
         let begin = Instant::now();
         let (responder, written) = ProgressResponder::complete_only();

@@ -76,6 +76,27 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
 }
 
 #[tokio::test]
+async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
+    let server = server().await;
+    server.backend.lock("k", 4_242);
+    for (lines, status) in [
+        (vec![("If-Match", "\"3\"")], 412),
+        (vec![("If-Match", "\"4242\"")], 412),
+        (vec![("If-None-Match", "\"4242\"")], 200),
+        (vec![("If-None-Match", "*")], 304),
+        (vec![], 200),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let answer = ask(&server, method, "/v1/kv/k", &lines).await;
+            assert_eq!(answer.status, status, "{method} {lines:?}");
+            assert_eq!(answer.header("etag"), None, "{method} {lines:?}");
+            let all = format!("{answer:?}") + &answer.text();
+            assert!(!all.contains("4242"), "{method} {lines:?} tells the cas: {all}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn writes_are_judged_by_their_list() {
     for (method, lines, missing, there) in [
         ("PUT", vec![("If-Match", "\"2\", \"3\"")], Err((404, ErrorCode::NotFound)), Ok(())),

@@ -168,13 +168,18 @@ pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
     Ok(Command { request_id, principal, action, stamp })
 }
 
-/// Frames a batch: version, clocks, count, then each command with its length. Commands are copied, not re-encoded.
+/// Leads a batch with a seed, in place of [`FORMAT_VERSION`]. Builds that do not know it take it for a version of later.
+const SEEDED_BATCH: u8 = 0x80 | FORMAT_VERSION;
+
+/// Frames a batch: version, clocks, the seed if there is one, count, then each command with its length. Commands are copied, not
+/// re-encoded.
 pub fn encode_batch(batch: &Batch) -> Bytes {
     let body: usize = batch.commands.iter().map(|command| 4 + command.len()).sum();
-    let mut bytes = BytesMut::with_capacity(1 + 8 + 8 + 4 + body);
-    bytes.put_u8(FORMAT_VERSION);
+    let mut bytes = BytesMut::with_capacity(1 + 8 + 8 + 16 + 4 + body);
+    bytes.put_u8(batch.seed.map_or(FORMAT_VERSION, |_| SEEDED_BATCH));
     bytes.put_u64_le(batch.clock);
     bytes.put_u64_le(batch.wall);
+    bytes.put_slice(batch.seed.as_ref().map_or(&[], |seed| seed.as_slice()));
     bytes.put_u32_le(u32::try_from(batch.commands.len()).expect("a batch is bounded by limits::BATCH_COMMANDS_MAX"));
     for command in &batch.commands {
         bytes.put_u32_le(u32::try_from(command.len()).expect("a command is bounded by limits::COMMAND_BYTES_MAX"));
@@ -186,9 +191,15 @@ pub fn encode_batch(batch: &Batch) -> Bytes {
 /// Reverses [`encode_batch`]; the commands share the given bytes.
 pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
-    reader.version()?;
+    let is_seeded = bytes.first() == Some(&SEEDED_BATCH);
+    if is_seeded {
+        reader.take(1).map(drop)?
+    } else {
+        reader.version()?
+    }
     let clock = reader.u64()?;
     let wall = reader.u64()?;
+    let seed = if is_seeded { Some(reader.take(16)?.try_into().expect("sixteen bytes were taken")) } else { None };
     let count = reader.u32()?;
     let mut commands = Vec::with_capacity((count as usize).min(crate::limits::BATCH_COMMANDS_MAX));
     for _ in 0..count {
@@ -200,7 +211,7 @@ pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
     if reader.at != bytes.len() {
         return Err(CodecError::Malformed(format!("{} bytes too many", bytes.len() - reader.at)));
     }
-    Ok(Batch { clock, wall, commands })
+    Ok(Batch { clock, wall, seed, commands })
 }
 
 /// A cursor that fails instead of running past the end.

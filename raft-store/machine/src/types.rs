@@ -152,8 +152,8 @@ pub struct EntryMeta {
     pub cas: u64,
     /// Cluster clock at which the entry expires, if ever: expired once `clock >= expires_at`.
     pub expires_at: Option<ClusterMillis>,
-    /// Cluster clock at which the lock on it ends by itself: locked while `clock < locked_until`. Then `cas` is the key to
-    /// it, and is shown to nobody but who locked it.
+    /// Cluster clock at which the lock on it ends by itself: locked while `clock < locked_until`. Then `cas` is shown to nobody:
+    /// where the lock is of before feature level 2 it is the key. Who locks an entry is answered with the key in place of `cas`.
     pub locked_until: Option<ClusterMillis>,
     /// The session that it goes with, if any.
     pub session: Option<SessionId>,
@@ -472,6 +472,9 @@ impl Command {
     }
 }
 
+/// Randomness as data.
+pub type Seed = [u8; 16];
+
 /// What one normal Raft entry holds: a clock stamp and commands, applied in order.
 ///
 /// Invariant: a batch without commands only moves the clocks.
@@ -481,6 +484,9 @@ pub struct Batch {
     pub clock: ClusterMillis,
     /// The proposer's wall clock. Apply uses `max(previous, this)`.
     pub wall: WallMillis,
+    /// Random bytes of the proposer, of which the machine makes what nobody may guess. None below
+    /// [`crate::level::HARDENED`]: older builds cannot read them.
+    pub seed: Option<Seed>,
     /// The commands, each in the encoded form of [`crate::codec::encode_command`].
     pub commands: Vec<bytes::Bytes>,
 }

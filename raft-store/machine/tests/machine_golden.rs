@@ -124,7 +124,7 @@ fn run_block(store: &mut Store, clock: &mut u64, lines: &[&str]) -> String {
 
 /// The batch of a block.
 fn batch_of(clock: &mut u64, commands: &[&str]) -> Batch {
-    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, commands: Vec::new() };
+    let mut batch = Batch { clock: *clock, wall: 1_000_000 + *clock, seed: Some([7; 16]), commands: Vec::new() };
     for line in commands {
         if let Some(moved) = line.strip_prefix('@') {
             *clock = moved.parse().unwrap();

@@ -12,7 +12,7 @@ use quorate_machine::types::{Action, Batch, Command, Maintenance};
 fn raise(level: u32) -> Batch {
     let action = Action::Maintain(Maintenance::RaiseLevel { level });
     let command = codec::encode_command(&Command { request_id: None, principal: String::new(), action, stamp: None });
-    Batch { clock: 1, wall: 1, commands: vec![command] }
+    Batch { clock: 1, wall: 1, seed: None, commands: vec![command] }
 }
 
 #[test]

@@ -231,7 +231,7 @@ mod tests {
         let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
         let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let command = Command::unnamed(Action::Write(op));
-        let batch = Batch { clock: index, wall: index, commands: vec![codec::encode_command(&command)] };
+        let batch = Batch { clock: index, wall: index, seed: None, commands: vec![codec::encode_command(&command)] };
         let payload = EntryPayload::Normal(EncodedBatch(codec::encode_batch(&batch)));
         LogEntry { log_id: LogIdRecord { term: 1, node: 1, index }.into(), payload }
     }

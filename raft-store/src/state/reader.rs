@@ -27,6 +27,7 @@ use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::{bucket, entry, family, family_range, history, repair, request};
+use crate::level::Level;
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::{ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision};
@@ -203,6 +204,11 @@ impl StateReader {
     /// The revision at which the present epoch began; 0 in the first.
     pub fn epoch_revision(&self) -> Revision {
         self.shared.epoch_revision()
+    }
+
+    /// The feature level; cheap.
+    pub fn level(&self) -> Level {
+        self.shared.level()
     }
 
     /// Waits until `index` is applied here and visible to reads. Returns at once where it is.

@@ -79,7 +79,7 @@ pub fn blank(index: u64) -> LogEntry {
 
 pub fn batch(index: u64, clock: u64, commands: &[Command]) -> LogEntry {
     let commands = commands.iter().map(codec::encode_command).collect();
-    let batch = codec::encode_batch(&Batch { clock, wall: 1_000 + clock, commands });
+    let batch = codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands });
     LogEntry { log_id: log_id(index), payload: openraft::EntryPayload::Normal(EncodedBatch(batch)) }
 }
 

@@ -48,7 +48,7 @@ fn changes_of<'h>(timeline: &Timeline<'h>) -> Changes<'h> {
         }
         for (write, told) in atom.writes() {
             let key = write.key.as_str();
-            model::apply(&mut state, write, atom.revision);
+            model::apply_told(&mut state, write, atom.revision, told);
             // What a patch leaves follows only where everything is known that was there before.
             let is_certain = !timeline.doubtful.contains(key) && !timeline.fleeting.contains(key);
             let patched = state.get(key).filter(|_| is_certain).map(|entry| &entry.value);

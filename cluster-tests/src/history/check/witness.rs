@@ -95,7 +95,7 @@ impl<'t, 'h> Replay<'t, 'h> {
                 &format!("the write took effect where it had to be refused as {code}"),
             );
         }
-        let expected = model::apply(&mut self.state, write, atom.revision);
+        let expected = model::apply_told(&mut self.state, write, atom.revision, told);
         match (&write.change, atom.record) {
             (Change::Lock(ms), Some(record)) => drop(self.lapses.insert(&write.key, record.call + ms * 1_000)),
             _ => drop(self.lapses.remove(write.key.as_str())),

@@ -305,6 +305,16 @@ impl Fake {
         self.tell();
         self.with(|state| state.revision)
     }
+
+    /// Locks an entry that is there, with this token.
+    pub fn lock(&self, key: &str, cas: u64) {
+        self.with(|state| {
+            let versions = state.versions.get_mut(key.as_bytes()).expect("the entry");
+            let (_, entry) = versions.last_mut().expect("a version");
+            let meta = &mut entry.as_mut().expect("it was not removed").meta;
+            (meta.cas, meta.locked_until) = (cas, Some(u64::MAX));
+        });
+    }
 }
 
 impl State {
@@ -607,6 +617,7 @@ impl Backend for Fake {
                 let entry = state.entry_at(key, pin.revision);
                 let row = entry.as_ref().map(|Entry { meta, value }| EntryRow {
                     meta: *meta,
+                    key: None,
                     kind: value.kind,
                     data: &value.data,
                 });

@@ -17,6 +17,7 @@ use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
 };
+use quorate_machine::level::HARDENED;
 use quorate_machine::machine::{Sizes, View};
 use quorate_machine::types::{ContentKind, Key, Waker};
 use quorate_machine::{codec, digest};
@@ -88,14 +89,16 @@ fn check_deadlines(store: &Store) {
         .collect();
     let deadlines: BTreeSet<_> = store.rows(family::DEADLINE).into_iter().map(|(key, _)| key).collect();
     assert_eq!(deadlines, expected, "deadline rows on the left, deadlines of entries on the right");
-    let expected: BTreeSet<_> = decoded
-        .iter()
-        .filter_map(|(row_key, row)| {
-            let until = entry::decode(row).unwrap().meta.locked_until;
-            until.map(|until| lock::row_key(until, entry::decode_key(row_key).unwrap()))
-        })
-        .collect();
-    let locks: BTreeSet<_> = store.rows(family::LOCK).into_iter().map(|(key, _)| key).collect();
+    // From feature level 2 on an entry keeps when its lock ended by itself, and the row goes.
+    let keeps = |until: u64| store.vars.level >= HARDENED && until <= store.vars.clock;
+    let locked = decoded.iter().filter_map(|(row_key, row)| {
+        let until = entry::decode(row).unwrap().meta.locked_until?;
+        Some((until, lock::row_key(until, entry::decode_key(row_key).unwrap())))
+    });
+    let (ended, expected): (Vec<_>, Vec<_>) = locked.partition(|(until, _)| keeps(*until));
+    let mut locks: BTreeSet<_> = store.rows(family::LOCK).into_iter().map(|(key, _)| key).collect();
+    locks.retain(|row_key| !ended.iter().any(|(_, ended)| ended == row_key));
+    let expected: BTreeSet<_> = expected.into_iter().map(|(_, row_key)| row_key).collect();
     assert_eq!(locks, expected, "lock rows on the left, locks of entries on the right");
 }
 

@@ -9,6 +9,8 @@ mod coordination;
 
 use quorate_machine::document::{Json, Subject};
 use quorate_machine::keyspace::audit::Refusal;
+use quorate_machine::keyspace::lock;
+use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
 use quorate_machine::types::{
     Action, Change, Check, ContentKind, Entry, EntryMeta, Expect, Expiry, Guard, ItemOutcome, Key, Outcome, Rejection,
@@ -16,6 +18,9 @@ use quorate_machine::types::{
 };
 
 use crate::picture::Picture;
+
+/// Stands for the key of a lock that the very command at hand began: nothing of it can name that.
+const KEY_OF_NOW: u64 = 0;
 
 /// What a command comes to, as far as it is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +94,8 @@ pub fn came(outcome: &Outcome) -> Option<Comes> {
 /// Compares what should be with what is.
 pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) {
     let (comes, now) = predicted;
-    let came = came(outcome).unwrap_or_else(|| panic!("an answer of another kind: {outcome:?}"));
+    let mut came = came(outcome).unwrap_or_else(|| panic!("an answer of another kind: {outcome:?}"));
+    check_lock_keys(&comes, &mut came, after);
     let is_single = |comes: &Comes| match comes {
         Comes::Parts(parts) if parts.len() == 1 => parts[0].as_ref().err().copied(),
         Comes::Whole(Err(refusal)) => Some(*refusal),
@@ -100,6 +106,25 @@ pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) 
         (left, right) => assert_eq!(left, right, "the model's refusal on the left, the machine's on the right"),
     }
     assert_same(&now, after);
+}
+
+/// Who locks an entry is told its key in place of the cas, and the model does not know it: it is that of the entry. Puts the cas in
+/// its place.
+fn check_lock_keys(comes: &Comes, came: &mut Comes, after: &Picture) {
+    let (Comes::Parts(comes), Comes::Parts(came)) = (comes, came) else { return };
+    if after.level() < HARDENED {
+        return;
+    }
+    let is_alone = came.len() == 1;
+    for (comes, came) in comes.iter().zip(came) {
+        let (Ok(Some(comes)), Ok(Some(came))) = (comes, came) else { continue };
+        let has_key = came.cas >= lock::KEY_MARK;
+        if has_key && comes.locked_until.is_some() {
+            let is_its = after.lock_keys.values().any(|key| *key == came.cas);
+            assert!(is_its || !is_alone, "the key {} is of no lock: {:?}", came.cas, after.lock_keys);
+            came.cas = comes.cas;
+        }
+    }
 }
 
 /// Compares two states in what the model knows of them.
@@ -167,6 +192,7 @@ impl Model {
         if stored.is_some() && current.is_none() {
             self.take_revision();
             self.now.entries.remove(&op.key);
+            self.now.lock_keys.remove(&op.key);
         }
         let revision = self.take_revision();
         let Some(value) = value else {
@@ -176,6 +202,13 @@ impl Model {
         let meta = match (&current, op.change.is_of_lock()) {
             (Some(entry), true) => relocked(op, entry.meta, revision, clock),
             _ => written(op, current.as_ref(), revision, clock),
+        };
+        match op.change {
+            Change::Extend(_) => None,
+            Change::Lock(_) | Change::Claim { .. } if self.now.level() >= HARDENED => {
+                self.now.lock_keys.insert(op.key.clone(), KEY_OF_NOW)
+            }
+            _ => self.now.lock_keys.remove(&op.key),
         };
         self.now.entries.insert(op.key.clone(), Entry { meta, value });
         Ok(Some(meta))
@@ -192,10 +225,32 @@ impl Model {
             return Err(Refusal::Unsupported);
         }
         if let Some(entry) = current {
-            judge_lock(op, entry, self.clock())?;
+            judge_lock(op, entry, &self.now)?;
         }
-        expected(&op.expect, Some(&op.change), current)?;
+        self.expected(&op.key, &op.expect, Some(&op.change), current)?;
         self.condition(&op.key, &op.condition, current)
+    }
+
+    fn expected(
+        &self,
+        key: &Key,
+        expect: &Expect,
+        change: Option<&Change>,
+        current: Option<&Entry>,
+    ) -> Result<(), Refusal> {
+        let creates = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
+        let among = |entry: &Entry, tokens: &[u64]| tokens.iter().any(|token| self.now.has_token(key, entry, *token));
+        match (current, expect) {
+            (None, Expect::Cas(_) | Expect::AnyOf(_)) if creates => Err(Refusal::CasMismatch),
+            (None, Expect::Any | Expect::Absent | Expect::NoneOf(_)) if creates => Ok(()),
+            (None, _) => Err(Refusal::NotFound),
+            (Some(_), Expect::Absent) => Err(Refusal::AlreadyExists),
+            (Some(entry), Expect::Cas(wanted)) if !among(entry, &[*wanted]) => Err(Refusal::CasMismatch),
+            (Some(entry), Expect::AnyOf(tokens)) if !among(entry, tokens) => Err(Refusal::CasMismatch),
+            (Some(entry), Expect::NoneOf(tokens)) if among(entry, tokens) => Err(Refusal::CasListed),
+            (Some(_), _) if matches!(change, Some(Change::Insert(_))) => Err(Refusal::AlreadyExists),
+            (Some(_), _) => Ok(()),
+        }
     }
 
     fn condition(
@@ -256,7 +311,8 @@ impl Model {
     fn branch(&mut self, txn: &Txn) -> Result<(), Refusal> {
         let holds = |check: &Check| {
             let current = self.now.live(&check.key);
-            expected(&check.expect, None, current).and_then(|()| self.condition(&check.key, &check.condition, current))
+            self.expected(&check.key, &check.expect, None, current)
+                .and_then(|()| self.condition(&check.key, &check.condition, current))
         };
         let hold = txn.checks.iter().all(|check| holds(check).is_ok());
         for step in txn.branch(hold) {
@@ -271,11 +327,11 @@ impl Model {
 }
 
 /// The table of locks.
-fn judge_lock(op: &WriteOp, entry: &Entry, clock: u64) -> Result<(), Refusal> {
-    let locked = entry.meta.is_locked_at(clock);
+fn judge_lock(op: &WriteOp, entry: &Entry, now: &Picture) -> Result<(), Refusal> {
+    let locked = entry.meta.is_locked_at(now.vars.clock);
     let key = match &op.expect {
-        Expect::Cas(cas) => *cas == entry.meta.cas,
-        Expect::AnyOf(tokens) => tokens.contains(&entry.meta.cas),
+        Expect::Cas(token) => now.has_token(&op.key, entry, *token),
+        Expect::AnyOf(tokens) => tokens.iter().any(|token| now.has_token(&op.key, entry, *token)),
         _ => false,
     };
     match op.change {
@@ -286,21 +342,6 @@ fn judge_lock(op: &WriteOp, entry: &Entry, clock: u64) -> Result<(), Refusal> {
         _ if op.expect == Expect::Absent => Ok(()),
         _ if locked && !key => Err(Refusal::CasMismatch),
         _ => Ok(()),
-    }
-}
-
-fn expected(expect: &Expect, change: Option<&Change>, current: Option<&Entry>) -> Result<(), Refusal> {
-    let creates = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
-    match (current.map(|entry| entry.meta.cas), expect) {
-        (None, Expect::Cas(_) | Expect::AnyOf(_)) if creates => Err(Refusal::CasMismatch),
-        (None, Expect::Any | Expect::Absent | Expect::NoneOf(_)) if creates => Ok(()),
-        (None, _) => Err(Refusal::NotFound),
-        (Some(_), Expect::Absent) => Err(Refusal::AlreadyExists),
-        (Some(cas), Expect::Cas(wanted)) if cas != *wanted => Err(Refusal::CasMismatch),
-        (Some(cas), Expect::AnyOf(tokens)) if !tokens.contains(&cas) => Err(Refusal::CasMismatch),
-        (Some(cas), Expect::NoneOf(tokens)) if tokens.contains(&cas) => Err(Refusal::CasListed),
-        (Some(_), _) if matches!(change, Some(Change::Insert(_))) => Err(Refusal::AlreadyExists),
-        (Some(_), _) => Ok(()),
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Picture {
     pub index: u64,
     /// Entries, those that are expired and not buried included.
     pub entries: BTreeMap<Key, Entry>,
+    /// What opens the locks on them, those that ended by themselves included; of locks of before feature level 2 it is the cas.
+    pub lock_keys: BTreeMap<Key, u64>,
     /// Keys of which the history knows that they were removed.
     pub removed: BTreeSet<Key>,
     /// Sessions.
@@ -81,7 +83,9 @@ impl Picture {
         match row_key[0] {
             family::ENTRY => {
                 let key = Key::new(entry::decode_key(row_key).unwrap()).unwrap();
-                self.entries.insert(key, entry::decode(row).unwrap().to_entry());
+                let row = entry::decode(row).unwrap();
+                self.lock_keys.extend(row.key.map(|lock_key| (key.clone(), lock_key)));
+                self.entries.insert(key, row.to_entry());
             }
             family::HISTORY => {
                 let (key, _) = history::decode_key(row_key).unwrap();
@@ -144,6 +148,18 @@ impl Picture {
     /// The entry of a key, unless it is expired.
     pub fn live(&self, key: &Key) -> Option<&Entry> {
         self.entries.get(key).filter(|entry| !entry.is_expired_at(self.vars.clock))
+    }
+
+    /// The token that a write of an entry has to name.
+    pub fn token(&self, key: &Key, entry: &Entry) -> u64 {
+        let lock_key = self.lock_keys.get(key).filter(|_| entry.meta.is_locked_at(self.vars.clock));
+        lock_key.copied().unwrap_or(entry.meta.cas)
+    }
+
+    /// Whether a token is the one of an entry: while a lock holds its key is, afterwards each of the two.
+    pub fn has_token(&self, key: &Key, entry: &Entry, token: u64) -> bool {
+        let ended = self.lock_keys.get(key).filter(|_| !entry.meta.is_locked_at(self.vars.clock));
+        token == self.token(key, entry) || ended == Some(&token)
     }
 
     /// The collection that a key belongs to.

@@ -226,8 +226,8 @@ pub fn of_write(picture: &Picture, op: &WriteOp) -> Vec<&'static str> {
     let mut holding = Holding(of_entry(picture, &op.key));
     let live: Option<&Entry> = picture.live(&op.key);
     let given = |entry: &Entry| match &op.expect {
-        Expect::Cas(cas) => *cas == entry.meta.cas,
-        Expect::AnyOf(tokens) => tokens.contains(&entry.meta.cas),
+        Expect::Cas(token) => picture.has_token(&op.key, entry, *token),
+        Expect::AnyOf(tokens) => tokens.iter().any(|token| picture.has_token(&op.key, entry, *token)),
         _ => false,
     };
     let has_token = live.is_some_and(given);

@@ -346,7 +346,8 @@ impl World {
     /// Applies a batch at the leader's clock; its last answer.
     fn apply(&mut self, bounds: Bounds, commands: &[Command]) -> Option<Reply> {
         let commands = commands.iter().map(codec::encode_command).collect();
-        let batch = Batch { clock: self.clock, wall: self.clock, commands };
+        let seed = Some([7; 16]);
+        let batch = Batch { clock: self.clock, wall: self.clock, seed, commands };
         let applied = mutants::with(bounds.mutant, || {
             machine::catching(|| {
                 let mut applier = Applier::new(&*self.rows, self.vars.clone());

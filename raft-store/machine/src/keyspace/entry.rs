@@ -5,9 +5,10 @@
 //!
 //! ```text
 //! byte 0      codec::FORMAT_VERSION
-//! byte 1      bit 0: 0 json, 1 bytes; bit 1: has a deadline; bit 2: has a lock; bit 3: has a session; the others 0
+//! byte 1      bit 0: 0 json, 1 bytes; bit 1: has a deadline; bit 2: has a lock; bit 3: has a session;
+//!             bit 4: the lock has a key of its own; the others 0
 //! 8 bytes LE  create revision, mod revision, version, cas, deadline (only where bit 1 is set), end of the lock (bit 2),
-//!             session (bit 3)
+//!             session (bit 3), key of the lock (bit 4)
 //! the rest    data
 //! ```
 
@@ -19,12 +20,16 @@ const BYTES_BIT: u8 = 1;
 const DEADLINE_BIT: u8 = 2;
 const LOCK_BIT: u8 = 4;
 const SESSION_BIT: u8 = 8;
+const KEY_BIT: u8 = 16;
 
 /// An entry row, decoded in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryRow<'a> {
     /// Sound: see [`EntryMeta`]'s invariant.
     pub meta: EntryMeta,
+    /// What opens the lock on it, see [`super::lock::key_of`]. `None` where there is no lock, or one of before feature level 2: its
+    /// key is the cas. Never part of an [`Entry`], so nothing that reads entries can show it.
+    pub key: Option<u64>,
     /// How to read `data`.
     pub kind: ContentKind,
     /// The value's bytes.
@@ -40,6 +45,15 @@ impl EntryRow<'_> {
     /// An owned copy with the value, for an answer.
     pub fn to_shown(&self) -> Shown {
         Shown::Whole(self.to_entry())
+    }
+
+    /// Whether a write that names this token means the entry as it is: while a lock holds, its key; else the cas, and for the one
+    /// whose lock ended by itself the key as well.
+    pub fn has_token(&self, token: u64, clock: ClusterMillis) -> bool {
+        match self.key {
+            Some(key) if self.meta.is_locked_at(clock) => token == key,
+            key => token == self.meta.cas || key == Some(token),
+        }
     }
 
     /// An owned copy with empty data, for listings of keys.
@@ -66,8 +80,15 @@ pub fn decode_key(row_key: &[u8]) -> Result<&[u8], CodecError> {
     strip_family(row_key, family::ENTRY)
 }
 
-/// Encodes a row in one allocation.
+/// Encodes a row whose lock, if any, has no key of its own, in one allocation.
 pub fn encode(meta: &EntryMeta, kind: ContentKind, data: &[u8]) -> Vec<u8> {
+    encode_row(&EntryRow { meta: *meta, key: None, kind, data })
+}
+
+/// Encodes a row in one allocation.
+pub fn encode_row(row: &EntryRow<'_>) -> Vec<u8> {
+    let EntryRow { meta, key, kind, data } = row;
+    assert!(key.is_none() || meta.locked_until.is_some(), "a key to no lock: {meta:?}");
     assert!(is_sound(meta), "an entry about to be written breaks create <= mod <= cas, version >= 1: {meta:?}");
     let mut flags = match kind {
         ContentKind::Json => 0,
@@ -82,12 +103,15 @@ pub fn encode(meta: &EntryMeta, kind: ContentKind, data: &[u8]) -> Vec<u8> {
     if meta.session.is_some() {
         flags |= SESSION_BIT;
     }
-    let mut row = Vec::with_capacity(2 + 7 * 8 + data.len());
+    if key.is_some() {
+        flags |= KEY_BIT;
+    }
+    let mut row = Vec::with_capacity(2 + 8 * 8 + data.len());
     row.extend_from_slice(&[FORMAT_VERSION, flags]);
     for word in [meta.create_revision, meta.mod_revision, meta.version, meta.cas] {
         row.extend_from_slice(&word.to_le_bytes());
     }
-    for word in [meta.expires_at, meta.locked_until, meta.session.map(|id| id.0)].into_iter().flatten() {
+    for word in [meta.expires_at, meta.locked_until, meta.session.map(|id| id.0), *key].into_iter().flatten() {
         row.extend_from_slice(&word.to_le_bytes());
     }
     row.extend_from_slice(data);
@@ -101,7 +125,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
     if version != FORMAT_VERSION {
         return Err(CodecError::UnknownVersion { found: version });
     }
-    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT) != 0 {
+    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT | KEY_BIT) != 0 {
         return Err(CodecError::Malformed(format!("unknown entry flags {flags:#04x}")));
     }
     let mut word = || {
@@ -119,11 +143,15 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
         locked_until: if flags & LOCK_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None },
         session: if flags & SESSION_BIT != 0 { Some(SessionId(word().ok_or_else(cut_short)?)) } else { None },
     };
+    let key = if flags & KEY_BIT != 0 { Some(word().ok_or_else(cut_short)?) } else { None };
+    if key.is_some() && meta.locked_until.is_none() {
+        return Err(CodecError::Malformed(format!("a key to no lock: {meta:?}")));
+    }
     if !is_sound(&meta) {
         return Err(CodecError::Malformed(format!("an entry that breaks its invariant: {meta:?}")));
     }
     let kind = if flags & BYTES_BIT != 0 { ContentKind::Bytes } else { ContentKind::Json };
-    Ok(EntryRow { meta, kind, data: rest })
+    Ok(EntryRow { meta, key, kind, data: rest })
 }
 
 /// The invariant of [`EntryMeta`].

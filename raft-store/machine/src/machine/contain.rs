@@ -241,10 +241,15 @@ impl<V: View> Applier<'_, V> {
 
     /// Removes the row of work that is to be done no more, also where it is set aside.
     pub(super) fn take_work(&mut self, work: &[u8]) -> Result<(), Fault> {
-        if self.overlay.replace(work, None)?.is_some() || self.unpark(work)? {
-            return Ok(());
+        match self.forget_work(work)? {
+            true => Ok(()),
+            false => Err(Fault::Invariant(format!("row {} is missing", work.escape_ascii()))),
         }
-        Err(Fault::Invariant(format!("row {} is missing", work.escape_ascii())))
+    }
+
+    /// The same where there may be none. Whether there was.
+    pub(super) fn forget_work(&mut self, work: &[u8]) -> Result<bool, Fault> {
+        Ok(self.overlay.replace(work, None)?.is_some() || self.unpark(work)?)
     }
 
     /// Work is not set aside any more. Whether it was.

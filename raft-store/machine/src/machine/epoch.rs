@@ -10,6 +10,7 @@ use super::{Applied, Applier, Asker};
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::AuditOp;
+use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{bucket, entry, family, family_range};
@@ -58,8 +59,9 @@ impl Epoch {
         let value = match row_key.first() {
             Some(&family::ENTRY) => {
                 let row = entry::decode(&value).map_err(damaged)?;
-                let meta = EntryMeta { cas: self.vars.revision, ..row.meta };
-                entry::encode(&meta, row.kind, row.data)
+                // A key has to go as well, and sessions count the bytes of rows.
+                let (cas, key) = (self.vars.revision, row.key.map(|_| self.vars.revision));
+                entry::encode_row(&EntryRow { meta: EntryMeta { cas, ..row.meta }, key, ..row })
             }
             Some(&family::COLLECTION) => {
                 self.collections += 1;
@@ -119,7 +121,7 @@ impl EpochStep {
             return Ok(None);
         }
         for (row_key, _) in &locks {
-            applier.forget_lock(row_key)?;
+            applier.end_lock(row_key)?;
             self.locks_from = [row_key.as_slice(), &[0]].concat();
             if applier.is_hardened() && applier.has_taken_all() {
                 break;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::collections::{document_of, understood};
 use super::view::{Fault, Most, View};
 use super::write::decode_current;
-use super::{Applier, Asker, stored_key};
+use super::{Applier, Asker, lock, stored_key};
 use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Order, ReadyCriteria, Subject};
@@ -157,7 +157,7 @@ impl<V: View> Applier<'_, V> {
         let row_key = entry::row_key(key.as_bytes());
         let newest = self.vars.revision;
         let shown = match self.overlay.get(&row_key)? {
-            Some(row) => decode_current(&row_key, row, newest)?.to_shown(),
+            Some(row) => lock::shown_to_holder(&decode_current(&row_key, row, newest)?),
             None => return Err(Fault::Invariant(format!("{key} was claimed and is not there"))),
         };
         self.take_bytes(shown.value_bytes());

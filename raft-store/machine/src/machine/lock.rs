@@ -1,7 +1,8 @@
 //! Locks on entries.
 //!
 //! Owns who may write a locked entry, and what locking does to its row. A lock is part of the entry: it supersedes no
-//! version, and ends with any write of its holder or by itself.
+//! version, and ends with any write of its holder or by itself. Its key is in the row and in the answer to who locked it,
+//! and nowhere else.
 
 use super::Applier;
 use super::view::{Fault, View};
@@ -9,14 +10,14 @@ use super::write::decode_current;
 use crate::codec::CodecError;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::lock;
-use crate::types::{Change, ClusterMillis, EntryMeta, Expect, Key, Rejection, Revision, WriteOp};
+use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Seed, Shown, WriteOp};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
 pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
     let is_locked = row.meta.is_locked_at(clock);
     let has_key = match &op.expect {
-        Expect::Cas(cas) => *cas == row.meta.cas,
-        Expect::AnyOf(tokens) => tokens.contains(&row.meta.cas),
+        Expect::Cas(cas) => row.has_token(*cas, clock),
+        Expect::AnyOf(tokens) => tokens.iter().any(|token| row.has_token(*token, clock)),
         Expect::Any | Expect::Absent | Expect::Present | Expect::NoneOf(_) => false,
     };
     match &op.change {
@@ -37,17 +38,45 @@ pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> R
     }
 }
 
-/// The entry's metadata after a change of its lock at `revision`.
-pub(super) fn relocked(change: &Change, meta: EntryMeta, revision: Revision, clock: ClusterMillis) -> EntryMeta {
+/// The entry's metadata and the key after a change of its lock at `revision`; `key` is that of a lock that begins.
+pub(super) fn relocked(
+    change: &Change,
+    row: &EntryRow<'_>,
+    revision: Revision,
+    clock: ClusterMillis,
+    key: Option<u64>,
+) -> (EntryMeta, Option<u64>) {
+    let meta = row.meta;
     let until = |ms: u64| Some(clock.saturating_add(ms));
     match change {
-        Change::Lock(ms) | Change::Claim { ms, .. } => EntryMeta { cas: revision, locked_until: until(*ms), ..meta },
-        Change::Extend(ms) => EntryMeta { locked_until: until(*ms), ..meta },
-        _ => EntryMeta { locked_until: None, ..meta },
+        Change::Lock(ms) | Change::Claim { ms, .. } => {
+            (EntryMeta { cas: revision, locked_until: until(*ms), ..meta }, key)
+        }
+        Change::Extend(ms) => (EntryMeta { locked_until: until(*ms), ..meta }, row.key),
+        _ => (EntryMeta { locked_until: None, ..meta }, None),
     }
 }
 
+/// An entry's metadata for who holds the lock on it: the key is the token that it has to name.
+pub(super) fn told_to_holder(meta: EntryMeta, key: Option<u64>) -> EntryMeta {
+    EntryMeta { cas: key.unwrap_or(meta.cas), ..meta }
+}
+
+/// An entry for who holds the lock on it.
+pub(super) fn shown_to_holder(row: &EntryRow<'_>) -> Shown {
+    let entry = row.to_entry();
+    Shown::Whole(Entry { meta: told_to_holder(entry.meta, row.key), ..entry })
+}
+
 impl<V: View> Applier<'_, V> {
+    /// Of what the key of the lock is made that a write begins, if it begins one. None below the feature level; none either where
+    /// the batch has no seed, so that the cas is the key as it was before: in the few batches that were proposed before the
+    /// level was reached and are applied after it.
+    pub(super) fn lock_seed(&self, op: &WriteOp) -> Option<Seed> {
+        let locks = matches!(op.change, Change::Lock(_) | Change::Claim { .. });
+        self.seed.filter(|_| locks && self.is_hardened())
+    }
+
     /// Puts a row in place of the current one, which `before` is the meta of and which it differs from in the lock only.
     pub(super) fn relock(
         &mut self,
@@ -67,11 +96,36 @@ impl<V: View> Applier<'_, V> {
         if let Some(session) = before.session.filter(|_| self.is_hardened()) {
             self.count_session_bytes(session, replaced.len(), new_bytes)?;
         }
-        self.move_row(key.as_bytes(), before.locked_until, after.locked_until, lock::row_key)
+        self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
     }
 
-    /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision.
+    /// Keeps the row of a lock's end in step with it. From feature level 2 on it may be gone already where the lock ended by
+    /// itself, which the entry does not tell.
+    pub(super) fn move_lock(
+        &mut self,
+        key: &[u8],
+        before: Option<ClusterMillis>,
+        after: Option<ClusterMillis>,
+    ) -> Result<(), Fault> {
+        let ended = before.filter(|until| self.is_hardened() && *until <= self.vars.clock);
+        let Some(until) = ended else {
+            return self.move_row(key, before, after, lock::row_key);
+        };
+        self.forget_work(&lock::row_key(until, key))?;
+        self.move_row(key, None, after, lock::row_key)
+    }
+
+    /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision. From feature
+    /// level 2 on the entry stays as it is: when its lock ended it says by itself, also to who reads it as of a moment before.
     pub(super) fn forget_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
+        match self.is_hardened() {
+            true => self.take_work(lock_key),
+            false => self.end_lock(lock_key),
+        }
+    }
+
+    /// Takes a lock off its entry.
+    pub(super) fn end_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
         let damaged = |error| Fault::row(lock_key, error);
         let (until, key) = lock::decode_key(lock_key).map_err(damaged)?;
         let row_key = entry::row_key(key);

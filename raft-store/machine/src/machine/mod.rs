@@ -49,7 +49,7 @@ use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
 use crate::mutants;
-use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision};
+use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed};
 use budget::Budget;
 use overlay::Overlay;
 
@@ -78,6 +78,8 @@ pub struct Applier<'v, V: View> {
     fired: usize,
     /// Number in its batch of the command being applied.
     nth: u32,
+    /// Randomness of the batch being applied.
+    seed: Option<Seed>,
     /// Whether faults are contained: until then the first ends everything.
     is_containing: bool,
     contained: Vec<Contained>,
@@ -132,9 +134,15 @@ impl<'v, V: View> Applier<'v, V> {
             woken: BTreeSet::new(),
             fired: 0,
             nth: 0,
+            seed: None,
             is_containing: false,
             contained: Vec::new(),
         }
+    }
+
+    /// One whose writes are thrown away. Its randomness is that of no batch: keys of locks are as long as real ones, and open none.
+    fn rehearsing(view: &'v V, vars: &Vars, index: u64) -> Self {
+        Self { index, seed: Some(Seed::default()), ..Self::new(view, vars.clone()) }
     }
 
     /// Applies one batch; one reply for each command, in order. `index` is the entry's log index. After an error
@@ -142,6 +150,7 @@ impl<'v, V: View> Applier<'v, V> {
     pub fn apply_batch(&mut self, index: u64, batch: &Batch) -> Result<Vec<Reply>, Fault> {
         assert!(index > self.index, "log index {index} applied after {}", self.index);
         self.index = index;
+        self.seed = batch.seed;
         self.batch_start = self.vars.revision;
         self.begin_budget();
         let clock_before = self.vars.clock;
@@ -337,8 +346,7 @@ impl<'v, V: View> Applier<'v, V> {
 /// What a command would answer, by the same code as [`Applier::apply_batch`] with the clocks as they are; nothing is
 /// written. `index` is that of the last applied entry. A request id is looked up as usual.
 pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -> Result<Reply, Fault> {
-    let mut applier = Applier::new(view, vars.clone());
-    applier.index = index;
+    let mut applier = Applier::rehearsing(view, vars, index);
     catching(|| applier.rehearsed(command))
 }
 
@@ -351,8 +359,7 @@ pub fn rehearse<V: View>(
     index: u64,
     next: &mut dyn FnMut(Option<Reply>) -> Option<Command>,
 ) -> Result<(), Fault> {
-    let mut applier = Applier::new(view, vars.clone());
-    applier.index = index;
+    let mut applier = Applier::rehearsing(view, vars, index);
     let mut reply = None;
     while let Some(command) = next(reply.take()) {
         applier.batch_start = applier.vars.revision;

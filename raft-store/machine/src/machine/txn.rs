@@ -158,7 +158,7 @@ impl<V: View> Applier<'_, V> {
         let collection = self.collection_of(check.key.as_bytes())?;
         let condition = understood(collection.as_deref(), &check.condition, wall);
         let (judged, passes) = self.live(&check.key, |key, row| {
-            let judged = check_expect(&check.expect, None, row).and_then(|()| {
+            let judged = check_expect(&check.expect, None, row, clock).and_then(|()| {
                 let document = document(&condition, false, row, level);
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);

@@ -28,7 +28,16 @@ struct Planned {
     /// The row after it; `None` removes the key.
     row: Option<Vec<u8>>,
     meta: Option<EntryMeta>,
+    /// The key of the lock on it, if it has one of its own.
+    key: Option<u64>,
     previous: Option<Shown>,
+}
+
+impl Planned {
+    fn new(meta: EntryMeta, key: Option<u64>, kind: ContentKind, data: &[u8], previous: Option<Shown>) -> Self {
+        let row = entry::encode_row(&EntryRow { meta, key, kind, data });
+        Self { row: Some(row), meta: Some(meta), key, previous }
+    }
 }
 
 /// What a collection asks of a write into it.
@@ -37,6 +46,8 @@ struct Guide<'c> {
     collection: Option<&'c CollectionRow>,
     draws: Draws,
     level: Level,
+    /// The key that a lock gets by this write.
+    lock_key: Option<u64>,
 }
 
 impl<V: View> Applier<'_, V> {
@@ -70,14 +81,14 @@ impl<V: View> Applier<'_, V> {
         let mut guide = match &collection {
             None => Guide { level, ..Guide::default() },
             Some(collection) => match self.draws(collection)? {
-                Ok(draws) => Guide { collection: Some(collection), draws, level },
+                Ok(draws) => Guide { collection: Some(collection), draws, level, ..Guide::default() },
                 Err(rejection) => {
                     self.record_refusal(op, asker, &rejection);
                     return Ok(Err(rejection));
                 }
             },
         };
-        let clock = self.vars.clock;
+        let (clock, index, seed) = (self.vars.clock, self.index, self.lock_seed(&op));
         let (newest, next) = (self.vars.revision, self.next_revision()?);
         let (stored, read) = match self.overlay.get(&row_key)? {
             None => (None, 0),
@@ -88,6 +99,7 @@ impl<V: View> Applier<'_, V> {
         let before = current.map(|row| row.meta);
         // An expired entry that is written over is buried first, in a revision of its own.
         let revision = if expired.is_some() { successor(next)? } else { next };
+        guide.lock_key = seed.map(|seed| keyspace::lock::key_of(&seed, index, revision, op.key.as_bytes()));
         let mut planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall, &mut guide)?;
         self.take_bytes(read.saturating_mul(passes(&op)));
         if let (Ok(Planned { row: Some(row), .. }), Some(collection)) = (&planned, &collection)
@@ -126,7 +138,8 @@ impl<V: View> Applier<'_, V> {
         };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
         self.record(op_kind(&op.change), Some(op.key), asker, effect);
-        Ok(Ok(Written { meta: planned.meta, previous: planned.previous }))
+        let meta = planned.meta.map(|meta| lock::told_to_holder(meta, planned.key));
+        Ok(Ok(Written { meta, previous: planned.previous }))
     }
 
     /// Whether the guard holds, and the session, if it is to go with one, lives and takes one more.
@@ -201,7 +214,7 @@ impl<V: View> Applier<'_, V> {
         let times = |meta: Option<&EntryMeta>| meta.map_or((None, None), |meta| (meta.expires_at, meta.locked_until));
         let ((expired, unlocked), (expires, unlocks)) = (times(before), times(after));
         self.move_row(key, expired, expires, deadline::row_key)?;
-        self.move_row(key, unlocked, unlocks, keyspace::lock::row_key)?;
+        self.move_lock(key, unlocked, unlocks)?;
         let session = |meta: Option<&EntryMeta>| meta.and_then(|meta| meta.session);
         let (left, joined) = (session(before), session(after));
         left.map_or(Ok(()), |id| self.count_session_bytes(id, old_bytes, 0))?;
@@ -304,7 +317,7 @@ fn plan(
 ) -> Result<Result<Planned, Rejection>, Fault> {
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
-        check_expect(&op.expect, Some(&op.change), current)?;
+        check_expect(&op.expect, Some(&op.change), current, clock)?;
         let condition = understood(guide.collection, &op.condition, wall);
         let document = document(&condition, op.change.patch().is_some(), current, guide.level);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
@@ -323,11 +336,11 @@ fn plan(
     };
     let previous = current.filter(|_| op.return_previous).map(EntryRow::to_shown);
     let Some((kind, data)) = value else {
-        return Ok(Ok(Planned { row: None, meta: None, previous }));
+        return Ok(Ok(Planned { row: None, meta: None, key: None, previous }));
     };
     if let (true, Some(row)) = (op.change.is_of_lock(), current) {
-        let meta = lock::relocked(&op.change, row.meta, revision, clock);
-        return Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }));
+        let (meta, key) = lock::relocked(&op.change, row, revision, clock, guide.lock_key);
+        return Ok(Ok(Planned::new(meta, key, kind, &data, previous)));
     }
     let meta = EntryMeta {
         create_revision: current.map_or(revision, |row| row.meta.create_revision),
@@ -349,7 +362,8 @@ fn plan(
             _ => op.session.or_else(|| current.and_then(|row| row.meta.session)),
         },
     };
-    Ok(Ok(Planned { row: Some(entry::encode(&meta, kind, &data)), meta: Some(meta), previous }))
+    let key = guide.lock_key.filter(|_| meta.locked_until.is_some());
+    Ok(Ok(Planned::new(meta, key, kind, &data, previous)))
 }
 
 /// What is wrong with the command whatever the state. The texts of refusals in this file are kept in the request
@@ -424,6 +438,7 @@ pub(super) fn check_expect(
     expect: &Expect,
     change: Option<&Change>,
     current: Option<&EntryRow>,
+    clock: ClusterMillis,
 ) -> Result<(), Rejection> {
     let needs_none = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
     let Some(row) = current else {
@@ -436,13 +451,13 @@ pub(super) fn check_expect(
     };
     match expect {
         Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
-        Expect::Cas(expected) if *expected != row.meta.cas => {
+        Expect::Cas(expected) if !row.has_token(*expected, clock) => {
             Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(row.to_shown()) })
         }
-        Expect::AnyOf(tokens) if !tokens.contains(&row.meta.cas) => {
+        Expect::AnyOf(tokens) if !tokens.iter().any(|token| row.has_token(*token, clock)) => {
             Err(Rejection::CasMismatch { expected: None, current: Some(row.to_shown()) })
         }
-        Expect::NoneOf(tokens) if tokens.contains(&row.meta.cas) => {
+        Expect::NoneOf(tokens) if tokens.iter().any(|token| row.has_token(*token, clock)) => {
             Err(Rejection::CasListed { current: row.to_shown() })
         }
         Expect::Any | Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) | Expect::NoneOf(_) => match change {

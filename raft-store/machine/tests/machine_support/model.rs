@@ -2,12 +2,12 @@
 //!
 //! Shares no code with the machine but the vocabulary and the parser of JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{self, Excerpt, Json, Operand, Predicate, Term, Unmet};
-use quorate_machine::limits;
 use quorate_machine::types::*;
+use quorate_machine::{level, limits};
 
 #[derive(Debug, Clone)]
 pub struct Model {
@@ -20,6 +20,9 @@ pub struct Model {
     /// Bucket, command, reply.
     requests: Vec<(u64, Command, Reply)>,
     changed: Vec<(Key, Revision)>,
+    level: level::Level,
+    /// Locks that ended by themselves and were forgotten, by their ends and keys.
+    forgotten: BTreeSet<(u64, Vec<u8>)>,
     compaction: Compaction,
 }
 
@@ -34,8 +37,8 @@ struct Compaction {
 impl Default for Model {
     fn default() -> Self {
         let compaction = Compaction { oldest: 1, ..Compaction::default() };
-        let (versions, requests, changed) = Default::default();
-        Self { revision: 1, shared: None, clock: 0, versions, requests, changed, compaction }
+        let (versions, requests, changed, level, forgotten) = Default::default();
+        Self { revision: 1, shared: None, clock: 0, versions, requests, changed, level, forgotten, compaction }
     }
 }
 
@@ -87,7 +90,10 @@ impl Model {
             Action::Maintain(Maintenance::Compact { revision, groups_max }) => {
                 self.compact((*revision).min(batch_start), *groups_max as usize)
             }
-            Action::Maintain(Maintenance::RaiseLevel { .. }) => Outcome::Maintained { removed: 0, more: false },
+            Action::Maintain(Maintenance::RaiseLevel { level }) => {
+                self.level = self.level.max(*level);
+                Outcome::Maintained { removed: 0, more: false }
+            }
             other => panic!("the model knows no {other:?}"),
         };
         let reply = self.reply(index, outcome);
@@ -306,13 +312,18 @@ impl Model {
         for (key, versions) in &self.versions {
             if let Some((_, Some(entry))) = versions.last()
                 && let Some(until) = entry.meta.locked_until.filter(|until| *until <= self.clock)
+                && !self.forgotten.contains(&(until, key.clone()))
             {
                 ended.push((until, key.clone()));
             }
         }
         ended.sort();
-        for (_, key) in ended.iter().take(limit) {
-            self.current_mut(key).meta.locked_until = None;
+        for (until, key) in ended.iter().take(limit) {
+            // From level 2 on the entry says it by itself, and is not touched.
+            match self.level >= level::HARDENED {
+                true => drop(self.forgotten.insert((*until, key.clone()))),
+                false => self.current_mut(key).meta.locked_until = None,
+            }
         }
         (ended.len().min(limit), ended.len())
     }

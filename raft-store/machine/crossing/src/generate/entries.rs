@@ -58,8 +58,9 @@ impl Generator<'_> {
     }
 
     fn expect(&mut self, key: &Key) -> Expect {
+        let current = self.picture.live(key);
         let current =
-            self.picture.live(key).map(|entry| (entry.meta.cas, entry.meta.is_locked_at(self.picture.vars.clock)));
+            current.map(|entry| (self.picture.token(key, entry), entry.meta.is_locked_at(self.picture.vars.clock)));
         let wrong = 1 + self.chance.below(self.picture.vars.revision);
         // Who has the key to a lock uses it.
         let draw = match current {
