@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -31,6 +31,9 @@ pub const ENDPOINTS_ENV: &str = "QUORATE_ENDPOINTS";
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// How long one node may take before another is asked: some elections, but a good part of the deadline is left.
 const ATTEMPT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(3);
+/// Longest time in which a write is repeated under one request id. Nodes remember an id for at least 15 minutes, and would apply it a
+/// second time after that; what is still on its way, and clocks that differ, have the rest.
+const WRITE_PATIENCE_MAX: Duration = Duration::from_secs(5 * 60);
 /// How long a node may take to say who it is.
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -100,7 +103,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Deadline of each call, retries included. Default 10 s.
+    /// Deadline of each call, retries included. Default 10 s. A write is tried for 5 minutes at most, whatever this says: nodes
+    /// remember its request id for 15.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
@@ -234,12 +238,17 @@ impl Client {
     /// Makes the call: attempts it until it is decided or its time is up.
     pub(crate) async fn send(&self, call: &Call) -> Result<Reply<'_>, Error> {
         let inner = &*self.inner;
-        let started = Instant::now();
-        let timeout = call.timeout.unwrap_or(inner.builder.settings.timeout) + call.hold;
+        let (started, started_wall) = (Instant::now(), SystemTime::now());
+        let timeout = self.patience(call) + call.hold;
+        // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
+        let elapsed = || match call.intent {
+            Intent::Write(_) => started.elapsed().max(started_wall.elapsed().unwrap_or_default()),
+            Intent::Read | Intent::Once => started.elapsed(),
+        };
         let mut attempts = Attempts::none();
         let mut failed = None;
         loop {
-            let left = timeout.saturating_sub(started.elapsed());
+            let left = timeout.saturating_sub(elapsed());
             let budget = left.min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.send(node, call, budget).await {
@@ -267,12 +276,21 @@ impl Client {
             let next =
                 attempts.on_failure(&failure, &call.intent, &inner.builder.settings.retry, inner.transport.len(), roll);
             let pause = match next {
-                Next::Again(pause) if started.elapsed() + pause < timeout => pause,
+                Next::Again(pause) if elapsed() + pause < timeout => pause,
                 _ => return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure)),
             };
             if !pause.is_zero() {
                 tokio::time::sleep(pause).await;
             }
+        }
+    }
+
+    /// How long a call is tried.
+    fn patience(&self, call: &Call) -> Duration {
+        let wanted = call.timeout.unwrap_or(self.inner.builder.settings.timeout);
+        match call.intent {
+            Intent::Write(_) => wanted.min(WRITE_PATIENCE_MAX),
+            Intent::Read | Intent::Once => wanted,
         }
     }
 
@@ -494,6 +512,22 @@ fn gave_up(call: &Call, attempts: u32, started: Instant, fate_open: bool, last: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::RequestId;
+
+    #[test]
+    fn a_write_is_not_repeated_for_as_long_as_nodes_remember_it() {
+        let hours = Duration::from_secs(7_200);
+        let client = Client::builder().endpoints("127.0.0.1:1").timeout(hours).build().expect("it is valid");
+        let call = |intent, timeout| {
+            let call = Call::post("/v1/ops", Bytes::new(), intent, Preference::Leader);
+            client.patience(&Call { timeout, ..call })
+        };
+        let write = || Intent::Write(RequestId::random());
+        assert_eq!(call(write(), None), WRITE_PATIENCE_MAX);
+        assert_eq!(call(write(), Some(hours)), WRITE_PATIENCE_MAX);
+        assert_eq!(call(write(), Some(Duration::from_secs(3))), Duration::from_secs(3));
+        assert_eq!((call(Intent::Read, None), call(Intent::Once, None)), (hours, hours));
+    }
 
     #[test]
     fn endpoints_are_split_trimmed_and_deduplicated() {

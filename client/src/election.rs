@@ -59,7 +59,7 @@ impl Campaign<'_> {
     }
 
     /// Waits until we lead. Drop the future, and we do not stand any more. Fails with [`Error::Session`] when the session is
-    /// lost meanwhile.
+    /// lost meanwhile, and with [`Error::Invalid`] at once where this session leads or stands already.
     pub async fn campaign(self) -> Result<Leadership, Error> {
         let request = CampaignRequest {
             session: self.session.id().to_owned(),

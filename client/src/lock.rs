@@ -68,7 +68,7 @@ impl Lock<'_> {
     }
 
     /// Waits until it is ours. Drop the future, and the place in the queue is given up. Fails with [`Error::Session`] when the
-    /// session is lost meanwhile. A node that is lost is left for another, where the place is the same.
+    /// session is lost meanwhile, and with [`Error::Invalid`] at once where this session has the lock or waits for it already. A node that is lost is left for another, where the place is the same.
     pub async fn acquire(self) -> Result<LockGuard, Error> {
         let held = place::take(self.session, Queue::Lock(self.name), Wish::Lock(self.request), self.wait).await?;
         Ok(LockGuard { held })

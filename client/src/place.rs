@@ -16,7 +16,7 @@ use crate::leaving::Leaving;
 use crate::operation::milliseconds;
 use crate::request::{Call, Intent, RequestId, segment_path};
 use crate::retry::WAIT_PAUSE;
-use crate::session::{Loss, Session};
+use crate::session::{Loss, Session, Taken};
 
 /// Longest wait that nodes take.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -101,14 +101,20 @@ struct Granted {
 /// Waits for a place until it holds: at most for `wait`, else as long as the session lives.
 pub(crate) async fn take(session: &Session, queue: Queue, wish: Wish, wait: Option<Duration>) -> Result<Held, Error> {
     session.check_alive()?;
+    let taken = session.take(queue.path("")?).ok_or_else(|| {
+        let name = queue.name();
+        Error::Invalid(format!(
+            "this session has `{name}` or waits for it already: give that up first, or ask with another session"
+        ))
+    })?;
     let give_up = queue.leave::<()>(session.client(), session.id()).into_call()?;
     let mut leaving = Leaving::begin(session, queue.path("")?, give_up).await;
     let waiting = Waiting { session, queue: &queue, wish, started: Instant::now(), wait };
-    let taken = session.or_lost(waiting.rounds(&mut leaving)).await;
-    if taken.as_ref().map_or_else(leaves_nothing, |_| true) {
+    let token = session.or_lost(waiting.rounds(&mut leaving)).await;
+    if token.as_ref().map_or_else(leaves_nothing, |_| true) {
         leaving.settle();
     }
-    Ok(Held { session: session.clone(), queue, token: taken?, given_up: false })
+    Ok(Held { session: session.clone(), queue, token: token?, given_up: false, _taken: taken })
 }
 
 /// Whether an error says that there is no place of this question, or one that is another handle's. With any other the place of
@@ -203,6 +209,7 @@ pub(crate) struct Held {
     queue: Queue,
     token: u64,
     given_up: bool,
+    _taken: Taken,
 }
 
 impl Held {

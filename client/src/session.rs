@@ -7,7 +7,7 @@ mod by_id;
 mod lease;
 mod renewal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, IntoFuture};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,6 +46,9 @@ pub(crate) struct Shared {
     lease: Mutex<Lease>,
     /// Places that are being given up in the background, and how often.
     leaving: Mutex<BTreeMap<String, u32>>,
+    /// Places in queues that a handle has or waits for: the cluster knows one for each session, so two handles would share it, and
+    /// the first to be dropped would give up that of the other.
+    taken: Mutex<BTreeSet<String>>,
     /// Told after each change of the lease and of `leaving`.
     changed: Notify,
     /// Where what has to be done after a drop runs.
@@ -144,8 +147,9 @@ impl<'a> IntoFuture for StartSession<'a> {
 impl Session {
     fn keep(client: &Client, id: String, lease: Lease) -> Self {
         let runtime = Handle::current();
-        let (lease, leaving, changed) = (Mutex::new(lease), Mutex::default(), Notify::new());
-        let shared = Arc::new(Shared { client: client.clone(), id, lease, leaving, changed, runtime });
+        let (lease, changed) = (Mutex::new(lease), Notify::new());
+        let (leaving, taken) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { client: client.clone(), id, lease, leaving, taken, changed, runtime });
         client.renewals().add(&shared, &shared.runtime);
         Self { shared }
     }
@@ -274,6 +278,12 @@ impl Session {
         });
     }
 
+    /// Takes a place in a queue, named by its path, for one handle; `None` while another one has it.
+    pub(crate) fn take(&self, place: String) -> Option<Taken> {
+        let is_free = self.shared.taken.lock().insert(place.clone());
+        is_free.then(|| Taken { shared: Arc::clone(&self.shared), place })
+    }
+
     /// Waits until this place is not being given up any more: what is asked for before that would be given up too.
     pub(crate) async fn left(&self, place: &str) {
         loop {
@@ -283,6 +293,19 @@ impl Session {
             }
             told.await;
         }
+    }
+}
+
+/// A place that one handle has, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    shared: Arc<Shared>,
+    place: String,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.shared.taken.lock().remove(&self.place);
     }
 }
 

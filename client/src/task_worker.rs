@@ -11,9 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use crate::api::Applied;
 use crate::error::Error;
 use crate::request::RequestId;
-use crate::task_claim::{ClaimTasks, Task};
+use crate::task_claim::{ClaimTasks, ClaimedTasks, Task};
 use crate::task_run::{self, Ended, TaskError, TaskRun};
 use crate::tasks::TaskQueue;
 
@@ -150,61 +151,64 @@ impl TaskWorker {
         F: Future<Output = Result<(), TaskError>> + Send + 'static,
     {
         tokio::pin!(stop);
+        // What may have claimed something. Asked again as it was, it tells, and gives that; under another id those tasks would wait
+        // for the end of their leases, each with an attempt less.
+        let mut undecided: Option<(ClaimTasks, Vec<OwnedSemaphorePermit>)> = None;
         loop {
-            let places = tokio::select! {
-                biased;
-                () = &mut stop => return Ok(()),
-                places = running.free_places() => places,
+            let mut is_open = undecided.is_some();
+            let (claim, places) = match undecided.take() {
+                Some(undecided) => undecided,
+                None => {
+                    let places = tokio::select! {
+                        biased;
+                        () = &mut stop => return Ok(()),
+                        places = running.free_places() => places,
+                    };
+                    (self.claim(places.len()), places)
+                }
             };
-            let claim = self.claim(places.len());
             let claimed = tokio::select! {
                 biased;
                 () = &mut stop => {
                     // It may have claimed something already: the same claim without a wait tells, and gives it.
-                    return self.start(claim.wait(Duration::ZERO).await, places, running).map(|_| ());
+                    return match claim.wait(Duration::ZERO).await {
+                        Ok(tasks) => { running.start(tasks, places); Ok(()) }
+                        Err(error) => self.live_with(&error).then_some(()).ok_or(error),
+                    };
                 }
                 claimed = claim.clone().wait(POLL) => claimed,
             };
-            if self.start(claimed, places, running)? {
-                tokio::select! {
-                    biased;
-                    () = &mut stop => return Ok(()),
-                    () = tokio::time::sleep(AFTER_TROUBLE) => {}
+            match claimed {
+                Ok(tasks) => running.start(tasks, places),
+                Err(error) if self.live_with(&error) => {
+                    // A later refusal at the door says nothing of what was sent before.
+                    is_open |= error.applied() == Applied::Unknown;
+                    undecided = is_open.then_some((claim, places));
+                    tokio::select! {
+                        biased;
+                        // Asked for the last time above.
+                        () = &mut stop, if !is_open => return Ok(()),
+                        () = tokio::time::sleep(AFTER_TROUBLE) => {}
+                    }
                 }
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether a claim failed in a way that may pass, which is told.
+    fn live_with(&self, error: &Error) -> bool {
+        let passes = error.is_retryable();
+        if passes {
+            (self.on_trouble)(error);
+        }
+        passes
     }
 
     fn claim(&self, places: usize) -> ClaimTasks {
         let limit = u32::try_from(places.min(CLAIM_MAX)).expect("CLAIM_MAX is small");
         let claim = self.queue.claim().limit(limit).lease(self.lease).request_id(RequestId::random());
         if self.name.is_empty() { claim } else { claim.worker(&self.name) }
-    }
-
-    /// Starts what was claimed. Whether the claim failed in a way that may pass.
-    fn start<H, F>(
-        &self,
-        claimed: Result<crate::task_claim::ClaimedTasks, Error>,
-        mut places: Vec<OwnedSemaphorePermit>,
-        running: &mut Running<H>,
-    ) -> Result<bool, Error>
-    where
-        H: Fn(TaskRun) -> F + Send + Sync + 'static,
-        F: Future<Output = Result<(), TaskError>> + Send + 'static,
-    {
-        match claimed {
-            Ok(tasks) => {
-                for task in tasks {
-                    running.spawn(task, places.pop());
-                }
-                Ok(false)
-            }
-            Err(error) if error.is_retryable() => {
-                (self.on_trouble)(&error);
-                Ok(true)
-            }
-            Err(error) => Err(error),
-        }
     }
 }
 
@@ -224,6 +228,11 @@ where
     H: Fn(TaskRun) -> F + Send + Sync + 'static,
     F: Future<Output = Result<(), TaskError>> + Send + 'static,
 {
+    /// Starts what was claimed, each task in a place.
+    fn start(&mut self, tasks: ClaimedTasks, mut places: Vec<OwnedSemaphorePermit>) {
+        tasks.into_iter().for_each(|task| self.spawn(task, places.pop()));
+    }
+
     fn spawn(&mut self, task: Task, place: Option<OwnedSemaphorePermit>) {
         let (handler, report) = (Arc::clone(&self.handler), Arc::clone(&self.report));
         let (lease, on_trouble, given_back) = (self.lease, self.on_trouble.clone(), self.given_back.clone());

@@ -197,3 +197,30 @@ async fn what_could_not_be_given_up_for_want_of_rights_is_given_up_later() {
     session.lock("l").acquire().await.expect("granted").release().await.expect("released");
     assert_eq!(fake.seen_at("/release").len(), 4, "{:?}", fake.seen());
 }
+
+#[tokio::test]
+async fn a_session_takes_its_place_in_a_queue_once_and_no_handle_gives_up_that_of_another() {
+    let (fake, client) = Fake::with_client().await;
+    let session = session(&client).await;
+    let lock = session.lock("l").acquire().await.expect("granted");
+    let again = session.lock("l").acquire().await.expect_err("it has the lock already");
+    assert!(matches!(again, Error::Invalid(_)), "{again:?}");
+    // Another lock of the same name is one of another kind.
+    let leadership = session.elect("l").campaign().await.expect("elected");
+    let again = session.elect("l").wait(Duration::ZERO).campaign().await.expect_err("it leads already");
+    assert!(matches!(again, Error::Invalid(_)), "{again:?}");
+    assert_eq!((fake.seen_at("/acquire").len(), fake.seen_at("/campaign").len()), (1, 1), "{:?}", fake.seen());
+    lock.release().await.expect("released");
+    leadership.resign().await.expect("resigned");
+    assert_eq!((fake.seen_at("/release").len(), fake.seen_at("/resign").len()), (1, 1), "{:?}", fake.seen());
+
+    // Who waits has a place as well, until it is dropped.
+    fake.script([Act::Slow(Duration::from_millis(300))]);
+    let waits = session.clone();
+    let waiting = tokio::spawn(async move { waits.lock("l").acquire().await });
+    fake.asked("/acquire", 2).await;
+    session.lock("l").acquire().await.expect_err("it waits already");
+    waiting.abort();
+    assert!(waiting.await.is_err(), "it was dropped");
+    session.lock("l").acquire().await.expect("its place was given up").release().await.expect("released");
+}

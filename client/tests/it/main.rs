@@ -13,3 +13,4 @@ mod sessions;
 mod streams;
 mod updates;
 mod watches;
+mod workers;

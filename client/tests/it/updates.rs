@@ -110,7 +110,7 @@ async fn an_update_leaves_bytes_as_they_are() {
     let fields = bytes.as_object_mut().expect("an object");
     fields.remove("value");
     fields.insert("value_base64".into(), json!("AAEC"));
-    fields.insert("content_type".into(), json!("application/octet-stream"));
+    fields.insert("content_type".into(), json!("bytes"));
     fake.script([Act::Answer(200, bytes.to_string())]);
     let error = client.update("k", |_: Option<serde_json::Value>| Some(json!({"n": 1}))).await;
     let error = error.expect_err("bytes are no JSON");

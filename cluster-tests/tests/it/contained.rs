@@ -45,7 +45,8 @@ async fn a_command_that_panics_is_taken_back_on_all_nodes_and_everything_else_go
     let kept = ask(&cluster, 3, Request::get("/v1/requests/boom-1")).await;
     assert!(kept.text().contains("internal"), "{}", kept.text());
     // With others in one command, all of it is taken back; in one log entry, only itself.
-    let txn = r#"{"then": [{"op": "upsert", "key": "beside", "value": 1}, {"op": "upsert", "key": "boom", "value": 1}]}"#;
+    let txn =
+        r#"{"then": [{"op": "upsert", "key": "beside", "value": 1}, {"op": "upsert", "key": "boom", "value": 1}]}"#;
     assert_internal(&ask(&cluster, 1, Request::post("/v1/txn", txn)).await);
     let beside = ask(&cluster, 1, Request::get("/v1/kv/beside")).await;
     assert_eq!(beside.status, 404, "{}", beside.text());
