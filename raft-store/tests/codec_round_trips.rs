@@ -325,6 +325,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
     let effect = prop_oneof![
         refusal.prop_map(AuditEffect::Refused),
         Just(AuditEffect::Relocked),
+        mark().prop_map(|row| AuditEffect::RelockedFrom { row }),
         mark().prop_map(|row| AuditEffect::Elected { row }),
         (option::of(superseded), any::<bool>())
             .prop_map(|(previous, removed)| AuditEffect::Changed { previous, removed }),
@@ -437,13 +438,17 @@ proptest! {
     }
 
     #[test]
-    fn entry_rows_come_back(meta in metas(), key in option::of(any::<u64>()), value in values()) {
+    fn entry_rows_come_back(
+        meta in metas(), key in option::of(any::<u64>()), is_relocked in any::<bool>(), value in values()
+    ) {
         let key = key.filter(|_| meta.locked_until.is_some());
-        let row = EntryRow { meta, key, kind: value.kind, data: &value.data };
+        let row = EntryRow { meta, key, is_relocked, kind: value.kind, data: &value.data };
         let (row, written) = (entry::encode_row(&row), row);
         prop_assert_eq!(entry::decode(&row).unwrap(), written);
         let mut superseded = entry::decode(&row).unwrap();
-        superseded.meta.locked_until = None;
+        if key.is_none() {
+            superseded.meta.locked_until = None;
+        }
         prop_assert_eq!(history::decode(&row).unwrap(), Version::Entry(superseded));
         for length in 0..row.len().min(34) {
             prop_assert!(entry::decode(&row[..length]).is_err(), "cut to {} bytes", length);

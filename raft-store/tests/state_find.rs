@@ -5,9 +5,14 @@ mod state_support;
 use std::cmp::Ordering;
 
 use quorate_store::document::path::{Field, MetaField, Path};
-use quorate_store::document::{Criteria, Json, Order, OrderField, Projection, Subject, order};
+use quorate_store::document::{Criteria, Json, Order, OrderField, Patch, Projection, Subject, order};
+use quorate_store::keyspace::lock;
+use quorate_store::level;
+use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::state::{FindBounds, FindMoment, FindPage, FindQuery, FindRead, StateReader, ValueShown, Wanted};
+use quorate_store::state::{
+    FindBounds, FindMoment, FindPage, FindQuery, FindRead, Found, ListQuery, PastRead, StateReader, ValueShown, Wanted,
+};
 use quorate_store::types::{
     Action, Change, Command, ContentKind, Entry, Expect, Key, Maintenance, RulesChange, RulesOp, Value,
 };
@@ -335,5 +340,112 @@ fn a_page_holds_no_more_bytes_than_asked_for_of_what_it_shows() {
             assert_eq!((pages_parts.len(), last.items.len()), (2, 1), "four entries of nine bytes a page");
             assert_eq!(last.items[0].entry.value.data, br#"{"n":8}"#);
         }
+    });
+}
+
+/// Changes of locks, and of entries by who holds them, at random moments.
+struct Lockers {
+    index: u64,
+    clock: u64,
+    /// The keys of locks that were told so far, by entry.
+    keys: std::collections::BTreeMap<u64, u64>,
+}
+
+impl Lockers {
+    /// One command, of who knows the keys.
+    async fn act(&mut self, rng: &mut Rng, state: &mut StateMachine, reader: &StateReader) {
+        self.index += 1;
+        self.clock += [0, 0, 0, 5, 25][rng.below(5) as usize];
+        let nth = rng.below(12);
+        let name = format!("p/{nth:02}");
+        let locks_for = 10 + rng.below(40);
+        let patch = Patch::read(&Json::parse(br#"{"b":1}"#).unwrap(), "/patch").unwrap();
+        let change = match rng.below(9) {
+            0..3 => Change::Lock(locks_for),
+            3 => Change::Claim { ms: locks_for, patch: Some(patch) },
+            4 | 5 => Change::Extend(locks_for),
+            6 | 7 => Change::Unlock,
+            _ => Change::Replace(Value { kind: ContentKind::Json, data: format!("{{\"a\":{}}}", rng.below(9)).into() }),
+        };
+        let mut command = write(key(&name), change.clone());
+        if let (Action::Write(op), Some(own)) = (&mut command.action, self.keys.get(&nth)) {
+            op.expect = match change {
+                Change::Lock(_) | Change::Claim { .. } => Expect::Any,
+                _ => Expect::Cas(*own),
+            };
+        }
+        let commands = match rng.below(6) {
+            0 => vec![command, maintain(Maintenance::ExpireDue { limit: 9 })],
+            _ => vec![command],
+        };
+        apply(state, vec![batch(self.index, self.clock, &commands)]).await;
+        let revision = reader.position().revision;
+        let entry = reader.get(&key(&name)).unwrap().entry.unwrap();
+        if entry.meta.cas == revision && entry.meta.is_locked_at(self.clock) {
+            self.keys.insert(nth, lock::key_of(&[7; 16], self.index, revision, name.as_bytes()));
+        }
+    }
+}
+
+/// What a client sees of an entry and the lock on it.
+fn as_shown(found: &Found, clock: u64) -> (Key, u64, Option<u64>, bool, Value) {
+    let Entry { meta, value } = &found.entry;
+    (found.key.clone(), meta.mod_revision, meta.cas_shown_at(clock), meta.is_locked_at(clock), value.clone())
+}
+
+#[test]
+fn all_pages_show_the_locks_of_one_moment_and_so_does_its_revision() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut state, reader) = open(dir.path());
+    let mut rng = Rng::seeded("all_pages_show_the_locks_of_one_moment_and_so_does_its_revision");
+    runtime().block_on(async {
+        let many: Vec<_> = (0..12).map(|n| document(format!("p/{n:02}"), format!("{{\"a\":{}}}", n % 5))).collect();
+        let first = [maintain(Maintenance::RaiseLevel { level: level::HARDENED }), rules("p", r#"[["a"]]"#)];
+        apply(&mut state, vec![blank(0), batch(1, 1, &first), batch(2, 1, &many)]).await;
+        let mut lockers = Lockers { index: 2, clock: 1, keys: Default::default() };
+        let free = r#"[{"field":"$locked","op":"eq","value":false}]"#;
+        let filters =
+            ["[]", free, r#"[{"field":"$locked","op":"eq","value":true}]"#, r#"[{"field":"a","op":"gte","value":1}]"#];
+        let (mut compared, mut locked, mut indexed) = (0, 0, 0);
+        for _ in 0..150 {
+            lockers.act(&mut rng, &mut state, &reader).await;
+            let filter = filters[rng.below(4) as usize];
+            let order = [&[][..], &["a"], &["-$key"]][rng.below(3) as usize];
+            let whole = found(reader.find(&find("p/", filter, order, 100)).unwrap());
+            let shown =
+                |page: &FindPage| -> Vec<_> { page.items.iter().map(|item| as_shown(item, whole.pin.clock)).collect() };
+            let mut asked = FindQuery { moment: FindMoment::Pinned(whole.pin), ..find("p/", filter, order, 2) };
+            let mut paged = Vec::new();
+            loop {
+                let page = found(reader.find(&asked).unwrap());
+                paged.extend(shown(&page));
+                indexed += u64::from(page.index.is_some());
+                asked.after = page.after;
+                if asked.after.is_none() {
+                    break;
+                }
+                for _ in 0..rng.below(5) {
+                    lockers.act(&mut rng, &mut state, &reader).await;
+                }
+            }
+            assert_eq!(paged, shown(&whole), "{filter} by {order:?}: pages on the left, all at once on the right");
+            locked += paged.iter().filter(|item| item.3).count();
+            compared += paged.len();
+            // Point reads and listings of the revision agree.
+            let all = found(reader.find(&FindQuery { moment: asked.moment, ..find("p/", "[]", &[], 100) }).unwrap());
+            let revision = whole.pin.revision;
+            let query = ListQuery { revision: Some(revision), ..query("p/", None) };
+            let listed = page(reader.list(&query).unwrap()).entries;
+            for (item, (listed_key, listed)) in all.items.iter().zip(listed) {
+                let PastRead::Found(read) = reader.get_at(&item.key, revision).unwrap() else { panic!("{revision}") };
+                assert_eq!((&item.key, Some(&item.entry)), (&listed_key, read.entry.as_ref()));
+                assert_eq!(item.entry, listed);
+                assert!(item.entry.meta.cas <= revision, "a cas that was not there yet: {item:?}");
+            }
+        }
+        assert!(
+            compared > 200 && locked > 30 && indexed > 20,
+            "{compared} entries, {locked} locked, {indexed} by index"
+        );
     });
 }

@@ -6,6 +6,7 @@
 use quorate_store::codec::CodecError;
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use quorate_store::keyspace::relocked::LockBefore;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
@@ -110,6 +111,7 @@ fn check_value(family: u8, value: &[u8]) {
         family::LOCK_HEAD => record::<LockHead>(value),
         family::HOLDER => record::<HolderRow>(value),
         family::WAITER => record::<WaiterRow>(value),
+        family::RELOCKED => record::<LockBefore>(value),
         family::ELECTED => record::<Option<Elected>>(value),
         family::BARRIER => record::<BarrierRow>(value),
         family::LATCH => record::<LatchRow>(value),

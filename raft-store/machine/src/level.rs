@@ -26,7 +26,8 @@ pub const fn known(level: Level) -> Option<&'static str> {
         0 => Some("as founded"),
         1 => Some("members agree on a level before what they apply changes its meaning"),
         2 => Some(
-            "one apply is bounded in all that it reads and writes, sums of sessions are exact, keys of locks are secret",
+            "one apply is bounded in all that it reads and writes, sums of sessions are exact, keys of locks on entries are \
+             secret, and what locks were is remembered as long as versions are",
         ),
         _ => None,
     }

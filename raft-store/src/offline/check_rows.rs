@@ -7,21 +7,23 @@ use crate::document::Json;
 use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::task::{QueueRow, TaskRow};
 use crate::keyspace::{
     access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, refusals,
-    request, sequence, session, task, timer,
+    relocked, request, sequence, session, task, timer,
 };
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, SessionId, TokenRow, UserRow};
 
 /// Families in order, with what their rows are called.
-pub const NAMES: [(u8, &str); 35] = [
+pub const NAMES: [(u8, &str); 36] = [
     (family::META, "applied position"),
     (family::ENTRY, "entries"),
     (family::HISTORY, "old versions"),
+    (family::RELOCKED, "locks of before"),
     (family::AUDIT, "audit groups"),
     (family::REFUSALS, "audit groups of refusals"),
     (family::REQUEST, "kept answers"),
@@ -63,6 +65,7 @@ pub fn decode(row_key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         family::META if row_key == APPLIED_KEY => whole::<AppliedRecord>(value),
         family::ENTRY => check_entry(value),
         family::HISTORY => history::decode_key(row_key).and_then(|_| history::decode(value).map(drop)),
+        family::RELOCKED => relocked::decode_key(row_key).and_then(|_| whole::<LockBefore>(value)),
         family::AUDIT => audit::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
         family::REFUSALS => refusals::decode_key(row_key).and_then(|_| audit::decode(value).map(drop)),
         family::REQUEST => request::decode_key(row_key).and_then(|_| whole::<KeptReply>(value)),

@@ -300,7 +300,7 @@ pub(super) fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>
 
 /// The row of an entry.
 pub(super) fn row_of(entry: &Entry) -> EntryRow<'_> {
-    EntryRow { meta: entry.meta, key: None, kind: entry.value.kind, data: &entry.value.data }
+    EntryRow { meta: entry.meta, key: None, is_relocked: false, kind: entry.value.kind, data: &entry.value.data }
 }
 
 /// The rank of the entry that a page begins after. One that is not there, which no cursor of ours names, has no fields.

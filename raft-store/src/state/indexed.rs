@@ -71,7 +71,7 @@ pub(crate) fn ways(collection: &CollectionRow, query: &FindQuery, pin: FindPin) 
     selections.into_iter().map(|selection| Way { rule: ready[selection.index].0.clone(), selection }).collect()
 }
 
-/// The keys with a prefix that changed after a revision; `None` where there were too many changes to tell.
+/// The keys with a prefix whose entries or the locks on them changed after a revision; `None` where there were too many changes to tell.
 pub(crate) fn changed_since(
     moment: &Moment<'_>,
     revision: Revision,
@@ -91,7 +91,7 @@ pub(crate) fn changed_since(
             return Ok(None);
         }
         for line in group.lines {
-            if let (AuditEffect::Changed { .. }, Some(key)) = (line.effect, line.key)
+            if let (AuditEffect::Changed { .. } | AuditEffect::RelockedFrom { .. }, Some(key)) = (line.effect, line.key)
                 && line.revision > revision
                 && key.as_bytes().starts_with(prefix)
             {

@@ -10,7 +10,7 @@ use super::shared::Moment;
 use super::types::{ListPage, ListQuery, ListRead, ReadPosition, StateFault};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::history::{self, Version};
-use crate::keyspace::{family, family_range};
+use crate::keyspace::{family, family_range, relocked};
 use crate::types::{Entry, Key, Revision};
 
 type Rows<'m> = DBRawIteratorWithThreadMode<'m, DB>;
@@ -134,6 +134,7 @@ fn walk_past(
 ) -> Result<(), StateFault> {
     let mut entries = EntryWalk::new(moment, range);
     let mut versions = VersionWalk::new(moment, range);
+    let mut locks = relocks(moment);
     loop {
         let now = entries.current()?;
         let past = versions.current_key()?;
@@ -147,10 +148,12 @@ fn walk_past(
         let current = now.filter(|_| order != Ordering::Greater);
         let old = past.as_deref().filter(|_| order != Ordering::Less);
         let go_on = match (current, old) {
-            (Some((key, row)), _) if row.meta.mod_revision <= revision => visit(key, Some(row))?,
+            (Some((key, row)), _) if row.meta.mod_revision <= revision => {
+                visit(key, Some(locked_as_at(&mut locks, key, row, revision)?))?
+            }
             (_, Some(key)) => match versions.newest_up_to(key, revision)? {
                 Some(row) => match history::decode(&row)? {
-                    Version::Entry(row) => visit(key, Some(row))?,
+                    Version::Entry(row) => visit(key, Some(locked_as_at(&mut locks, key, row, revision)?))?,
                     Version::Tombstone => visit(key, None)?,
                 },
                 None => visit(key, None)?,
@@ -175,10 +178,39 @@ fn walk_past(
 /// The entry of a key as it was at a revision that can be read.
 pub(crate) fn entry_at(moment: &Moment<'_>, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
     let current = moment.snapshot.get_pinned(entry::row_key(key.as_bytes()))?;
-    history::read_at::<StateFault>(key.as_bytes(), revision, current.as_deref(), |_, _| {
-        let (start, end) = family_range(family::HISTORY);
-        newest_between(&mut moment.rows(&start, &end), key.as_bytes(), revision)
-    })
+    history::read_at::<StateFault>(
+        key.as_bytes(),
+        revision,
+        current.as_deref(),
+        |_, _| {
+            let (start, end) = family_range(family::HISTORY);
+            newest_between(&mut moment.rows(&start, &end), key.as_bytes(), revision)
+        },
+        |first, last| first_between(&mut relocks(moment), first, last),
+    )
+}
+
+/// What locks were before they changed.
+fn relocks<'m>(moment: &'m Moment<'_>) -> Rows<'m> {
+    let (start, end) = family_range(family::RELOCKED);
+    moment.rows(&start, &end)
+}
+
+/// A version with the lock that was on it at a revision.
+fn locked_as_at<'r>(
+    locks: &mut Rows<'_>,
+    key: &[u8],
+    row: EntryRow<'r>,
+    revision: Revision,
+) -> Result<EntryRow<'r>, StateFault> {
+    relocked::as_at(row, key, revision, |first, last| first_between(locks, first, last))
+}
+
+/// The value of the first row from `first` on that is not behind `last`.
+fn first_between(rows: &mut Rows<'_>, first: &[u8], last: &[u8]) -> Result<Option<Vec<u8>>, StateFault> {
+    rows.seek(first);
+    rows.status()?;
+    Ok(rows.item().filter(|(row_key, _)| *row_key <= last).map(|(_, row)| row.to_vec()))
 }
 
 /// Current entries, in the order asked for.

@@ -618,6 +618,7 @@ impl Backend for Fake {
                 let row = entry.as_ref().map(|Entry { meta, value }| EntryRow {
                     meta: *meta,
                     key: None,
+                    is_relocked: false,
                     kind: value.kind,
                     data: &value.data,
                 });

@@ -15,7 +15,7 @@ use quorate_machine::keyspace::audit::AuditEffect;
 use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
-    audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, request,
+    audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, relocked, request,
 };
 use quorate_machine::level::HARDENED;
 use quorate_machine::machine::{Sizes, View};
@@ -105,7 +105,7 @@ fn check_deadlines(store: &Store) {
 /// Checks that the groups carry each revision once, in order; gives the history rows that they account for.
 fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
     let mut history_rows = BTreeSet::new();
-    let mut elected = BTreeSet::new();
+    let (mut elected, mut locks) = (BTreeSet::new(), BTreeSet::new());
     let mut next = None;
     for (row_key, row) in store.rows(family::AUDIT) {
         let group = audit::decode(&row).unwrap();
@@ -118,6 +118,10 @@ fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
             let (previous, removed) = match line.effect {
                 AuditEffect::Changed { previous, removed } => (previous, removed),
                 AuditEffect::Relocked => (None, false),
+                AuditEffect::RelockedFrom { .. } => {
+                    locks.insert(relocked::row_key(line.key.as_ref().unwrap().as_bytes(), line.revision));
+                    (None, false)
+                }
                 AuditEffect::Beside => (None, false),
                 AuditEffect::Elected { .. } => {
                     let name = Waker::Election.name(line.key.as_ref().unwrap()).unwrap();
@@ -143,6 +147,8 @@ fn check_audit(store: &Store) -> BTreeSet<Vec<u8>> {
         assert_eq!(revision, group.last_revision + 1, "{group:?}");
         next = Some(revision);
     }
+    let rows: BTreeSet<_> = store.rows(family::RELOCKED).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(rows, locks, "locks of before on the left, what the audit groups say on the right");
     let rows: BTreeSet<_> = store.rows(family::ELECTED).into_iter().map(|(key, _)| key).collect();
     assert_eq!(rows, elected, "elections on the left, what the audit groups say on the right");
     assert_eq!(next.unwrap_or(store.vars.revision + 1), store.vars.revision + 1, "changes without an audit line");

@@ -185,21 +185,25 @@ impl Run<'_> {
             return;
         }
         for key in names::keys() {
-            let was = before.entries.get(&key).map(|entry| self.as_remembered(entry));
+            let was = before.entries.get(&key);
+            // Of a lock of before the level it is not remembered that it was there.
+            let knows_token = before.level() >= level::HARDENED;
+            let knows_lock = knows_token
+                && (before.lock_keys.contains_key(&key) || was.is_none_or(|was| was.meta.locked_until.is_none()));
+            let as_remembered = |entry: &Entry| {
+                let mut entry = entry.clone();
+                if !knows_lock {
+                    entry.meta.locked_until = None;
+                }
+                if !knows_token {
+                    entry.meta.cas = entry.meta.mod_revision;
+                }
+                entry
+            };
             let is = self.store.read_at(key.as_bytes(), revision);
-            let is = is.map(|entry| self.as_remembered(&entry));
+            let (was, is) = (was.map(as_remembered), is.as_ref().map(as_remembered));
             assert_eq!(was, is, "{key} at revision {revision} as it was on the left, as it is remembered on the right");
         }
-    }
-
-    /// An entry in what has to be remembered of it: when its lock ends is nobody's business afterwards.
-    fn as_remembered(&self, entry: &Entry) -> Entry {
-        let mut entry = entry.clone();
-        entry.meta.locked_until = None;
-        if !self.texts.with_known || self.store.vars.level < level::HARDENED {
-            entry.meta.cas = entry.meta.mod_revision;
-        }
-        entry
     }
 
     /// Keeps the history short.

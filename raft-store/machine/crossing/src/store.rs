@@ -90,10 +90,19 @@ impl Store {
     /// The entry of a key at a revision, expiry aside.
     pub fn read_at(&self, key: &[u8], revision: Revision) -> Option<Entry> {
         let current = self.view.get(&entry::row_key(key)).unwrap();
-        history::read_at::<Fault>(key, revision, current.as_deref(), |first, last| {
-            let mut rows = self.view.0.range(first.to_vec()..=last.to_vec());
-            Ok(rows.next_back().map(|(_, row)| row.clone()))
-        })
+        history::read_at::<Fault>(
+            key,
+            revision,
+            current.as_deref(),
+            |first, last| {
+                let mut rows = self.view.0.range(first.to_vec()..=last.to_vec());
+                Ok(rows.next_back().map(|(_, row)| row.clone()))
+            },
+            |first, last| {
+                let mut rows = self.view.0.range(first.to_vec()..=last.to_vec());
+                Ok(rows.next().map(|(_, row)| row.clone()))
+            },
+        )
         .unwrap()
     }
 

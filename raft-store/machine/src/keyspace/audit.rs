@@ -174,6 +174,11 @@ pub enum AuditEffect {
         /// The mark of that row.
         row: RowMark,
     },
+    /// The same as [`Self::Relocked`], from feature level 2 on: there is a row of [`super::relocked`] that says what the lock was.
+    RelockedFrom {
+        /// The mark of that row.
+        row: RowMark,
+    },
 }
 
 /// A version that moved to the history.

@@ -5,8 +5,15 @@
 use super::family;
 
 /// Families that a backup leaves out, in order: history, kept answers and what belongs to one node.
-const LEFT_OUT: [u8; 6] =
-    [family::META, family::HISTORY, family::AUDIT, family::REFUSALS, family::REQUEST, family::ELECTED];
+const LEFT_OUT: [u8; 7] = [
+    family::META,
+    family::HISTORY,
+    family::RELOCKED,
+    family::AUDIT,
+    family::REFUSALS,
+    family::REQUEST,
+    family::ELECTED,
+];
 
 /// The bounds `[start, end)` of the stretches of row keys that are in a backup, in order.
 pub fn ranges() -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -85,7 +85,7 @@ pub fn append(group: AuditGroup, changes: &mut Vec<KeyChange>) {
                 clock,
                 wall,
             }),
-            AuditEffect::Relocked => None,
+            AuditEffect::Relocked | AuditEffect::RelockedFrom { .. } => None,
             AuditEffect::Refused(_) | AuditEffect::Beside | AuditEffect::Elected { .. } => continue,
         };
         changes.push(KeyChange { key, revision: line.revision, value });

@@ -6,7 +6,8 @@
 //! ```text
 //! byte 0      codec::FORMAT_VERSION
 //! byte 1      bit 0: 0 json, 1 bytes; bit 1: has a deadline; bit 2: has a lock; bit 3: has a session;
-//!             bit 4: the lock has a key of its own; the others 0
+//!             bit 4: the lock has a key of its own; bit 5: its lock
+//!             was another before; the others 0
 //! 8 bytes LE  create revision, mod revision, version, cas, deadline (only where bit 1 is set), end of the lock (bit 2),
 //!             session (bit 3), key of the lock (bit 4)
 //! the rest    data
@@ -21,6 +22,7 @@ const DEADLINE_BIT: u8 = 2;
 const LOCK_BIT: u8 = 4;
 const SESSION_BIT: u8 = 8;
 const KEY_BIT: u8 = 16;
+const RELOCKED_BIT: u8 = 32;
 
 /// An entry row, decoded in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct EntryRow<'a> {
     /// What opens the lock on it, see [`super::lock::key_of`]. `None` where there is no lock, or one of before feature level 2: its
     /// key is the cas. Never part of an [`Entry`], so nothing that reads entries can show it.
     pub key: Option<u64>,
+    /// Whether there may be rows of [`super::relocked`] of this version.
+    pub is_relocked: bool,
     /// How to read `data`.
     pub kind: ContentKind,
     /// The value's bytes.
@@ -82,12 +86,12 @@ pub fn decode_key(row_key: &[u8]) -> Result<&[u8], CodecError> {
 
 /// Encodes a row whose lock, if any, has no key of its own, in one allocation.
 pub fn encode(meta: &EntryMeta, kind: ContentKind, data: &[u8]) -> Vec<u8> {
-    encode_row(&EntryRow { meta: *meta, key: None, kind, data })
+    encode_row(&EntryRow { meta: *meta, key: None, is_relocked: false, kind, data })
 }
 
 /// Encodes a row in one allocation.
 pub fn encode_row(row: &EntryRow<'_>) -> Vec<u8> {
-    let EntryRow { meta, key, kind, data } = row;
+    let EntryRow { meta, key, is_relocked, kind, data } = row;
     assert!(key.is_none() || meta.locked_until.is_some(), "a key to no lock: {meta:?}");
     assert!(is_sound(meta), "an entry about to be written breaks create <= mod <= cas, version >= 1: {meta:?}");
     let mut flags = match kind {
@@ -105,6 +109,9 @@ pub fn encode_row(row: &EntryRow<'_>) -> Vec<u8> {
     }
     if key.is_some() {
         flags |= KEY_BIT;
+    }
+    if *is_relocked {
+        flags |= RELOCKED_BIT;
     }
     let mut row = Vec::with_capacity(2 + 8 * 8 + data.len());
     row.extend_from_slice(&[FORMAT_VERSION, flags]);
@@ -125,7 +132,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
     if version != FORMAT_VERSION {
         return Err(CodecError::UnknownVersion { found: version });
     }
-    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT | KEY_BIT) != 0 {
+    if flags & !(BYTES_BIT | DEADLINE_BIT | LOCK_BIT | SESSION_BIT | KEY_BIT | RELOCKED_BIT) != 0 {
         return Err(CodecError::Malformed(format!("unknown entry flags {flags:#04x}")));
     }
     let mut word = || {
@@ -151,7 +158,7 @@ pub fn decode(row: &[u8]) -> Result<EntryRow<'_>, CodecError> {
         return Err(CodecError::Malformed(format!("an entry that breaks its invariant: {meta:?}")));
     }
     let kind = if flags & BYTES_BIT != 0 { ContentKind::Bytes } else { ContentKind::Json };
-    Ok(EntryRow { meta, key, kind, data: rest })
+    Ok(EntryRow { meta, key, is_relocked: flags & RELOCKED_BIT != 0, kind, data: rest })
 }
 
 /// The invariant of [`EntryMeta`].

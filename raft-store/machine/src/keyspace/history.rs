@@ -6,7 +6,7 @@
 //!
 //! Keys are escaped as [`named`] does it.
 
-use super::{entry, entry::EntryRow, family, named};
+use super::{entry, entry::EntryRow, family, named, relocked};
 use crate::codec::CodecError;
 use crate::types::{Entry, Revision};
 
@@ -42,19 +42,23 @@ pub fn decode_key(row_key: &[u8]) -> Result<(Vec<u8>, Revision), CodecError> {
     named::split_numbered(row_key, family::HISTORY)
 }
 
-/// Decodes the value of a row. What is superseded is locked no more.
+/// Decodes the value of a row, with the lock that was on it at the end. Of one of before feature level 2 nobody knows since when
+/// it was there: it is left out.
 pub fn decode(row: &[u8]) -> Result<Version<'_>, CodecError> {
     if row == TOMBSTONE {
         return Ok(Version::Tombstone);
     }
     let mut version = entry::decode(row)?;
-    version.meta.locked_until = None;
+    if version.key.is_none() {
+        version.meta.locked_until = None;
+    }
     Ok(Version::Entry(version))
 }
 
 /// The entry of `key` as it was at `revision`, which the caller checked not to be compacted. `current` is the entry
 /// row of the key as of now. `newest_between(first, last)` gives the value of the greatest row with
-/// `first <= row key <= last` (a reverse seek); it is asked only where the current entry is too new.
+/// `first <= row key <= last` (a reverse seek); it is asked only where the current entry is too new. `first_between` is that of
+/// [`relocked::as_at`].
 ///
 /// Expiry is not judged: a version counts until something superseded or removed it.
 pub fn read_at<E: From<CodecError>>(
@@ -62,18 +66,19 @@ pub fn read_at<E: From<CodecError>>(
     revision: Revision,
     current: Option<&[u8]>,
     newest_between: impl FnOnce(&[u8], &[u8]) -> Result<Option<Vec<u8>>, E>,
+    first_between: impl FnOnce(&[u8], &[u8]) -> Result<Option<Vec<u8>>, E>,
 ) -> Result<Option<Entry>, E> {
     if let Some(row) = current {
         let row = entry::decode(row)?;
         if row.meta.mod_revision <= revision {
-            return Ok(Some(row.to_entry()));
+            return Ok(Some(relocked::as_at(row, key, revision, first_between)?.to_entry()));
         }
     }
     let (first, last) = bounds_up_to(key, revision);
     match newest_between(&first, &last)? {
         None => Ok(None),
         Some(row) => Ok(match decode(&row)? {
-            Version::Entry(row) => Some(row.to_entry()),
+            Version::Entry(row) => Some(relocked::as_at(row, key, revision, first_between)?.to_entry()),
             Version::Tombstone => None,
         }),
     }

@@ -63,6 +63,7 @@ pub mod lock;
 pub mod lock_queue;
 pub mod named;
 pub mod refusals;
+pub mod relocked;
 pub mod repair;
 pub mod request;
 pub mod sequence;
@@ -81,6 +82,8 @@ pub mod family {
     pub const ENTRY: u8 = 0x10;
     /// Superseded versions and tombstones.
     pub const HISTORY: u8 = 0x20;
+    /// What locks on entries were before they changed.
+    pub const RELOCKED: u8 = 0x21;
     /// Audit groups of batches that changed something.
     pub const AUDIT: u8 = 0x30;
     /// Audit groups of batches that changed nothing.

@@ -61,7 +61,8 @@ impl Epoch {
                 let row = entry::decode(&value).map_err(damaged)?;
                 // A key has to go as well, and sessions count the bytes of rows.
                 let (cas, key) = (self.vars.revision, row.key.map(|_| self.vars.revision));
-                entry::encode_row(&EntryRow { meta: EntryMeta { cas, ..row.meta }, key, ..row })
+                let meta = EntryMeta { cas, ..row.meta };
+                entry::encode_row(&EntryRow { meta, key, is_relocked: false, ..row })
             }
             Some(&family::COLLECTION) => {
                 self.collections += 1;

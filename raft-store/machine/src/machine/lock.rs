@@ -7,9 +7,11 @@
 use super::Applier;
 use super::view::{Fault, View};
 use super::write::decode_current;
-use crate::codec::CodecError;
+use crate::codec::{self, CodecError};
+use crate::keyspace::audit::AuditEffect;
 use crate::keyspace::entry::{self, EntryRow};
-use crate::keyspace::lock;
+use crate::keyspace::relocked::LockBefore;
+use crate::keyspace::{lock, relocked};
 use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Seed, Shown, WriteOp};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
@@ -97,6 +99,15 @@ impl<V: View> Applier<'_, V> {
             self.count_session_bytes(session, replaced.len(), new_bytes)?;
         }
         self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
+    }
+
+    /// Keeps what the lock on an entry was until the revision just taken, for who reads it as of before.
+    pub(super) fn remember_lock(&mut self, key: &Key, before: Option<&EntryMeta>) -> Result<AuditEffect, Fault> {
+        let Some(before) = before.filter(|_| self.is_hardened()) else { return Ok(AuditEffect::Relocked) };
+        let row = codec::encode(&LockBefore::of(before));
+        self.take_row(row.len());
+        let row = self.overlay.insert_new(relocked::row_key(key.as_bytes(), self.vars.revision), row)?;
+        Ok(AuditEffect::RelockedFrom { row })
     }
 
     /// Keeps the row of a lock's end in step with it. From feature level 2 on it may be gone already where the lock ended by

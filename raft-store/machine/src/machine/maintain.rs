@@ -10,7 +10,7 @@ use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect};
-use crate::keyspace::{deadline, entry, history, lock, lock_queue};
+use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
 use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
@@ -165,6 +165,11 @@ impl<V: View> Applier<'_, V> {
                         return Err(Fault::Invariant(format!("{key} stands for no election")));
                     };
                     self.overlay.delete_known(lock_queue::elected_key(&name, line.revision), row)?;
+                    rows += 1;
+                    continue;
+                }
+                AuditEffect::RelockedFrom { row } => {
+                    self.overlay.delete_known(relocked::row_key(key.as_bytes(), line.revision), row)?;
                     rows += 1;
                     continue;
                 }

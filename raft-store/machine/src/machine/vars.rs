@@ -56,7 +56,7 @@ pub struct Sizes {
     pub entries: u64,
     /// Bytes of what is there now.
     pub live_bytes: u64,
-    /// Bytes of the past: versions, audit groups, changes of elections. Compaction takes them away.
+    /// Bytes of the past: versions, locks, audit groups, changes of elections. Compaction takes them away.
     pub history_bytes: u64,
 }
 
@@ -147,7 +147,7 @@ impl Sizes {
 
 /// Whether compaction takes a row away.
 fn is_history(row_key: &[u8]) -> bool {
-    matches!(row_key.first(), Some(&(family::HISTORY | family::AUDIT | family::ELECTED)))
+    matches!(row_key.first(), Some(&(family::HISTORY | family::RELOCKED | family::AUDIT | family::ELECTED)))
 }
 
 /// A sum that is wrong ends no node: it is taken for 0, and told by `check`.

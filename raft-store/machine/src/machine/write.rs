@@ -34,9 +34,8 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(meta: EntryMeta, key: Option<u64>, kind: ContentKind, data: &[u8], previous: Option<Shown>) -> Self {
-        let row = entry::encode_row(&EntryRow { meta, key, kind, data });
-        Self { row: Some(row), meta: Some(meta), key, previous }
+    fn new(row: &EntryRow<'_>, previous: Option<Shown>) -> Self {
+        Self { row: Some(entry::encode_row(row)), meta: Some(row.meta), key: row.key, previous }
     }
 }
 
@@ -130,7 +129,7 @@ impl<V: View> Applier<'_, V> {
         let effect = if op.change.is_of_lock() {
             self.take_revision()?;
             self.relock(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
-            AuditEffect::Relocked
+            self.remember_lock(&op.key, before.as_ref())?
         } else {
             let removed = planned.meta.is_none();
             let previous = self.supersede(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
@@ -340,7 +339,8 @@ fn plan(
     };
     if let (true, Some(row)) = (op.change.is_of_lock(), current) {
         let (meta, key) = lock::relocked(&op.change, row, revision, clock, guide.lock_key);
-        return Ok(Ok(Planned::new(meta, key, kind, &data, previous)));
+        let is_relocked = row.is_relocked || guide.level >= HARDENED;
+        return Ok(Ok(Planned::new(&EntryRow { meta, key, is_relocked, kind, data: &data }, previous)));
     }
     let meta = EntryMeta {
         create_revision: current.map_or(revision, |row| row.meta.create_revision),
@@ -363,7 +363,7 @@ fn plan(
         },
     };
     let key = guide.lock_key.filter(|_| meta.locked_until.is_some());
-    Ok(Ok(Planned::new(meta, key, kind, &data, previous)))
+    Ok(Ok(Planned::new(&EntryRow { meta, key, is_relocked: false, kind, data: &data }, previous)))
 }
 
 /// What is wrong with the command whatever the state. The texts of refusals in this file are kept in the request

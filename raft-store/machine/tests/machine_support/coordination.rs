@@ -2,6 +2,7 @@
 
 use quorate_machine::codec;
 use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::relocked::{self, LockBefore};
 use quorate_machine::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use quorate_machine::keyspace::timer::{self, TimerKind};
 use quorate_machine::keyspace::{family, gates};
@@ -118,6 +119,10 @@ pub fn row(row_key: &[u8], value: &[u8]) -> String {
             let (name, revision) = lock_queue::decode_elected(row_key).unwrap();
             let elected: Option<Elected> = codec::decode(value).unwrap();
             format!("elected {} r{revision} = {elected:?}", name.escape_ascii())
+        }
+        family::RELOCKED => {
+            let (key, revision) = relocked::decode_key(row_key).unwrap();
+            format!("relocked {}@{revision} = {:?}", key.escape_ascii(), codec::decode::<LockBefore>(value).unwrap())
         }
         family::BARRIER => {
             let row: BarrierRow = codec::decode(value).unwrap();

@@ -116,8 +116,12 @@ impl Model {
             let is_kept = self.versions.values().any(|versions| {
                 let of = versions.iter().position(|(at, _)| *at == shown.meta().mod_revision);
                 of.is_some_and(|at| {
+                    let is_same = |(_, entry): &&(Revision, Option<Entry>)| {
+                        entry.as_ref().is_some_and(|entry| entry.meta.mod_revision == shown.meta().mod_revision)
+                    };
+                    let superseded = versions[at..].iter().find(|version| !is_same(version));
                     versions[at].1.as_ref().map(|entry| &entry.value) == shown.entry().map(|entry| &entry.value)
-                        && versions.get(at + 1).is_none_or(|(superseded, _)| *superseded > compacted)
+                        && superseded.is_none_or(|(superseded, _)| *superseded > compacted)
                 })
             });
             if !is_kept {
@@ -291,6 +295,11 @@ impl Model {
         self.take_revision();
         self.changed.push((op.key.clone(), self.revision));
         let (revision, clock) = (self.revision, self.clock);
+        // From level 2 on who reads it as of before sees the lock of then.
+        if self.level >= level::HARDENED {
+            let versions = self.versions.get_mut(op.key.as_bytes()).unwrap();
+            versions.push((revision, versions.last().unwrap().1.clone()));
+        }
         let meta = &mut self.current_mut(op.key.as_bytes()).meta;
         meta.locked_until = match op.change {
             Change::Lock(ms) | Change::Extend(ms) => Some(clock + ms),

@@ -262,7 +262,7 @@ fn group(value: &[u8]) -> String {
         }
         match line.effect {
             AuditEffect::Refused(why) => write!(text, " refused {why:?}").unwrap(),
-            AuditEffect::Relocked => text.push_str(" relocked"),
+            AuditEffect::Relocked | AuditEffect::RelockedFrom { .. } => text.push_str(" relocked"),
             AuditEffect::Beside => text.push_str(" beside"),
             AuditEffect::Elected { row } => write!(text, " elected {:032x}", row.hash).unwrap(),
             AuditEffect::Changed { previous, removed } => {
