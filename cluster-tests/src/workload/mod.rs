@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod client;
 pub mod clock_faults;
 pub mod counters;
+pub mod crossing;
 pub mod disk_faults;
 pub mod driver;
 pub mod fleeting;

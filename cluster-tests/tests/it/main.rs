@@ -53,6 +53,7 @@ mod upgrade;
 
 // Disks that cannot be trusted.
 mod check;
+mod crossing;
 mod damage;
 mod documents;
 mod door;

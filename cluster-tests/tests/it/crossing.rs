@@ -1,0 +1,68 @@
+//! Every route of the OpenAPI document, asked in every state its target can be in, on real processes that nothing hurts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cluster_tests::seed::seeded;
+use cluster_tests::workload::client::Nodes;
+use cluster_tests::workload::crossing::{Visitors, declared};
+use cluster_tests::{Cluster, Request};
+use serde_json::Value;
+
+const VISITORS: usize = 6;
+const THINK: Duration = Duration::from_millis(4);
+/// At least, and at most until each route was met.
+const DURING: Duration = Duration::from_secs(15);
+const DURING_MAX: Duration = Duration::from_secs(60);
+
+/// Routes that nothing should come of here, since they would change who the members are: they are asked in ways that are refused.
+const REFUSED: [(&str, &str); 6] = [
+    ("post", "/v1/cluster/members"),
+    ("delete", "/v1/cluster/members/{id}"),
+    ("post", "/v1/cluster/members/{id}/demote"),
+    ("post", "/v1/cluster/members/{id}/promote"),
+    ("post", "/v1/cluster/members/{id}/repair"),
+    ("post", "/v1/cluster/members/{id}/replace"),
+];
+
+type Declared = BTreeMap<(String, String), std::collections::BTreeSet<u16>>;
+
+/// Routes that were never asked, or never with success.
+fn missing(visitors: &Visitors, declared: &Declared) -> Vec<String> {
+    let met = visitors.met();
+    let is_met = |(method, path): &(String, String)| {
+        let statuses = met.get(&(method.as_str(), path.as_str()));
+        let is_refused = REFUSED.contains(&(method, path));
+        statuses.is_some_and(|statuses| is_refused || statuses.keys().any(|status| (200..300).contains(status)))
+    };
+    declared.keys().filter(|route| !is_met(route)).map(|(method, path)| format!("{method} {path}")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_is_asked_in_every_state_and_nothing_is_internal() {
+    let mut dice = seeded();
+    let mut cluster = Cluster::start().await;
+    let document = Request::get("/openapi.json").send(cluster.client_address(1)).await.expect("it answers");
+    let declared: Declared = declared(&document.json::<Value>());
+    let visitors = Visitors::leading();
+    let mut work = visitors.start(VISITORS, &Nodes::of(&cluster), &mut dice, THINK);
+    let begun = tokio::time::Instant::now();
+    tokio::time::sleep(DURING).await;
+    while !missing(&visitors, &declared).is_empty() && begun.elapsed() < DURING_MAX && visitors.wrong().is_empty() {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    visitors.end();
+    while work.join_next().await.is_some_and(|ended| ended.is_ok()) {}
+    println!("{}", visitors.table());
+    assert!(visitors.wrong().is_empty(), "{}", visitors.wrong().join("\n"));
+    assert_eq!(missing(&visitors, &declared), Vec::<String>::new(), "never met with success");
+    for ((method, path), statuses) in visitors.met() {
+        let known = declared.get(&(method.to_owned(), path.to_owned()));
+        let known = known.unwrap_or_else(|| panic!("{method} {path} is not in the document"));
+        let strange: Vec<_> = statuses.keys().filter(|status| !known.contains(status)).collect();
+        assert!(strange.is_empty(), "{method} {path} is answered {strange:?}, which the document does not say");
+    }
+    let (replays, pages) = visitors.looked();
+    assert!(replays > 50 && pages > 10, "{replays} replays, {pages} finds by pages");
+    cluster.assert_agreement().await;
+}
