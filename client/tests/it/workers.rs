@@ -22,7 +22,10 @@ fn claimed(ids: &[&str]) -> Act {
 }
 
 fn settled() -> Act {
-    Act::Answer(200, json!({"id": "t", "state": "done", "attempts": 1, "max_attempts": 1, "revision": 10, "index": 10}).to_string())
+    Act::Answer(
+        200,
+        json!({"id": "t", "state": "done", "attempts": 1, "max_attempts": 1, "revision": 10, "index": 10}).to_string(),
+    )
 }
 
 /// A fake node and a client that tries nothing twice by itself.

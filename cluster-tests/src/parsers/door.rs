@@ -80,7 +80,7 @@ fn requests_of_readers() -> Vec<Vec<u8>> {
             ),
         ]
     };
-    let rules = r#"{"fields":{"n":{"type":"number"},"at":{"type":"datetime"}},"indexes":[{"fields":["v"]},{"fields":["n","-a.b"]},{"fields":["at"]},{"fields":["e"],"unique":true}]}"#;
+    let rules = r#"{"fields":{"n":{"type":"double"},"at":{"type":"datetime"}},"indexes":[["v"],["n","-a.b"],["at"],{"fields":["e"],"unique":true}]}"#;
     let mut all = each("");
     all.push(request("PUT", "/v1/collections/d", rules));
     all.push(request("PUT", "/v1/collections/c", rules));

@@ -98,7 +98,7 @@ pub fn requests() -> Vec<Vec<u8>> {
             "PUT",
             "/v1/collections/c",
             "",
-            r#"{"fields":{"n":{"type":"integer","required":true},"at":{"type":"datetime"}},"indexes":[{"fields":["n","a.b"]},{"fields":["at"],"unique":false}]}"#,
+            r#"{"fields":{"n":{"type":"long"},"at":{"type":"datetime"}},"required":["n"],"indexes":[["n","a.b"],{"fields":["at"],"unique":false}]}"#,
         ),
         json("PUT", "/v1/kv/c/1?ttl=90s&session=2", "If-None-Match: *\r\nIdempotency-Key: a-1\r\n", document),
         json(

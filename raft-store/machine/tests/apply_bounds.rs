@@ -68,6 +68,11 @@ fn hardened() -> Store {
 
 /// Applies one batch and gives its replies and the bytes of keys and values that it writes.
 fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
+    measured_within(MEMORY_MAX, store, batch)
+}
+
+/// The same of what holds at most so much.
+fn measured_within(memory_max: usize, store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     store.index += 1;
     let view = Counting { rows: &store.view, read: Cell::new(0) };
     let ((replies, applied), memory) = most_during(|| {
@@ -77,7 +82,7 @@ fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     });
     let read = view.read.get();
     assert!(read < READ_MAX, "{read} bytes were read to apply {} commands", batch.commands.len());
-    assert!(memory < MEMORY_MAX, "{memory} bytes were held to apply {} commands", batch.commands.len());
+    assert!(memory < memory_max, "{memory} bytes were held to apply {} commands", batch.commands.len());
     let bytes = applied.writes.iter().map(|write| match write {
         Write::Put { key, value } => key.len() + value.len(),
         Write::Delete { key } => key.len(),
@@ -256,7 +261,7 @@ fn a_step_of_clearing_an_index_of_long_keys_is_bounded() {
 }
 
 /// Declares 16 indexes over the same eight fields below `d/`, and writes entries there whose eight texts are as long as an index keeps.
-fn with_many_index_rows(session: Option<SessionId>, store: &mut Store, count: usize) {
+fn with_many_index_rows(session: SessionId, store: &mut Store, count: usize) {
     let fields = |first: usize| (0..8).map(|at| format!("\"f{}\"", (first + at) % 8)).collect::<Vec<_>>().join(",");
     let turned = |first: usize| fields(first).replacen("\"f", "\"-f", 1);
     let indexes: Vec<_> =
@@ -270,30 +275,29 @@ fn with_many_index_rows(session: Option<SessionId>, store: &mut Store, count: us
         let texts = (0..8).map(|at| format!("\"f{at}\":\"{nth:04}{}\"", "x".repeat(1_020))).collect::<Vec<_>>();
         let mut command = document(&format!("d/{nth:04}"), &format!("{{{}}}", texts.join(",")));
         if let Action::Write(op) = &mut command.action {
-            op.session = session;
+            op.session = Some(session);
         }
         let (replies, _) = measured(store, &batch(2, &[command]));
         assert!(matches!(replies[0].outcome, Outcome::Written(_)), "{replies:?}");
     }
 }
 
+/// All that go with a session go in one revision, so this cannot be cut. Entries are as large as their texts, which stand in each index.
 #[test]
-fn entries_with_many_index_rows_go_only_so_many_at_once() {
+fn a_session_takes_only_so_many_index_rows_with_it() {
+    const ENTRIES: usize = 490;
     let mut store = hardened();
     let session = begin_session(&mut store, 2);
-    with_many_index_rows(Some(session), &mut store, 300);
-    let rows = store.rows(family::INDEX).iter().map(|(key, _)| key.len()).sum::<usize>();
-    assert!(rows > limits::BATCH_EFFECT_BYTES_MAX, "{rows} bytes of keys, which are dropped");
-    let mut steps = 0;
-    while !store.rows(family::INDEX).is_empty() {
-        let (_, bytes) = measured(&mut store, &batch(5_000, &[]));
-        assert!(
-            bytes < 2 * limits::BATCH_EFFECT_BYTES_MAX,
-            "{bytes} bytes are written by one step of the end of a session"
-        );
-        steps += 1;
-        assert!(steps < 100, "it does not come to an end");
-    }
+    with_many_index_rows(session, &mut store, ENTRIES);
+    let rows = store.rows(family::INDEX).len();
+    assert_eq!(rows, 16 * ENTRIES);
+    let attached = 8 * 1_024 * ENTRIES as u64;
+    assert!(attached > limits::SESSION_BYTES_MAX * 9 / 10, "a session takes more than {attached} bytes");
+    // Each of its texts is the key of a row in each index.
+    let bound = limits::SESSION_BYTES_MAX as usize * (limits::INDEXES_MAX + 4);
+    let (_, bytes) = measured_within(bound, &mut store, &batch(5_000, &[]));
+    assert!(store.rows(family::INDEX).is_empty());
+    assert!(bytes < bound, "{bytes} bytes are written by the end of a session");
     store.check();
 }
 

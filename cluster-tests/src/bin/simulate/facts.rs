@@ -18,7 +18,7 @@ use crate::network::HostId;
 struct Seen {
     /// Term and candidate. A term can have several leaders here, of which each outdoes those of a smaller number.
     vote: (u64, u64),
-    /// The first that was seen; `(0, 0)` where it had never voted before.
+    /// The first that was seen; of term 0 where it had never voted before.
     first_vote: Option<(u64, u64)>,
     applied: u64,
     revision: u64,
@@ -99,7 +99,7 @@ impl Facts {
         let vote = metrics.borrow_watched().vote;
         let given = (vote.leader_id.term, vote.leader_id.node_id);
         let first = *self.nodes.entry(host.id).or_default().first_vote.get_or_insert(given);
-        let took_part = first != (0, 0);
+        let took_part = first.0 > 0;
         if took_part
             && given > first
             && !vote.committed
