@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use self::requests::{Ask, Known, PINNED, draw, remember};
+use self::requests::{Ask, Known, PINNED, PREFIX, draw, remember};
 use super::client::Nodes;
 use crate::http::{Answer, Connection, Request};
 
@@ -31,6 +31,11 @@ const AGAIN_IN: u32 = 6;
 const PAGES_IN: u32 = 25;
 /// Shortest key of a lock that cannot be the revision of something else.
 const SECRET_DIGITS_MIN: usize = 18;
+
+/// Whether a key is theirs: what becomes of it is in no history.
+pub fn is_of_visitors(key: &str) -> bool {
+    key.starts_with(PREFIX)
+}
 
 /// What all visitors of a run know and met.
 #[derive(Debug, Clone, Default)]

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::client::{Manner, Nodes, Process};
+use super::crossing::Visitors;
 use super::nemesis::Nemesis;
 use super::progress::Progress;
 use super::watcher::{self, Last};
@@ -31,6 +32,8 @@ use crate::history::{History, Recorder};
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a leader may take to be replaced on a busy machine, in milliseconds.
 const FAILOVER_MS: u64 = 3_000;
+/// How long a visitor rests between two requests.
+const VISITORS_REST: Duration = Duration::from_millis(20);
 /// Most keys that one of the last reads lists; a page may hold twice as many.
 const LIST_MAX: usize = 500;
 
@@ -50,6 +53,8 @@ pub struct Plan {
     pub name: &'static str,
     /// Who works.
     pub staff: Vec<Staff>,
+    /// How many ask everything there is to ask, beside them.
+    pub visitors: usize,
     /// What is watched, by prefix.
     pub watches: Vec<&'static str>,
     /// How long nothing is wrong at first, at least.
@@ -106,13 +111,18 @@ impl Plan {
         let watches = self.watch(cluster, &recorder, first, &last);
         let shift = Shift::new(recorder.clone(), self.think.clone());
         let clients = employ(&self.staff, &shift, &nodes, &mut dice);
+        let visitors = Visitors::default();
+        let visiting = visitors.start(self.visitors, &nodes, &mut dice, VISITORS_REST);
         let progress = &shift.progress;
         self.rest(progress, self.before).await;
         self.hurt(cluster, nemesis, &recorder, &nodes, progress, &mut dice).await;
         progress.begin(recorder.now());
         self.rest(progress, self.after).await;
         shift.end();
+        visitors.end();
         clients.join_all().await;
+        visiting.join_all().await;
+        assert!(visitors.wrong().is_empty(), "{}; the history is {}", visitors.wrong().join("\n"), path.display());
 
         resolve_unknown(&recorder, &mut hand).await;
         let reads: Vec<_> = self.staff.iter().flat_map(|staff| staff.workload.last_reads()).collect();

@@ -115,6 +115,8 @@ impl Scenario {
         let plan = Plan {
             name: self.name,
             staff: (self.staff)(),
+            // A disk that fails is answered `internal`, as it should.
+            visitors: if self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
             watches: self.watches.to_vec(),
             before,
             during,

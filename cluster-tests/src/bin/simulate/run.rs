@@ -15,6 +15,7 @@ use cluster_tests::workload::Workload;
 use cluster_tests::workload::accounts::Accounts;
 use cluster_tests::workload::client::{Manner, Nodes, Process};
 use cluster_tests::workload::counters::Counters;
+use cluster_tests::workload::crossing::Visitors;
 use cluster_tests::workload::driver::{Shift, Staff, employ, put_mark, read_last, resolve_unknown};
 use cluster_tests::workload::fleeting::Fleeting;
 use cluster_tests::workload::locks::Locks;
@@ -47,6 +48,9 @@ const QUIET: u64 = 250;
 const CALM: u64 = 8_000;
 /// One of so many seeds ends so.
 const CALM_IN: u32 = 8;
+/// One of so many seeds has visitors, and how long each of them rests.
+const VISITED_IN: u32 = 2;
+const VISITORS_REST: Duration = Duration::from_millis(12);
 
 /// What came of a seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +107,8 @@ struct Plan {
     calm: u64,
     staff: Vec<Staff>,
     watches: u64,
+    /// Who asks everything there is to ask, beside the others.
+    visitors: usize,
 }
 
 impl Plan {
@@ -122,7 +128,9 @@ impl Plan {
         }
         let staff = staff.into_iter().map(|kind| work(kind, dice)).collect();
         let calm = if dice.random_ratio(1, CALM_IN) { CALM } else { QUIET };
-        Self { nodes, sizes, wounds, rest, during, calm, staff, watches: dice.random_range(0..=3) }
+        let watches = dice.random_range(0..=3);
+        let visitors = if dice.random_ratio(1, VISITED_IN) { 2 } else { 0 };
+        Self { nodes, sizes, wounds, rest, during, calm, staff, watches, visitors }
     }
 }
 
@@ -153,6 +161,7 @@ struct Run {
     dice: StdRng,
     faults: u64,
     kinds: BTreeSet<String>,
+    visitors: Visitors,
 }
 
 /// Runs a seed in this directory. With `tell`, says on stderr what happens.
@@ -170,7 +179,8 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     );
     let header = Header { name: "simulation".into(), seed, failover_ms: 3_000, ..Header::default() };
     let recorder = world.clients.at_once(async { Recorder::in_memory(header) });
-    let mut run = Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new() };
+    let mut run =
+        Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), visitors: Visitors::default() };
     let broken = run.go(&plan, tell).err();
     run.judge(seed, broken)
 }
@@ -190,6 +200,7 @@ impl Run {
         let watches = self.watch(plan, &last)?;
         let shift = Shift::new(self.recorder.clone(), THINK);
         let clients = self.employ(plan, &shift);
+        let visiting = self.visit(plan);
         self.steps(QUIET)?;
         let until = self.world.now + plan.during;
         while self.world.now < until {
@@ -211,7 +222,11 @@ impl Run {
         self.until(UP_MAX, "the members are not those that were asked for", World::has_its_members)?;
         self.steps(plan.calm)?;
         shift.end();
-        self.until(END_MAX, "the clients do not end", |_| clients.is_finished())?;
+        self.visitors.end();
+        self.until(END_MAX, "the clients do not end", |_| clients.is_finished() && visiting.is_finished())?;
+        if let Some(wrong) = self.visitors.wrong().first() {
+            return Err(wrong.clone());
+        }
         let reading = self.last_reads(plan, last);
         self.until(END_MAX, "the last reads do not end", |_| reading.is_finished())?;
         self.until(END_MAX, "watches do not come to their end", |_| watches.iter().all(JoinHandle::is_finished))?;
@@ -239,6 +254,15 @@ impl Run {
         let clients = self.world.clients.at_once(async { employ(&plan.staff, shift, nodes, dice) });
         self.world.clients.spawn(async move {
             clients.join_all().await;
+        })
+    }
+
+    fn visit(&mut self, plan: &Plan) -> JoinHandle<()> {
+        let (nodes, dice, visitors) = (&self.nodes, &mut self.dice, &self.visitors);
+        let start = async { visitors.start(plan.visitors, nodes, dice, VISITORS_REST) };
+        let visiting = self.world.clients.at_once(start);
+        self.world.clients.spawn(async move {
+            visiting.join_all().await;
         })
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use cluster_tests::history::Recorder;
 use cluster_tests::history::record::{Event, Moment, Shown};
 use cluster_tests::workload::client::Nodes;
+use cluster_tests::workload::crossing::is_of_visitors;
 use cluster_tests::workload::wire::event_of;
 use cluster_tests::{Connection, Request};
 use quorate_client::api::{WatchEnd, WatchEndCode, WatchEvent, WatchProgress};
@@ -98,9 +99,11 @@ impl Watch {
         match message.event.as_str() {
             "put" | "delete" => {
                 let event: WatchEvent = serde_json::from_str(&message.data)?;
-                match event_of(event) {
-                    Ok(event) => place.pending.push(event),
-                    Err(why) => return Ok(Some(why)),
+                if !is_of_visitors(&event.key) {
+                    match event_of(event) {
+                        Ok(event) => place.pending.push(event),
+                        Err(why) => return Ok(Some(why)),
+                    }
                 }
             }
             "end" => {

@@ -14,6 +14,8 @@ use crate::http::Request;
 
 /// Keys, some of them in a collection. Those of `PINNED` never live for a while or with a session.
 pub const KEYS: [&str; 8] = ["x/a", "x/b", "x/c/1", "x/c/2", "x/c/3", "x/p/1", "x/p/2", "x/p/3"];
+/// How all their keys begin.
+pub const PREFIX: &str = "x/";
 /// How the keys begin that only requests and no clock changes.
 pub const PINNED: &str = "x/p/";
 const NAMES: [&str; 3] = ["x-1", "x-2", "x-3"];
