@@ -3,16 +3,37 @@
 //! Owns their names and which one the thread at hand has. What a mutant does stands where it does it. Without the feature
 //! `mutants`, which no build of a node has, there is none and the compiler leaves their branches out.
 
-/// The name of every mutant.
-pub const ALL: &[&str] = &[
-    "any token guards",
-    "tokens come twice",
-    "one slot too many",
-    "sessions end early",
-    "renewals are forgotten",
-    "outcomes are forgotten",
-    "any token releases",
+/// The name of every mutant, and what it forgets.
+pub const ALL: &[(&str, &str)] = &[
+    ("any token guards", "a guard does not look at its token"),
+    ("tokens come twice", "a grant takes a token that may have been given before"),
+    ("one slot too many", "the slots of a lock are counted from none on"),
+    ("sessions end early", "a session is over a millisecond before its end"),
+    ("renewals are forgotten", "a renewal moves no end"),
+    ("outcomes are forgotten", "the outcome of a command is not kept under its request id"),
+    ("any token releases", "a release does not look at its token"),
+    ("locks have no bytes", "the lock of an entry does not count in the bytes of its session"),
+    ("great numbers are not read", "stored numbers beyond every double are no numbers to criteria and indexes"),
+    ("locks change the past", "a change of a lock does not keep what the lock was for reads as of before"),
+    ("locks that ended leave rows", "the next write of an entry leaves the row of a lock that ended by itself"),
+    ("entries stay on their session", "an entry that goes with another session hangs on the first one as well"),
+    ("claims have no end", "a claim with a patch does not note when its lock ends"),
+    ("joint removals stay indexed", "what goes with its session, or in a transaction, stays in the indexes"),
+    ("who leaves keeps a timer", "a place in a queue that is given up keeps the timer of its end"),
+    ("ended sessions grant nothing", "the end of a session gives its locks to nobody who waits"),
+    ("ended sessions stay in barriers", "the end of a session leaves it in its barriers"),
+    ("ended sessions keep claims counted", "the end of a session does not count its tasks anew"),
+    ("undone revisions stay", "a transaction that is undone keeps the revision that it took"),
+    ("tombstones stay", "compaction leaves the tombstones of what was removed"),
+    ("shorter delays stay", "a lock that is held back for longer keeps the timer of before"),
+    ("sums are not healed", "reaching the feature level counts no sums anew"),
 ];
+
+/// Whether there is a mutant of this name.
+#[cfg(feature = "mutants")]
+fn is_known(name: &str) -> bool {
+    ALL.iter().any(|(known, _)| *known == name)
+}
 
 #[cfg(feature = "mutants")]
 thread_local! {
@@ -22,7 +43,7 @@ thread_local! {
 /// Whether this thread applies with that bug.
 #[cfg(feature = "mutants")]
 pub fn is(name: &str) -> bool {
-    debug_assert!(ALL.contains(&name), "no mutant {name}");
+    debug_assert!(is_known(name), "no mutant {name}");
     PUT_IN.get() == Some(name)
 }
 
@@ -36,7 +57,7 @@ pub const fn is(_name: &str) -> bool {
 /// Does work, on this thread, with one bug or with none.
 #[cfg(feature = "mutants")]
 pub fn with<T>(name: Option<&'static str>, work: impl FnOnce() -> T) -> T {
-    assert!(name.is_none_or(|name| ALL.contains(&name)), "no mutant {name:?}");
+    assert!(name.is_none_or(is_known), "no mutant {name:?}");
     /// Puts back what was there, after a panic too.
     struct PutBack(Option<&'static str>);
     impl Drop for PutBack {

@@ -12,6 +12,7 @@ use crate::keyspace::audit::AuditEffect;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::{lock, relocked};
+use crate::mutants;
 use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Seed, Shown, WriteOp};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
@@ -95,7 +96,8 @@ impl<V: View> Applier<'_, V> {
             return Err(Fault::Invariant(format!("a change of the lock of {key}, which is not there")));
         };
         // Below that level it was left out, and nodes must agree.
-        if let Some(session) = before.session.filter(|_| self.is_hardened()) {
+        let counts = self.is_hardened() && !mutants::is("locks have no bytes");
+        if let Some(session) = before.session.filter(|_| counts) {
             self.count_session_bytes(session, replaced.len(), new_bytes)?;
         }
         self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
@@ -103,7 +105,8 @@ impl<V: View> Applier<'_, V> {
 
     /// Keeps what the lock on an entry was until the revision just taken, for who reads it as of before.
     pub(super) fn remember_lock(&mut self, key: &Key, before: Option<&EntryMeta>) -> Result<AuditEffect, Fault> {
-        let Some(before) = before.filter(|_| self.is_hardened()) else { return Ok(AuditEffect::Relocked) };
+        let keeps = self.is_hardened() && !mutants::is("locks change the past");
+        let Some(before) = before.filter(|_| keeps) else { return Ok(AuditEffect::Relocked) };
         let row = codec::encode(&LockBefore::of(before));
         self.take_row(row.len());
         let row = self.overlay.insert_new(relocked::row_key(key.as_bytes(), self.vars.revision), row)?;
@@ -122,7 +125,9 @@ impl<V: View> Applier<'_, V> {
         let Some(until) = ended else {
             return self.move_row(key, before, after, lock::row_key);
         };
-        self.forget_work(&lock::row_key(until, key))?;
+        if !mutants::is("locks that ended leave rows") {
+            self.forget_work(&lock::row_key(until, key))?;
+        }
         self.move_row(key, None, after, lock::row_key)
     }
 

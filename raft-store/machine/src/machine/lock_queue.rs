@@ -227,7 +227,9 @@ impl<V: View> Applier<'_, V> {
             PartyAt::Holding(token) => self.drop_holder(lock, token, op)?,
             PartyAt::Waiting(place) => {
                 let until = self.waiter(lock, place)?.until;
-                self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
+                if !mutants::is("who leaves keeps a timer") {
+                    self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
+                }
                 self.drop_waiter(lock, place)?;
                 AuditEffect::Beside
             }
@@ -259,7 +261,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(());
         }
         let subject = lock.to_bytes();
-        if let Some(before) = head.not_before.replace(until) {
+        if let Some(before) = head.not_before.replace(until).filter(|_| !mutants::is("shorter delays stay")) {
             self.disarm(before, TimerKind::LockDelay, &subject)?;
         }
         self.arm(until, TimerKind::LockDelay, &subject)

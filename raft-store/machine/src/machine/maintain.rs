@@ -13,6 +13,7 @@ use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
+use crate::mutants;
 use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
 /// Audit groups read at a time.
@@ -38,7 +39,7 @@ impl<V: View> Applier<'_, V> {
         level::judge(level)?;
         let was_hardened = self.is_hardened();
         self.vars.level = self.vars.level.max(level);
-        if self.is_hardened() && !was_hardened {
+        if self.is_hardened() && !was_hardened && !mutants::is("sums are not healed") {
             self.begin_repair()?;
         }
         Ok(maintained(0, false))
@@ -179,7 +180,7 @@ impl<V: View> Applier<'_, V> {
                 self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row)?;
                 rows += 1;
             }
-            if removed {
+            if removed && !mutants::is("tombstones stay") {
                 let tombstone = history::row_key(key.as_bytes(), line.revision);
                 let mark = hasher.mark(&tombstone, history::TOMBSTONE);
                 self.overlay.delete_known(tombstone, mark)?;

@@ -193,7 +193,8 @@ impl<V: View> Applier<'_, V> {
     /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others. Claims
     /// of tasks and grants that the batch has no room for follow in the next ones.
     pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, asker: Asker) -> Result<(), Fault> {
-        let locks = self.take_session(id, op, asker)?;
+        let mut locks = self.take_session(id, op, asker)?;
+        locks.retain(|_| !mutants::is("ended sessions grant nothing"));
         locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
     }
 
@@ -240,6 +241,7 @@ impl<V: View> Applier<'_, V> {
             }
             AttachedKind::Task if self.is_hardened() && self.has_taken_its_part() => return Ok(Taken::Later),
             AttachedKind::Task => self.task_session_over(subject, asker)?,
+            AttachedKind::Barrier if mutants::is("ended sessions stay in barriers") => {}
             AttachedKind::Barrier => self.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?,
         }
         Ok(Taken::Gone)

@@ -13,6 +13,7 @@ use crate::document::Subject;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::limits;
+use crate::mutants;
 use crate::types::{
     Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepDone, StepRejected, Txn, TxnDone, Written,
 };
@@ -53,7 +54,9 @@ impl<V: View> Applier<'_, V> {
             Ok(_) => self.overlay.keep(),
             Err(rejected) => {
                 self.overlay.undo();
-                self.vars.revision = revision;
+                if !mutants::is("undone revisions stay") {
+                    self.vars.revision = revision;
+                }
                 self.lines.truncate(lines);
                 let effect = AuditEffect::Refused((&rejected.why).into());
                 self.record(AuditOp::Txn, rejected.key.clone(), asker, effect);
