@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate_crossing::generate::{self, Sent, What};
+use quorate_crossing::generate::{self, Sent, Theme, What};
 use quorate_crossing::names::Texts;
 use quorate_crossing::picture::Picture;
 use quorate_crossing::run;
@@ -86,11 +86,11 @@ fn locks(action: &Action) -> bool {
 fn nothing_that_is_shown_is_the_key_of_a_lock_that_holds() {
     let (mut locked, mut answers) = (0, 0);
     for seed in 0..RUNS {
-        let (mut store, mut sent, texts) = (hardened(), Sent::new(), Texts::new(false));
+        let (mut store, mut sent, texts) = (hardened(), Sent::new(), Texts::new());
         for seed in run::seeds(seed) {
             let clock = generate::clock_step(seed, &Picture::of(&store));
             store.apply(&[batch(store.vars.clock + clock, &[])]).unwrap();
-            let step = generate::step(seed, clock, &Picture::of(&store), &texts, &sent);
+            let step = generate::step(seed, Theme::Anything, clock, &Picture::of(&store), &texts, &sent);
             let What::Batch(commands) = step.what else { continue };
             let (replies, changed) = store.apply(&[batch(0, &commands)]).unwrap();
             let held = held(&store);

@@ -6,20 +6,24 @@
 mod coordination;
 mod entries;
 mod tasks;
+mod theme;
 
 use std::collections::BTreeMap;
 
 use quorate_machine::access::{Grant, Permission};
+use quorate_machine::keyspace::collection::{self, CollectionRow, IndexStage};
 use quorate_machine::rules::{CollectionName, SequenceName};
 use quorate_machine::types::{
-    AccessOp, Action, Command, Expect, FaultsOp, Maintenance, NewToken, NumbersOp, RequestId, RulesChange, RulesOp,
-    SecretHash, TokenId,
+    AccessOp, Action, Command, Expect, FaultsOp, Key, Maintenance, NewToken, NumbersOp, RequestId, RulesChange,
+    RulesOp, SecretHash, TokenId,
 };
 use quorate_machine::{level, limits};
 
 use crate::chance::Chance;
 use crate::names::{self, Texts};
 use crate::picture::Picture;
+
+pub use theme::Theme;
 
 /// What happens next.
 #[derive(Debug, Clone)]
@@ -49,6 +53,7 @@ pub struct Generator<'t> {
     chance: Chance,
     picture: &'t Picture,
     texts: &'t Texts,
+    theme: Theme,
 }
 
 /// How far the clock moves in a step, before it is known what else it does.
@@ -70,10 +75,12 @@ pub fn clock_step(seed: u64, picture: &Picture) -> u64 {
 }
 
 /// The step of a seed, in a state whose clock has moved already.
-pub fn step(seed: u64, clock: u64, picture: &Picture, texts: &Texts, sent: &Sent) -> Step {
-    let mut generator = Generator { chance: Chance::new(seed), picture, texts };
+pub fn step(seed: u64, theme: Theme, clock: u64, picture: &Picture, texts: &Texts, sent: &Sent) -> Step {
+    let mut generator = Generator { chance: Chance::new(seed), picture, texts, theme };
     let is_rehearsed = generator.chance.percent(25);
-    if generator.chance.below(600) == 0 {
+    // Hardly ever, where there is nothing to compact; so it is that more often just then.
+    let often = if picture.groups == 0 { 40 } else { 600 };
+    if generator.chance.below(often) == 0 {
         return Step { clock, is_rehearsed, what: What::Epoch };
     }
     let count = 1 + generator.chance.weighted(&[90, 7, 3]);
@@ -103,8 +110,28 @@ impl Generator<'_> {
         Command { request_id, principal: principal.into(), action, stamp }
     }
 
+    /// What is in the middle of something goes on sooner than by mere chance, so that its end is met as well.
+    fn going_on(&mut self) -> Option<Action> {
+        let (goes_on, ends) = (self.chance.percent(15), self.chance.percent(15));
+        let has = |holds: fn(&IndexStage) -> bool| {
+            move |row: &CollectionRow| row.indexes.iter().any(|state| holds(&state.stage))
+        };
+        let is_building = has(|stage| matches!(stage, IndexStage::Building(_)));
+        if goes_on && self.picture.collections.values().any(is_building) {
+            let rows_max = *self.chance.pick(&[1, 2, 100]);
+            return Some(Action::Maintain(Maintenance::Indexes { rows_max }));
+        }
+        let has_failed = has(|stage| matches!(stage, IndexStage::Failed(_)));
+        let failed = self.picture.collections.iter().find(|(_, row)| has_failed(row));
+        let (name, _) = failed.filter(|_| ends)?;
+        Some(Action::Rules(self.rules_of(name.clone())))
+    }
+
     fn action(&mut self) -> Action {
-        match self.chance.weighted(&[36, 10, 14, 4, 4, 4, 1, 8, 14, 3, 2, 9, 4, 8, 1]) {
+        if let Some(action) = self.going_on() {
+            return action;
+        }
+        match self.chance.weighted(&self.theme.weights()) {
             0 => Action::Write(self.write()),
             1 => Action::Bulk((0..self.chance.between(0, 4)).map(|_| self.write()).collect()),
             2 => Action::Txn(self.txn(0)),
@@ -128,6 +155,10 @@ impl Generator<'_> {
 
     fn rules(&mut self) -> RulesOp {
         let name = CollectionName::new(*self.chance.pick(&names::COLLECTIONS)).expect("it is a name");
+        self.rules_of(name)
+    }
+
+    fn rules_of(&mut self, name: CollectionName) -> RulesOp {
         let current = self.picture.collections.get(&name).map(|row| row.mod_revision);
         let expect = match self.chance.weighted(&[80, 10, 5, 5]) {
             0 => Expect::Any,
@@ -137,9 +168,21 @@ impl Generator<'_> {
         };
         let change = match self.chance.percent(28) {
             true => RulesChange::Remove,
+            // Two entries that are alike cannot stand in a unique index.
+            false if self.has_alike(&name) && self.chance.percent(70) => RulesChange::Set(self.texts.rules[0].clone()),
             false => RulesChange::Set(self.chance.pick(&self.texts.rules).clone()),
         };
         RulesOp { name, expect, change }
+    }
+
+    /// Whether two entries of a collection have the same value.
+    fn has_alike(&self, name: &CollectionName) -> bool {
+        let (start, end) = collection::keys(name);
+        let within = |key: &Key| (start.as_slice()..end.as_slice()).contains(&key.as_bytes());
+        let entries = self.picture.entries.iter().filter(|(key, _)| within(key));
+        let mut values: Vec<_> = entries.map(|(_, entry)| &entry.value.data).collect();
+        values.sort();
+        values.windows(2).any(|pair| pair[0] == pair[1])
     }
 
     fn access(&mut self) -> AccessOp {

@@ -8,6 +8,7 @@
 pub mod chance;
 pub mod check;
 pub mod generate;
+pub mod hunt;
 pub mod kinds;
 pub mod model;
 pub mod names;
@@ -35,10 +36,9 @@ pub struct Explored {
 /// No more failures are looked for than this.
 const FAILURES_MAX: usize = 8;
 
-/// Takes runs, one seed after the other. `goes_on` is asked before each, with what there was so far. What is known to be wrong
-/// and not mended yet is looked for `with_known`.
-pub fn explore(seed: u64, with_known: bool, mut goes_on: impl FnMut(u64, &Explored) -> bool) -> Explored {
-    let texts = Texts::new(with_known);
+/// Takes runs, one seed after the other. `goes_on` is asked before each, with what there was so far.
+pub fn explore(seed: u64, mut goes_on: impl FnMut(u64, &Explored) -> bool) -> Explored {
+    let texts = Texts::new();
     let mut explored = Explored::default();
     let mut known: Vec<Failure> = Vec::new();
     let mut runs = 0;

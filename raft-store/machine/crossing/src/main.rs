@@ -1,24 +1,39 @@
-//! Runs the crossing for as long as it is told to: `crossing [--minutes N] [--seed S] [--known]`.
+//! Runs the crossing for as long as it is told to: `crossing [--minutes N | --runs N] [--seed S]`. Without a seed it draws one,
+//! and says which. Ends with 1 where a run failed or a pair of the table was not met; of so many runs pairs are not asked for.
 //!
-//! `--known` looks for what is known to be wrong and not mended yet, too. Ends with 1 where a run failed or a pair of the table was not met.
+//! `crossing --mutants` looks for each bug on purpose instead, `crossing --mutant NAME` for one and tells how it was found; both
+//! need the feature `mutants`.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// An option of the command line, with what it is where it is not given.
-fn option(name: &str, usual: f64) -> Result<f64, String> {
+use quorate_crossing::hunt;
+use quorate_machine::mutants;
+
+/// What follows an option of the command line, if it is given.
+fn given(name: &str) -> Result<Option<String>, String> {
     let args: Vec<String> = std::env::args().collect();
-    let Some(at) = args.iter().position(|arg| arg == name) else { return Ok(usual) };
-    let given = args.get(at + 1).ok_or_else(|| format!("{name} needs a number"))?;
-    given.parse().map_err(|_| format!("{name} {given}: not a number"))
+    let Some(at) = args.iter().position(|arg| arg == name) else { return Ok(None) };
+    args.get(at + 1).cloned().map(Some).ok_or_else(|| format!("{name} needs a value"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "it bounds how long it takes")]
-fn explored() -> Result<bool, String> {
-    let (minutes, seed) = (option("--minutes", 1.0)?, option("--seed", 1.0)? as u64);
-    let with_known = std::env::args().any(|arg| arg == "--known");
+/// A number that is given.
+fn number<T: std::str::FromStr>(name: &str) -> Result<Option<T>, String> {
+    let given = given(name)?;
+    given.map(|text| text.parse().map_err(|_| format!("{name} {text}: not a number"))).transpose()
+}
+
+#[expect(clippy::disallowed_methods, reason = "it bounds how long it takes, and draws a seed")]
+fn explored(seed: Option<u64>) -> Result<bool, String> {
+    let drawn = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
+    let seed = seed.unwrap_or(drawn);
+    let (minutes, runs_max) = (number("--minutes")?.unwrap_or(1.0), number::<u64>("--runs")?);
+    println!("seed {seed}");
     let (start, length) = (Instant::now(), Duration::from_secs_f64(minutes * 60.0));
-    let explored = quorate_crossing::explore(seed, with_known, |_, _| start.elapsed() < length);
+    let explored = quorate_crossing::explore(seed, |runs, _| match runs_max {
+        Some(most) => runs < most,
+        None => start.elapsed() < length,
+    });
     let met = explored.met;
     println!("{}", met.pairs.table());
     let a_minute = met.commands as f64 * 60.0 / start.elapsed().as_secs_f64();
@@ -27,11 +42,45 @@ fn explored() -> Result<bool, String> {
     missing.iter().for_each(|(kind, state)| println!("not met: {kind} × {state}"));
     impossible.iter().for_each(|(kind, state)| println!("met, and said not to be: {kind} × {state}"));
     explored.failures.iter().for_each(|failure| println!("\n{failure}"));
-    Ok(missing.is_empty() && impossible.is_empty() && explored.failures.is_empty())
+    Ok((missing.is_empty() || runs_max.is_some()) && impossible.is_empty() && explored.failures.is_empty())
+}
+
+/// Looks for mutants: for one, or for all.
+fn hunted(one: Option<&str>, seed: u64) -> Result<bool, String> {
+    if !cfg!(feature = "mutants") {
+        return Err("mutants need --features mutants".into());
+    }
+    let chosen: Vec<_> = mutants::ALL.iter().filter(|(name, _)| one.is_none_or(|one| one == *name)).collect();
+    if chosen.is_empty() {
+        return Err(format!("there is no such mutant; there are {:?}", mutants::ALL));
+    }
+    let mut all = Vec::new();
+    for (name, forgets) in chosen {
+        let hunted = hunt::hunt(name, forgets, seed);
+        match &hunted.found {
+            Some((steps, words)) if one.is_some() => println!("{steps} steps:\n{words}\n"),
+            Some((_, words)) => {
+                let gist = words.rsplit_once("\n=> ").map_or("", |(_, gist)| gist).lines().next().unwrap_or_default();
+                println!("{name}: {gist:.200}");
+            }
+            None => println!("{name}: not found"),
+        }
+        all.push(hunted);
+    }
+    println!("\n{}", hunt::table(&all));
+    Ok(all.iter().all(|hunted| hunted.found.is_some()))
+}
+
+fn done() -> Result<bool, String> {
+    let (seed, one) = (number("--seed")?, given("--mutant")?);
+    match one.is_some() || std::env::args().any(|arg| arg == "--mutants") {
+        true => hunted(one.as_deref(), seed.unwrap_or(1)),
+        false => explored(seed),
+    }
 }
 
 fn main() -> ExitCode {
-    match explored() {
+    match done() {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(words) => {

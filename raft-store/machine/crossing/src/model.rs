@@ -260,11 +260,17 @@ impl Model {
         current: Option<&Entry>,
     ) -> Result<(), Refusal> {
         let document = current.filter(|entry| entry.value.kind == ContentKind::Json);
-        let document = document.and_then(|entry| Json::parse(&entry.value.data).ok());
+        let document = document.and_then(|entry| self.stored(&entry.value.data));
         let is_locked = current.is_some_and(|entry| entry.meta.is_locked_at(self.clock()));
         let (meta, wall) = (current.map(|entry| &entry.meta), self.now.vars.wall);
         let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };
         if condition.is_empty() || condition.hold(&subject) { Ok(()) } else { Err(Refusal::ConditionNotMet) }
+    }
+
+    /// A value as JSON. Before the level, a number beyond every double made it none.
+    fn stored<'a>(&self, data: &'a [u8]) -> Option<Json<'a>> {
+        let read = if self.now.level() >= HARDENED { Json::parse_stored(data) } else { Json::parse(data) };
+        read.ok()
     }
 
     /// The value after the write; `None` for a removal.
@@ -274,8 +280,7 @@ impl Model {
             (Change::Remove, _) => Ok(None),
             (change, Some(entry)) => {
                 let Some(patch) = change.patch() else { return Ok(Some(entry.value.clone())) };
-                let document = Json::parse(&entry.value.data).ok();
-                let document = document.filter(|_| entry.value.kind == ContentKind::Json);
+                let document = self.stored(&entry.value.data).filter(|_| entry.value.kind == ContentKind::Json);
                 let Some(document @ Json::Object(_)) = document else { return Err(Refusal::NotADocument) };
                 let data = patch.apply_to_text(document, self.now.vars.wall, "/patch");
                 let data = data.map_err(|_| Refusal::PatchFailed)?;

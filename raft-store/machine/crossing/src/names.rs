@@ -21,7 +21,7 @@ pub const PREFIXES: [&str; 5] = ["", "c/", "c/1", "d/", "e/"];
 pub const TASKS: [&str; 5] = ["t1", "t2", "t3", "t4", "t5"];
 
 /// Documents and what is none.
-pub const VALUES: [&str; 9] = [
+pub const VALUES: [&str; 10] = [
     r#"{}"#,
     r#"{"a":1}"#,
     r#"{"a":2,"b":"x"}"#,
@@ -31,6 +31,7 @@ pub const VALUES: [&str; 9] = [
     r#"{"b":[1]}"#,
     r#"{"n":7,"a":3}"#,
     r#"[1]"#,
+    BRINK,
 ];
 
 const PATCHES: [&str; 6] = [
@@ -71,10 +72,6 @@ const BRINK: &str = r#"{"a":1.79769313486231581e308}"#;
 
 /// What commands are made of, read once.
 pub struct Texts {
-    /// Values.
-    pub values: Vec<&'static str>,
-    /// Whether what is known and not mended yet is looked for too.
-    pub with_known: bool,
     /// Patches that may fit a document.
     pub patches: Vec<Patch>,
     /// Criteria that may hold; the first holds always.
@@ -86,10 +83,9 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Reads them. What is known to be wrong and not mended yet is looked for too, or left alone.
-    pub fn new(with_known: bool) -> Self {
-        let mut values = VALUES.to_vec();
-        values.extend(with_known.then_some(BRINK));
+    /// Reads them.
+    #[expect(clippy::new_without_default, reason = "reading them is work")]
+    pub fn new() -> Self {
         let json = |text: &'static str| Json::parse(text.as_bytes()).expect("it is JSON");
         let patch = |text| Patch::read(&json(text), "/patch").expect("it is a patch");
         let criteria = |text| Criteria::read(&json(text), "/if").expect("these are criteria");
@@ -102,8 +98,6 @@ impl Texts {
         let orders: [&[(&'static str, bool)]; 5] =
             [&[], &[("a", false)], &[("a", true)], &[("b", false), ("a", false)], &[("$key", true)]];
         Self {
-            values,
-            with_known,
             patches: PATCHES.into_iter().map(patch).collect(),
             criteria: CRITERIA.into_iter().map(criteria).collect(),
             rules: RULES.into_iter().map(rules).collect(),

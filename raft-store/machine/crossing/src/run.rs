@@ -3,15 +3,18 @@
 //! Owns the order in which a step is tried, applied and checked, and turns whatever goes wrong into words. A step follows from
 //! its seed and from what there is, so a run of fewer seeds is a run as well: that is what makes shrinking simple.
 
+use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 
 use quorate_machine::keyspace::lock;
 use quorate_machine::machine;
-use quorate_machine::types::{Action, Command, Entry, Maintenance, Outcome, Rejection, Reply};
-use quorate_machine::{codec, level};
+use quorate_machine::types::{
+    Action, ClusterMillis, Command, Entry, Maintenance, Outcome, Rejection, Reply, RequestId, TaskDone,
+};
+use quorate_machine::{codec, level, limits};
 
 use crate::chance::Chance;
-use crate::generate::{self, Sent, Step, What};
+use crate::generate::{self, Sent, Step, Theme, What};
 use crate::model;
 use crate::names::{self, Texts};
 use crate::pairs::Pairs;
@@ -31,6 +34,8 @@ pub struct Failure {
     pub seeds: Vec<u64>,
     /// What went wrong.
     pub words: String,
+    /// Commands applied until then.
+    pub commands: u64,
 }
 
 impl Failure {
@@ -62,7 +67,15 @@ pub fn seeds(seed: u64) -> Vec<u64> {
 
 /// Takes the steps of a run; `tell` is told of each before it is taken.
 pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Picture, &Step)) -> Result<Met, Failure> {
-    let mut run = Run { store: Store::default(), sent: Sent::new(), met: Met::default(), texts };
+    let theme = Theme::of(first);
+    let mut run = Run {
+        store: Store::default(),
+        sent: Sent::new(),
+        met: Met::default(),
+        texts,
+        theme,
+        answered: BTreeMap::new(),
+    };
     for (nth, seed) in seeds.iter().enumerate() {
         let done = panic::catch_unwind(AssertUnwindSafe(|| {
             if nth == 0 {
@@ -71,7 +84,8 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Pictu
             run.step(*seed, tell);
         }));
         if let Err(panic) = done {
-            return Err(Failure { seeds: seeds[..=nth].to_vec(), words: words(panic.as_ref()) });
+            let (seeds, words, commands) = (seeds[..=nth].to_vec(), words(panic.as_ref()), run.met.commands);
+            return Err(Failure { seeds, words, commands });
         }
     }
     Ok(run.met)
@@ -96,6 +110,9 @@ struct Run<'t> {
     sent: Sent,
     met: Met,
     texts: &'t Texts,
+    theme: Theme,
+    /// Fingerprints of what was decided under each request id, with when.
+    answered: BTreeMap<RequestId, (u64, ClusterMillis)>,
 }
 
 impl Run<'_> {
@@ -119,12 +136,13 @@ impl Run<'_> {
             model::time_passed(&before, &Picture::of(&self.store));
         }
         let picture = Picture::of(&self.store);
-        let step = generate::step(seed, clock, &picture, self.texts, &self.sent);
+        let step = generate::step(seed, self.theme, clock, &picture, self.texts, &self.sent);
         tell(&picture, &step);
         match &step.what {
             What::Epoch => {
                 self.met.pairs.note_epoch(&picture);
                 self.store.begin_epoch();
+                self.answered.clear();
             }
             What::Batch(commands) => {
                 self.apply(&picture, &step, commands);
@@ -163,8 +181,29 @@ impl Run<'_> {
         for (command, reply) in commands.iter().zip(replies) {
             assert_ne!(reply.outcome, Outcome::Rejected(Rejection::Internal), "contained: {command:?}");
             assert_ne!(reply.outcome, Outcome::Deferred, "deferred: {command:?}");
+            self.check_once(command, reply);
             let encoded = codec::encode_command(command);
             assert_eq!(codec::decode_command(&encoded).as_ref(), Ok(command), "what was read is another command");
+        }
+    }
+
+    /// What was decided under a request id is not decided again while that is remembered.
+    fn check_once(&mut self, command: &Command, reply: &Reply) {
+        let Some(id) = &command.request_id else { return };
+        let clock = self.store.vars.clock;
+        let is_remembered = |at: &ClusterMillis| clock - at <= limits::REQUEST_BUCKET_MS;
+        if let Some((known, _)) = self.answered.get(id).filter(|(_, at)| is_remembered(at)) {
+            let is_same = *known == command.fingerprint();
+            assert_eq!(reply.replayed, is_same, "something was decided under the request id of {command:?}: {reply:?}");
+            return;
+        }
+        let is_decided = match &reply.outcome {
+            // A claim that found nothing is tried again.
+            Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
+            outcome => !model::is_undecided(outcome),
+        };
+        if is_decided && !reply.replayed {
+            self.answered.insert(id.clone(), (command.fingerprint(), clock));
         }
     }
 

@@ -24,7 +24,8 @@ impl Generator<'_> {
 
     /// A new session, mostly of one second.
     pub(super) fn new_session(&mut self) -> SessionOp {
-        let ttl_ms = *self.chance.pick(&[1_000, 1_000, 1_000, 1_000, limits::SESSION_TTL_MS_MIN, 5, 60_000, 60_000]);
+        let short = *self.chance.pick(&[1_000, 1_000, 1_000, 1_000, limits::SESSION_TTL_MS_MIN, 5]);
+        let ttl_ms = if self.chance.percent(self.theme.long_sessions()) { 60_000 } else { short };
         SessionOp::Create { ttl_ms, owner: "o".into(), labels: Vec::new() }
     }
 
@@ -59,7 +60,7 @@ impl Generator<'_> {
         let mode =
             if slots.is_some_and(|slots| slots > 1) && self.chance.percent(95) { LockMode::Exclusive } else { mode };
         let wait_ms = *self.chance.pick(&[0, 300, 600, 5_000, 60_000]);
-        let delay_ms = *self.chance.pick(&[0, 0, 300]);
+        let delay_ms = *self.chance.pick(self.theme.lock_delays());
         let value = self
             .chance
             .percent(if is_election { 60 } else { 2 })

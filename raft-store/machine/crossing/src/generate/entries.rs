@@ -2,11 +2,11 @@
 
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Change, Check, ClaimOp, ContentKind, Expect, Expiry, Guard, Key, LockSpace, SessionId, Step, Txn, Value,
+    Change, Check, ClaimOp, ContentKind, Entry, Expect, Expiry, Guard, Key, LockSpace, SessionId, Step, Txn, Value,
     WhereChange, WhereOp, WriteOp,
 };
 
-use super::Generator;
+use super::{Generator, Theme};
 use crate::names;
 use crate::states;
 
@@ -26,14 +26,19 @@ impl Generator<'_> {
         names::key(names::KEYS[nth as usize])
     }
 
+    /// A value; where indexes are built there are often two alike.
     fn value(&mut self) -> Value {
+        if self.theme == Theme::Collections && self.chance.percent(30) {
+            return names::json(names::VALUES[2]);
+        }
         match self.chance.percent(12) {
             true => Value { kind: ContentKind::Bytes, data: vec![b'{'; self.chance.below(40) as usize] },
-            false => names::json(self.chance.text(&self.texts.values)),
+            false => names::json(self.chance.text(&names::VALUES)),
         }
     }
 
-    fn change(&mut self) -> Change {
+    /// A change; what goes with a session is often locked, so that the two meet.
+    fn change(&mut self, key: &Key) -> Change {
         let ms = match self.chance.weighted(&[12, 60, 10, 18]) {
             0 => self.chance.between(1, 20),
             1 => self.chance.between(100, 900),
@@ -42,6 +47,11 @@ impl Generator<'_> {
         };
         let patch = self.chance.pick(&self.texts.patches).clone();
         let value = self.value();
+        let clock = self.picture.vars.clock;
+        let is_open = |entry: &Entry| entry.meta.session.is_some() && !entry.meta.is_locked_at(clock);
+        if self.picture.live(key).is_some_and(is_open) && self.chance.percent(25) {
+            return Change::Lock(ms.max(1));
+        }
         match self.chance.weighted(&[10, 16, 9, 12, 9, 6, 14, 7, 6, 7, 7]) {
             0 => Change::Insert(value),
             1 => Change::Upsert(value),
@@ -116,12 +126,15 @@ impl Generator<'_> {
 
     /// One write.
     pub(super) fn write(&mut self) -> WriteOp {
+        if self.theme == Theme::Collections && self.chance.percent(30) {
+            return self.plain_upsert();
+        }
         let key = self.key();
         self.write_of(key)
     }
 
     fn write_of(&mut self, key: Key) -> WriteOp {
-        let change = self.change();
+        let change = self.change(&key);
         let expect = self.expect(&key);
         let condition = match self.chance.percent(15) {
             true => self.chance.pick(&self.texts.criteria).clone(),
@@ -135,6 +148,14 @@ impl Generator<'_> {
         };
         let (expiry, guard) = (self.expiry(), self.guard());
         WriteOp { key, expect, condition, change, expiry, return_previous: self.chance.percent(50), session, guard }
+    }
+
+    /// One that fills a collection.
+    fn plain_upsert(&mut self) -> WriteOp {
+        let key = names::key(self.chance.text(&["c/1", "c/1\0", "c/2", "c/2/x"]));
+        let (expect, condition, change) = (Expect::Any, self.texts.criteria[0].clone(), Change::Upsert(self.value()));
+        let (expiry, return_previous, session, guard) = (Expiry::Never, false, None, None);
+        WriteOp { key, expect, condition, change, expiry, return_previous, session, guard }
     }
 
     /// A transaction in which no key is written twice, mostly.

@@ -1,0 +1,69 @@
+//! How soon each bug on purpose is found.
+//!
+//! Owns putting one in at a time, looking until a run fails, and the table of it. What a mutant does stands in the machine.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use quorate_machine::mutants;
+
+use crate::names::Texts;
+use crate::{quietly, run, shrink};
+
+/// No bug is looked for longer.
+pub const LONGEST: Duration = Duration::from_secs(60);
+
+/// What came of looking for one.
+#[derive(Debug, Clone)]
+pub struct Hunted {
+    /// Its name.
+    pub name: &'static str,
+    /// What it forgets.
+    pub forgets: &'static str,
+    /// Commands applied until it was found, or altogether.
+    pub commands: u64,
+    /// How long that took.
+    pub took: Duration,
+    /// The failure in as few steps as can be found, and how many those are; `None` where it was not found.
+    pub found: Option<(usize, String)>,
+}
+
+/// Looks for one mutant, from a seed on.
+#[expect(clippy::disallowed_methods, reason = "it bounds how long it takes")]
+pub fn hunt(name: &'static str, forgets: &'static str, seed: u64) -> Hunted {
+    let (texts, start) = (Texts::new(), Instant::now());
+    let mut hunted = Hunted { name, forgets, commands: 0, took: Duration::ZERO, found: None };
+    for of_run in (0..).map(|nth| seed.wrapping_add(nth)) {
+        let take = || quietly(|| run::run(of_run, &run::seeds(of_run), &texts, &mut |_, _| {}));
+        let came = mutants::with(Some(name), take);
+        hunted.took = start.elapsed();
+        match came {
+            Ok(met) => hunted.commands += met.commands,
+            Err(failure) => {
+                hunted.commands += failure.commands;
+                let tell = || {
+                    let shrunk = shrink::shrink(of_run, failure, &texts);
+                    (shrunk.seeds.len(), shrink::told(of_run, &shrunk, &texts))
+                };
+                hunted.found = Some(mutants::with(Some(name), || quietly(tell)));
+                break;
+            }
+        }
+        if hunted.took > LONGEST {
+            break;
+        }
+    }
+    hunted
+}
+
+/// Lines of a table in Markdown, one for each.
+pub fn table(all: &[Hunted]) -> String {
+    let mut text =
+        "| mutant | what it forgets | commands | seconds | steps, shrunk |\n|---|---|---|---|---|\n".to_owned();
+    for Hunted { name, forgets, commands, took, found } in all {
+        let steps = found.as_ref().map_or("not found".to_owned(), |(steps, _)| steps.to_string());
+        let seconds = took.as_secs_f64();
+        let _infallible = writeln!(text, "| {name} | {forgets} | {commands} | {seconds:.2} | {steps} |");
+    }
+    text
+}
