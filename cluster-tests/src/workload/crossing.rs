@@ -49,6 +49,8 @@ pub struct Visitors {
 struct Shared {
     known: Known,
     met: BTreeMap<(&'static str, &'static str), BTreeMap<u16, u64>>,
+    /// What was wrong with the first request of each route that was not well formed.
+    malformed: BTreeMap<(&'static str, &'static str), String>,
     wrong: Vec<String>,
     replays: u64,
     pages: u64,
@@ -102,7 +104,9 @@ impl Visitors {
         let mut table = String::new();
         for ((method, path), statuses) in self.met() {
             let statuses: Vec<_> = statuses.iter().map(|(status, count)| format!("{status} × {count}")).collect();
-            writeln!(table, "{method:6} {path:44} {}", statuses.join(", ")).expect("a string takes everything");
+            let malformed = self.lock().malformed.get(&(method, path)).cloned().unwrap_or_default();
+            let line = writeln!(table, "{method:6} {path:44} {}  {malformed}", statuses.join(", "));
+            line.expect("a string takes everything");
         }
         table
     }
@@ -139,6 +143,11 @@ impl Visitor {
         }
         let Some(answer) = self.send(&ask.request).await else { return };
         self.note(ask, answer.status);
+        if answer.status == 400 {
+            let problem: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let detail = problem["detail"].as_str().unwrap_or_default().to_owned();
+            self.all.lock().malformed.entry(ask.route).or_insert(detail);
+        }
         self.judge(ask, &answer);
         learn(&mut self.all.lock().known, ask, &answer);
         if id_of(&ask.request).is_some() && dice.random_ratio(1, AGAIN_IN) {
@@ -170,7 +179,9 @@ impl Visitor {
         if !tells {
             let text = answer.text();
             let secrets = self.all.lock().known.secrets.clone();
-            if let Some(secret) = secrets.iter().find(|secret| text.contains(secret.as_str())) {
+            // Who says it may be told that it is not the one.
+            let (said, shows) = (shown(&ask.request), |secret: &&String| text.contains(secret.as_str()));
+            if let Some(secret) = secrets.iter().filter(shows).find(|secret| !said.contains(secret.as_str())) {
                 self.accuse(format!("{} shows the key {secret} of a lock: {text}", shown(&ask.request)));
             }
         }
@@ -180,6 +191,10 @@ impl Visitor {
     fn compare(&self, ask: &Ask, first: &Answer, again: &Answer) {
         self.all.lock().replays += 1;
         let (Some(one), Some(other)) = (decided(first), decided(again)) else { return };
+        // A dry run leaves nothing behind that could be repeated, and the secret of a token is shown once.
+        if is_dry_run(&ask.request) || ask.route.1 == "/v1/access/tokens" {
+            return;
+        }
         // A claim that found nothing leaves nothing behind; what waits may find something at another time.
         let may_differ =
             ask.route.1.ends_with("/claim") || ask.route.1.ends_with("/campaign") || ask.route.1.ends_with("/acquire");
@@ -191,7 +206,7 @@ impl Visitor {
 
     /// Finds all pinned keys page by page, and at once: both show the same moment.
     async fn read_pages(&mut self) {
-        let find = |more: &str| Request::post("/v1/find", format!(r#"{{"prefix":"{PINNED}","order":["$key"]{more}}}"#));
+        let find = |more: &str| Request::post("/v1/find", format!(r#"{{"prefix":"{PINNED}"{more}}}"#));
         let Some(first) = self.send(&find(r#","limit":1"#)).await.and_then(|answer| found(&answer)) else { return };
         let at = format!(r#","limit":100,"revision":{}"#, first.revision);
         let Some(whole) = self.send(&find(&at)).await.and_then(|answer| found(&answer)) else { return };
@@ -259,6 +274,11 @@ fn is_stream(path: &str) -> bool {
     ["/v1/watch", "/v1/elections/{name}/observe", "/v1/cluster/backup"].contains(&path)
 }
 
+fn is_dry_run(request: &Request) -> bool {
+    let body = request.body.as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+    request.target.contains("dry_run=true") || body.contains("\"dry_run\":true")
+}
+
 fn id_of(request: &Request) -> Option<&str> {
     request.headers.iter().find(|(name, _)| name == "Idempotency-Key").map(|(_, id)| id.as_str())
 }
@@ -274,8 +294,7 @@ fn shown(request: &Request) -> String {
 fn decided(answer: &Answer) -> Option<(String, u64)> {
     let body: Value = serde_json::from_slice(&answer.body).ok()?;
     let index = body["index"].as_u64()?;
-    // An unknown fate has no index; a dry run, which is only evaluated, one that grows.
-    if answer.status >= 500 || body["dry_run"] == Value::Bool(true) {
+    if answer.status >= 500 {
         return None;
     }
     Some((body["code"].as_str().unwrap_or_default().to_owned(), index))
@@ -291,7 +310,7 @@ struct Found {
 fn found(answer: &Answer) -> Option<Found> {
     let body: Value = serde_json::from_slice(&answer.body).ok().filter(|_| answer.is_success())?;
     let entry = |entry: &Value| Some((entry["key"].as_str()?.to_owned(), entry["mod_revision"].as_u64()?));
-    let entries = body["entries"].as_array()?.iter().map(entry).collect::<Option<_>>()?;
+    let entries = body["items"].as_array()?.iter().map(entry).collect::<Option<_>>()?;
     Some(Found { revision: body["revision"].as_u64()?, entries, cursor: body["cursor"].as_str().map(str::to_owned) })
 }
 
@@ -304,7 +323,7 @@ fn learn(known: &mut Known, ask: &Ask, answer: &Answer) {
         remember(&mut known.requests, id.to_owned());
     }
     let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else { return };
-    if body["dry_run"] == Value::Bool(true) || ask.request.target.contains("dry_run") {
+    if is_dry_run(&ask.request) {
         return;
     }
     let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -7,9 +7,12 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hyper::body::Incoming;
-use quorate_client::api::{FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem};
+use quorate_client::api::{
+    Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem,
+};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
+use quorate_store::level::HARDENED;
 use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, FaultsOp, Outcome as Decided, Reply};
 
@@ -50,6 +53,13 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "what to do").await?;
     let (op, request_id) = read_request(&text)?;
     ask.take_request_id(request_id)?;
+    let level = ask.api.backend.status().level;
+    if level < HARDENED {
+        let why = format!(
+            "the members have not agreed on feature level {HARDENED} yet, the cluster is at {level}; ask again once they have"
+        );
+        return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
+    }
     let reply = command::decide(ask, Action::Faults(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {

@@ -125,7 +125,7 @@ const ROUTES: [(&str, &str, u32); 83] = [
     ("get", "/v1/locks", 1),
     ("get", "/v1/locks/{name}", 1),
     ("post", "/v1/locks/{name}/acquire", 8),
-    ("get", "/v1/locks/{name}/check", 2),
+    ("get", "/v1/locks/{name}/check", 6),
     ("post", "/v1/locks/{name}/release", 5),
     ("post", "/v1/ops", 40),
     ("get", "/v1/requests/{id}", 2),
@@ -310,7 +310,7 @@ impl Draft<'_> {
         let mut op = json!({"op": verb, "key": key});
         let has_value = matches!(verb, "insert" | "upsert" | "replace");
         if has_value {
-            if self.chance(8) { op["value_b64"] = json!("AP8=") } else { op["value"] = self.document() }
+            if self.chance(8) { op["value_base64"] = json!("AP8=") } else { op["value"] = self.document() }
         }
         if verb == "update" {
             op["patch"] = self.patch();
@@ -329,8 +329,8 @@ impl Draft<'_> {
                 op["guard"] = guard;
             }
         }
-        if verb == "touch" && !key.starts_with(PINNED) {
-            op["ttl_ms"] = json!(500);
+        if matches!(verb, "touch" | "get_and_touch") {
+            op["ttl_ms"] = json!(if key.starts_with(PINNED) { 0 } else { 500 });
         }
         op
     }
@@ -363,7 +363,7 @@ impl Draft<'_> {
             }
             ("get", "/v1/audit") => Request::get(format!("/v1/audit?key={}&limit=20", self.key())),
             ("get", "/v1/kv") => {
-                Request::get(self.pick(&["/v1/kv?prefix=x/&limit=100", "/v1/kv?prefix=x/p/&values=false"]))
+                Request::get(self.pick(&["/v1/kv?prefix=x/&limit=100", "/v1/kv?prefix=x/p/&keys_only=true"]))
             }
             ("get", "/v1/locks/{name}/check") => {
                 Request::get(format!("{filled}?token={}", self.token(&format!("/v1/locks/{name}"))))
@@ -504,7 +504,10 @@ impl Draft<'_> {
             "/v1/count" => return Request::post(target, text(&json!({"prefix": "x/", "where": self.criteria()}))),
             "/v1/find" => {
                 let order = self.pick(&[json!([]), json!(["-n"]), json!(["u", "$key"])]);
-                return Request::post(target, text(&json!({"prefix": "x/", "where": self.criteria(), "order": order})));
+                return Request::post(
+                    target,
+                    text(&json!({"prefix": "x/", "where": self.criteria(), "order_by": order})),
+                );
             }
             "/v1/delete_where" => json!({"prefix": "x/c/", "where": self.criteria(), "limit": 2}),
             "/v1/update_where" => {
@@ -536,7 +539,7 @@ impl Draft<'_> {
                 op
             }
             "/v1/sequences/{name}" => json!({"count": 3}),
-            "/v1/sessions" => json!({"ttl_ms": self.pick(&[1_000, 1_000, 5_000]), "owner": name}),
+            "/v1/sessions" => json!({"ttl_ms": self.pick(&[1_000, 1_000, 5_000, 20_000]), "owner": name}),
             "/v1/sessions/renew" => return Request::post(target, text(&json!({"sessions": [session]}))),
             "/v1/tasks/{queue}" => {
                 let mut task =
