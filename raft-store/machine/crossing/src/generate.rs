@@ -121,6 +121,13 @@ impl Generator<'_> {
             let rows_max = *self.chance.pick(&[1, 2, 100]);
             return Some(Action::Maintain(Maintenance::Indexes { rows_max }));
         }
+        let (is_at_rest, looks) = (self.picture.groups == 0, self.chance.percent(10));
+        if is_at_rest && looks {
+            return Some(match self.chance.percent(75) {
+                true => Action::Faults(self.faults()),
+                false => Action::Maintain(Maintenance::Repair),
+            });
+        }
         let has_failed = has(|stage| matches!(stage, IndexStage::Failed(_)));
         let failed = self.picture.collections.iter().find(|(_, row)| has_failed(row));
         let (name, _) = failed.filter(|_| ends)?;
@@ -211,7 +218,8 @@ impl Generator<'_> {
     }
 
     fn maintenance(&mut self) -> Maintenance {
-        match self.chance.weighted(&[25, 25, 42, 4, 4]) {
+        let raises = if self.picture.level() < level::KNOWN { 14 } else { 4 };
+        match self.chance.weighted(&[25, 25, 42, 4, raises]) {
             0 => Maintenance::ExpireDue { limit: *self.chance.pick(&[0, 1, 2, 100]) },
             1 => {
                 let newest = self.picture.vars.revision;

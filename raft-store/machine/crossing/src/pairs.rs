@@ -128,8 +128,24 @@ impl Pairs {
             let cells: Vec<_> = columns(target).iter().map(|state| format!("{:>6}", times(state))).collect();
             let _infallible = writeln!(text, "{kind:28}{}", cells.concat());
         }
+        for (why, pairs) in dashes() {
+            let _infallible = writeln!(text, "\n- {why}: {}", pairs.join(", "));
+        }
         text
     }
+}
+
+/// What never meets, by the reason.
+fn dashes() -> BTreeMap<&'static str, Vec<String>> {
+    let mut dashes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (kind, target) in rows() {
+        for state in columns(target) {
+            if let Some(why) = cannot(&kind, target, state) {
+                dashes.entry(why).or_default().push(format!("{kind} × {state}"));
+            }
+        }
+    }
+    dashes
 }
 
 /// Every kind with its target.
@@ -155,10 +171,6 @@ fn cannot(kind: &str, target: Target, state: &'static str) -> Option<&'static st
         return None;
     }
     match (kind, target, state) {
-        (_, Target::Entries, "none") if kind != "claim of what is found" && !kind.starts_with("where") => {
-            Some("unused")
-        }
-        ("session: create" | "faults: forget" | "faults: retry" | "faults: drop", ..) => None,
         ("lock: release" | "lock: proclaim" | "election: resign" | "election: proclaim", _, "waited for by itself") => {
             Some("a token is of a holder")
         }
@@ -171,7 +183,6 @@ fn cannot(kind: &str, target: Target, state: &'static str) -> Option<&'static st
             "right token" | "another token",
         ) => Some("it names no token"),
         (_, Target::Election, "shared" | "of several slots") => Some("there is one leader"),
-        ("barrier: leave" | "barrier: enter", ..) => None,
         ("task: claim" | "task: requeue the oldest", _, "right ticket" | "another ticket") => Some("it names no claim"),
         (_, Target::Task, "right ticket" | "another ticket")
             if !matches!(kind, "task: extend" | "task: complete" | "task: fail" | "task: plan") =>

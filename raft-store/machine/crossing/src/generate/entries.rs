@@ -39,7 +39,7 @@ impl Generator<'_> {
 
     /// A change; what goes with a session is often locked, so that the two meet.
     fn change(&mut self, key: &Key) -> Change {
-        let ms = match self.chance.weighted(&[12, 60, 10, 18]) {
+        let ms = match self.chance.weighted(&[12, 50, 8, 30]) {
             0 => self.chance.between(1, 20),
             1 => self.chance.between(100, 900),
             2 => 0,
@@ -74,7 +74,7 @@ impl Generator<'_> {
         let wrong = 1 + self.chance.below(self.picture.vars.revision);
         // Who has the key to a lock uses it.
         let draw = match current {
-            Some((_, true)) if self.chance.percent(60) => 3 + 2 * self.chance.below(2) as usize,
+            Some((_, true)) if self.chance.percent(75) => 3 + 2 * self.chance.below(2) as usize,
             _ => self.chance.weighted(&[52, 6, 8, 20, 4, 5, 5]),
         };
         let current = current.map_or(wrong, |(cas, _)| cas);
@@ -154,7 +154,9 @@ impl Generator<'_> {
     fn plain_upsert(&mut self) -> WriteOp {
         let key = names::key(self.chance.text(&["c/1", "c/1\0", "c/2", "c/2/x"]));
         let (expect, condition, change) = (Expect::Any, self.texts.criteria[0].clone(), Change::Upsert(self.value()));
-        let (expiry, return_previous, session, guard) = (Expiry::Never, false, None, None);
+        let session = self.chance.percent(30).then(|| self.some_session());
+        let expiry = *self.chance.pick(&[Expiry::Never, Expiry::Never, Expiry::After(200)]);
+        let (return_previous, guard) = (false, None);
         WriteOp { key, expect, condition, change, expiry, return_previous, session, guard }
     }
 
