@@ -49,7 +49,7 @@ const CALM: u64 = 8_000;
 /// One of so many seeds ends so.
 const CALM_IN: u32 = 8;
 /// One of so many seeds has visitors, and how long each of them rests.
-const VISITED_IN: u32 = 2;
+const VISITED_IN: u32 = 8;
 const VISITORS_REST: Duration = Duration::from_millis(12);
 
 /// What came of a seed.
