@@ -7,7 +7,9 @@
 #![warn(clippy::print_stdout)]
 
 // The pure machine is a crate of its own, which builds and tests without RocksDB; here it goes by its old paths.
-pub use quorate_machine::{access, codec, digest, document, failpoint, keyspace, level, limits, machine, rules, types};
+pub use quorate_machine::{
+    access, codec, digest, document, failpoint, keyspace, level, limits, machine, mutants, rules, types,
+};
 
 pub mod background;
 pub mod backup;

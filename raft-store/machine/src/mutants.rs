@@ -40,11 +40,23 @@ thread_local! {
     static PUT_IN: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
+/// The variable that puts a bug into all threads of a process: nodes of tests are processes of their own.
+#[cfg(feature = "mutants")]
+pub const VARIABLE: &str = "QUORATE_MUTANT";
+
+/// The bug of the process, if it has one.
+#[cfg(feature = "mutants")]
+static OF_PROCESS: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| {
+    let name = std::env::var(VARIABLE).ok()?;
+    assert!(is_known(&name), "{VARIABLE}: no mutant {name:?}");
+    Some(name)
+});
+
 /// Whether this thread applies with that bug.
 #[cfg(feature = "mutants")]
 pub fn is(name: &str) -> bool {
     debug_assert!(is_known(name), "no mutant {name}");
-    PUT_IN.get() == Some(name)
+    PUT_IN.get() == Some(name) || OF_PROCESS.as_deref() == Some(name)
 }
 
 /// Whether this thread applies with that bug: never.
