@@ -1,4 +1,6 @@
 //! Every route of the OpenAPI document, asked in every state its target can be in, on real processes that nothing hurts.
+//!
+//! With a node that was built with the feature `mutants` (`QUORATE_NODE`), `QUORATE_MUTANT` puts a bug into all nodes: then this has to fail.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +8,7 @@ use std::time::Duration;
 use cluster_tests::seed::seeded;
 use cluster_tests::workload::client::Nodes;
 use cluster_tests::workload::crossing::{Visitors, declared};
-use cluster_tests::{Cluster, Request};
+use cluster_tests::{Cluster, Request, Settings};
 use serde_json::Value;
 
 const VISITORS: usize = 6;
@@ -41,7 +43,12 @@ fn missing(visitors: &Visitors, declared: &Declared) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_route_is_asked_in_every_state_and_nothing_is_internal() {
     let mut dice = seeded();
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::new(Settings::default());
+    if let Ok(mutant) = std::env::var("QUORATE_MUTANT") {
+        cluster.ids().into_iter().for_each(|id| cluster.set_environment(id, "QUORATE_MUTANT", &mutant));
+    }
+    cluster.start_all();
+    cluster.wait_all_ready().await;
     let document = Request::get("/openapi.json").send(cluster.client_address(1)).await.expect("it answers");
     let declared: Declared = declared(&document.json::<Value>());
     let visitors = Visitors::leading();

@@ -241,8 +241,12 @@ async fn leadership_is_handed_over_by_any_node() {
     for to in [1, 2, 3, 1] {
         let through = if to == 3 { 1 } else { to + 1 };
         let ask = Request::post("/v1/cluster/leader", format!("{{\"to\":{to}}}"));
-        let answer = ask.send(cluster.client_address(through)).await.expect("an answer");
-        let answer: serde_json::Value = answer.expect_success().json();
+        // Who was elected a moment ago may not have heard of all the others yet, and says to ask again.
+        let answer = eventually("the leadership is handed over", PATIENCE, async || {
+            let answer = ask.send(cluster.client_address(through)).await.expect("an answer");
+            if answer.status == 503 { Err(answer.text()) } else { Ok(answer) }
+        });
+        let answer: serde_json::Value = answer.await.expect_success().json();
         assert_eq!(answer["leader_id"], to);
         assert_eq!(cluster.leader().await, to);
     }
