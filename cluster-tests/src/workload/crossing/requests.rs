@@ -63,7 +63,7 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 83] = [
+const ROUTES: [(&str, &str, u32); 87] = [
     ("get", "/livez", 1),
     ("get", "/readyz", 1),
     ("get", "/metrics", 1),
@@ -147,8 +147,6 @@ const ROUTES: [(&str, &str, u32); 83] = [
     ("post", "/v1/tasks/{queue}/fail", 3),
     ("post", "/v1/tasks/{queue}/requeue", 2),
     ("get", "/v1/tasks/{queue}/stats", 1),
-];
-const MORE_ROUTES: [(&str, &str, u32); 4] = [
     ("get", "/v1/tasks/{queue}/task/{id}", 1),
     ("get", "/v1/watch", 2),
     ("post", "/v1/txn", 12),
@@ -157,14 +155,8 @@ const MORE_ROUTES: [(&str, &str, u32); 4] = [
 
 /// Draws a request. `may_lead` allows it to move the leadership.
 pub fn draw(known: &Known, dice: &mut StdRng, may_lead: bool) -> Ask {
-    let all = || ROUTES.iter().chain(&MORE_ROUTES);
-    let mut at = dice.random_range(0..all().map(|(_, _, weight)| weight).sum::<u32>());
-    let route = all().find(|(_, _, weight)| {
-        let is_it = at < *weight;
-        at = at.saturating_sub(*weight);
-        is_it
-    });
-    let (method, path, _) = *route.expect("the weights sum up");
+    let drawn = ROUTES.choose_weighted(dice, |(_, _, weight)| *weight);
+    let (method, path, _) = *drawn.expect("there are routes, and each has a weight");
     let mut draft = Draft { known, dice, may_lead };
     let key = path.contains("{key}").then(|| draft.key());
     let request = draft.request(method, path, key.as_deref());
