@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -125,7 +126,7 @@ impl Visitor {
         while !self.all.lock().is_over {
             self.next += usize::from(dice.random_ratio(1, 4));
             if dice.random_ratio(1, PAGES_IN) {
-                self.read_pages().await;
+                self.read_pages(&mut dice).await;
             } else {
                 let ask = draw(&self.all.lock().known, &mut dice, self.all.may_lead);
                 self.perform(&ask, &mut dice).await;
@@ -204,25 +205,36 @@ impl Visitor {
         }
     }
 
-    /// Finds all pinned keys page by page, and at once: both show the same moment.
-    async fn read_pages(&mut self) {
-        let find = |more: &str| Request::post("/v1/find", format!(r#"{{"prefix":"{PINNED}"{more}}}"#));
-        let Some(first) = self.send(&find(r#","limit":1"#)).await.and_then(|answer| found(&answer)) else { return };
-        let at = format!(r#","limit":100,"revision":{}"#, first.revision);
-        let Some(whole) = self.send(&find(&at)).await.and_then(|answer| found(&answer)) else { return };
-        let (mut paged, mut cursor) = (first.entries, first.cursor);
+    /// Finds pinned keys page by page, and all in one page after the same first one: both show the same moment.
+    async fn read_pages(&mut self, dice: &mut StdRng) {
+        // Whether an entry is locked changes without a new version of it, and was something else before all the same.
+        let conditions = ["[]", r#"[{"field":"$locked","op":"eq","value":false}]"#];
+        let conditions = conditions.choose(dice).expect("there are some");
+        let find = |limit: usize, after: Option<&str>| {
+            let cursor = after.map(|after| format!(r#","cursor":"{after}""#)).unwrap_or_default();
+            Request::post(
+                "/v1/find",
+                format!(r#"{{"prefix":"{PINNED}","where":{conditions},"limit":{limit}{cursor}}}"#),
+            )
+        };
+        let Some(first) = self.send(&find(1, None)).await.and_then(|answer| found(&answer)) else { return };
+        // A cursor holds the moment of the first page, its clock as well.
+        let Some(begin) = first.cursor else { return };
+        let Some(rest) = self.send(&find(100, Some(&begin))).await.and_then(|answer| found(&answer)) else { return };
+        let (mut paged, mut cursor) = (Vec::new(), Some(begin));
         while let Some(after) = cursor {
             // Others lock and write meanwhile.
             tokio::time::sleep(Duration::from_millis(15)).await;
-            let next = self.send(&find(&format!(r#","limit":1,"cursor":"{after}""#))).await;
-            let Some(next) = next.and_then(|answer| found(&answer)) else { return };
+            let Some(next) = self.send(&find(1, Some(&after))).await.and_then(|answer| found(&answer)) else { return };
             paged.extend(next.entries);
             cursor = next.cursor;
         }
         self.all.lock().pages += 1;
-        if paged != whole.entries {
-            let (at, whole) = (first.revision, whole.entries);
-            self.accuse(format!("at revision {at} pages show {paged:?}, and one page {whole:?}"));
+        if paged != rest.entries {
+            let (at, first, rest) = (first.revision, first.entries, rest.entries);
+            self.accuse(format!(
+                "under {conditions} at revision {at}, after {first:?} pages show {paged:?}, and one page {rest:?}"
+            ));
         }
     }
 
