@@ -42,7 +42,7 @@ pub struct Facts {
     entries: BTreeMap<EntryId, u32>,
     /// The highest index that was applied anywhere.
     applied: u64,
-    /// Whether a leader was ever asked to hand over, or to stop, before which it does: whom it hands over to gets votes at any time.
+    /// Whether a leader was ever asked to hand over, to stop or to leave, before which it does: whom it hands over to gets votes at any time.
     pub is_handed_over: bool,
     /// A number that differs where anything seen differs.
     pub trace: u64,

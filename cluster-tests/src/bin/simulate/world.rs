@@ -354,6 +354,8 @@ impl World {
         match self.hosts.keys().copied().find(|id| self.came.contains_key(id) && !self.left.contains_key(id)) {
             Some(guest) => {
                 self.left.insert(guest, Arc::clone(&is_done));
+                // One that leads hands over before it goes.
+                self.facts.is_handed_over = true;
                 self.ask_until_done(Request::new("DELETE", format!("/v1/cluster/members/{guest}")), is_done);
             }
             None => {
