@@ -240,15 +240,21 @@ impl Client {
         let inner = &*self.inner;
         let (started, started_wall) = (Instant::now(), SystemTime::now());
         let timeout = self.patience(call) + call.hold;
-        // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
-        let elapsed = || match call.intent {
-            Intent::Write(_) => started.elapsed().max(started_wall.elapsed().unwrap_or_default()),
-            Intent::Read | Intent::Once => started.elapsed(),
+        let time_left = || {
+            let left = timeout.saturating_sub(started.elapsed());
+            match call.intent {
+                // While a machine sleeps its monotonic clock may stand still; nodes forget meanwhile.
+                Intent::Write(_) => {
+                    let patience = WRITE_PATIENCE_MAX + call.hold;
+                    left.min(patience.saturating_sub(started_wall.elapsed().unwrap_or_default()))
+                }
+                Intent::Read | Intent::Once => left,
+            }
         };
         let mut attempts = Attempts::none();
         let mut failed = None;
         loop {
-            let left = timeout.saturating_sub(elapsed());
+            let left = time_left();
             let budget = left.min(call.attempt.unwrap_or(inner.builder.settings.attempt_timeout) + call.hold);
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.send(node, call, budget).await {
@@ -276,7 +282,7 @@ impl Client {
             let next =
                 attempts.on_failure(&failure, &call.intent, &inner.builder.settings.retry, inner.transport.len(), roll);
             let pause = match next {
-                Next::Again(pause) if elapsed() + pause < timeout => pause,
+                Next::Again(pause) if pause < time_left() => pause,
                 _ => return Err(gave_up(call, attempts.failures(), started, attempts.fate_open(), failure)),
             };
             if !pause.is_zero() {

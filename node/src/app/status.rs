@@ -81,11 +81,10 @@ impl App {
 
     /// That something faulted, as long as somebody can do something about it.
     fn faults_warning(&self) -> Option<String> {
-        let read = match self.inner.state.faults() {
-            Ok(read) => read,
+        let (commands, parked) = match self.inner.state.open_faults() {
+            Ok(open) => open,
             Err(fault) => return Some(format!("what was contained cannot be read: {fault}")),
         };
-        let (commands, parked) = (read.commands.len(), read.counts.parked);
         (commands > 0 || parked > 0).then(|| {
             format!("a bug was met: {commands} commands faulted, {parked} pieces of work are set aside; see /v1/cluster/faults")
         })

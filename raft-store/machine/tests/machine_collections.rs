@@ -1,5 +1,5 @@
-//! What must hold of collections, indexes, claims and changes by criteria under any sequence of commands. That indexes are
-//! in step with the entries is among what the store checks of itself.
+//! What must hold of collections, indexes, claims and changes by criteria under any sequence of commands. That the rows agree
+//! with each other after each command is seen by the crossing of commands and states (`crossing/`).
 //!
 //! The seed of a failure is printed by proptest; `PROPTEST_CASES` sets how many are tried.
 
@@ -206,15 +206,6 @@ fn claimable(store: &Store, op: &ClaimOp) -> Vec<Key> {
 
 proptest! {
     #![proptest_config(config())]
-
-    #[test]
-    fn every_invariant_of_the_rows_holds_after_every_step(history in histories()) {
-        let mut store = Store::default();
-        for (clock, commands) in history {
-            store.apply(&[batch(clock, &commands)]).unwrap();
-            store.check();
-        }
-    }
 
     #[test]
     fn one_apply_call_equals_two_cut_anywhere(history in histories()) {

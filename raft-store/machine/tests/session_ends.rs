@@ -6,9 +6,9 @@ use machine_support::memory::{self, most_during};
 use machine_support::{Store, batch};
 use quorate_machine::codec;
 use quorate_machine::document::Criteria;
-use quorate_machine::keyspace::family;
 use quorate_machine::keyspace::lock_queue::{self, HolderRow};
 use quorate_machine::keyspace::task::TaskRow;
+use quorate_machine::keyspace::{entry, family};
 use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
 use quorate_machine::machine::{Applier, EpochStep, Vars, View, Write};
@@ -234,6 +234,22 @@ fn tasks_claimed_with_a_session_that_ends_are_given_back_over_some_batches() {
     let batches = settle(&mut store, Store::check);
     assert!(batches >= 3, "{batches}");
     assert_eq!((claimed_tasks(&store), store.rows(family::ATTACHED).len()), (0, 0));
+}
+
+#[test]
+fn what_is_set_aside_of_a_session_that_ended_keeps_no_task_claimed() {
+    let mut store = hardened();
+    let (session, _) = with_claimed_tasks(&mut store, 24);
+    measured(&mut store, &batch(1, &[put("k", Vec::new(), Some(session))]));
+    store.view.0.insert(entry::row_key(b"k"), vec![0xFF]);
+    let (_, contained) = store.apply_contained(&[batch(1, &[end(session)])]);
+    assert_eq!(contained.len(), 1, "only the entry cannot be read: {contained:?}");
+    assert!(claimed_tasks(&store) > 0);
+    while store.vars.next_timer.is_some_and(|next| next <= store.vars.clock) {
+        let (_, contained) = store.apply_contained(&[batch(1, &[])]);
+        assert_eq!(contained, []);
+    }
+    assert_eq!((claimed_tasks(&store), store.rows(family::ATTACHED).len()), (0, 1));
 }
 
 #[test]

@@ -46,6 +46,12 @@ pub(crate) fn counts(moment: &Moment<'_>) -> Result<FaultCounts, StateFault> {
     Ok(row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default())
 }
 
+/// How many commands are kept and how many pieces of work are set aside: what somebody can still do something about.
+pub(crate) fn open(moment: &Moment<'_>) -> Result<(usize, u64), StateFault> {
+    let kept = each(moment, family::FAULT, limits::FAULTS_KEPT_MAX, |_, _| Ok(()))?;
+    Ok((kept.len(), counts(moment)?.parked))
+}
+
 /// Everything that is kept of contained faults, within bounds.
 pub(crate) fn faults(moment: &Moment<'_>) -> Result<FaultsRead, StateFault> {
     let mut commands = each(moment, family::FAULT, limits::FAULTS_KEPT_MAX, |row_key, row| {

@@ -307,7 +307,12 @@ impl StateReader {
         self.shared.with_moment(faults::counts)
     }
 
-    /// What faulted and was contained, as far as it is kept.
+    /// How many commands that faulted are kept, and how many pieces of work are set aside. Copies none of them.
+    pub fn open_faults(&self) -> Result<(usize, u64), StateFault> {
+        self.shared.with_moment(faults::open)
+    }
+
+    /// What faulted and was contained, as far as it is kept: up to several megabytes.
     pub fn faults(&self) -> Result<FaultsRead, StateFault> {
         self.shared.with_moment(faults::faults)
     }

@@ -258,7 +258,8 @@ impl<V: View> Applier<'_, V> {
         };
         match self.sharing_revision(take)? {
             Taken::Lock(lock) => self.grant_waiting(&lock),
-            Taken::Gone | Taken::Later => Ok(()),
+            Taken::Gone => Ok(()),
+            Taken::Later => self.go_on_later(TimerKind::SessionTasks, &id.0.to_be_bytes()),
         }
     }
 
@@ -272,9 +273,12 @@ impl<V: View> Applier<'_, V> {
                 if applier.has_taken_its_part() {
                     return Ok(true);
                 }
-                let (_, _, subject) =
+                let (_, kind, subject) =
                     session::decode_attached(&row_key).map_err(|error| Fault::row(&row_key, error))?;
-                applier.task_session_over(subject, &Asker::default())?;
+                // Anything else that is still there was set aside.
+                if kind == AttachedKind::Task && !applier.is_parked(&row_key)? {
+                    applier.work_on_row(&row_key, |applier| applier.task_session_over(subject, &Asker::default()))?;
+                }
             }
             Ok(false)
         })?;
