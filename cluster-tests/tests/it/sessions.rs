@@ -110,12 +110,16 @@ async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
             }
         }
     });
-    // While the leader is alone nothing can be renewed, so this time does not count, whoever leads afterwards.
+    // While the leader is alone nothing can be renewed, so this time does not count.
     let leader = cluster.leader().await;
     let followers: Vec<_> = cluster.ids().into_iter().filter(|id| *id != leader).collect();
     followers.iter().for_each(|id| cluster.pause(*id));
     tokio::time::sleep(Duration::from_millis(2 * STEADY_TTL_MS)).await;
     followers.iter().for_each(|id| cluster.resume(*id));
+    // The next writes bring the leader's clock, as a rule that of the same leader.
+    for key in ["after/1", "after/2"] {
+        caller.insist(&Request::put(key, "1").request_id(key)).await.expect_success();
+    }
     for _ in 0..2 {
         let leader = cluster.leader().await;
         cluster.kill(leader).await;
