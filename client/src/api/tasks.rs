@@ -242,7 +242,7 @@ pub struct TaskClaimAnswer {
     pub tasks: Vec<TaskClaimed>,
     /// How many that is.
     pub count: u64,
-    /// Where nothing was due: when the first task is, if there is one.
+    /// Where nothing was due: when the first task is, if there is one; as of the end of the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at: Option<String>,
     /// Milliseconds that the request waited before the claim.

@@ -101,6 +101,14 @@ async fn every_verb_works_through_every_node() {
     let queues: QueueList = get(&cluster, 1, "/v1/tasks").await;
     assert_eq!(queues.queues.len(), 1);
     assert_eq!(queues.queues[0].queue, "mail/out");
+    // What is scheduled while a claim waits is told at its end.
+    let (none, _) =
+        tokio::join!(done::<TaskClaimAnswer>(&cluster, 1, "/v1/tasks/other/claim", json!({"wait_ms": 600})), async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let late = json!({"execute_at": "2100-01-01T00:00:00Z"});
+            done::<TaskScheduled>(&cluster, 2, "/v1/tasks/other", late).await
+        });
+    assert_eq!((none.count, none.next_at.as_deref()), (0, Some("2100-01-01T00:00:00.000Z")));
     cluster.assert_agreement().await;
 }
 

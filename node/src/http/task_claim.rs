@@ -51,7 +51,12 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) 
     if first.is_done() || wait.is_zero() {
         return claim.answer(&first);
     }
-    let last = claim.wait(ask, first, claim.began + wait).await?;
+    let mut last = claim.wait(ask, first, claim.began + wait).await?;
+    if !last.is_done() {
+        // What was scheduled or planned while it waited is news.
+        let (_, queue) = ask.api.backend.queue(claim.queue()).map_err(|fault| Failure::from_fault(&fault))?;
+        last.done.next_due = queue.first_due;
+    }
     claim.answer(&last)
 }
 
