@@ -18,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use self::requests::{Ask, Known, PINNED, PREFIX, draw, remember};
+use self::requests::{Ask, Known, PINNED, PREFIX, Scope, draw, remember};
 use super::client::Nodes;
 use crate::http::{Answer, Connection, Request};
 
@@ -42,8 +42,7 @@ pub fn is_of_visitors(key: &str) -> bool {
 #[derive(Debug, Clone, Default)]
 pub struct Visitors {
     shared: Arc<Mutex<Shared>>,
-    /// Whether they may have the leadership moved.
-    may_lead: bool,
+    scope: Scope,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +60,12 @@ struct Shared {
 impl Visitors {
     /// Visitors that also move the leadership.
     pub fn leading() -> Self {
-        Self { may_lead: true, ..Self::default() }
+        Self { scope: Scope { may_lead: true, ..Scope::default() }, ..Self::default() }
+    }
+
+    /// Visitors of a simulated cluster: a seed has to come to the same each time.
+    pub fn repeatable() -> Self {
+        Self { scope: Scope { is_repeatable: true, ..Scope::default() }, ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -128,7 +132,7 @@ impl Visitor {
             if dice.random_ratio(1, PAGES_IN) {
                 self.read_pages(&mut dice).await;
             } else {
-                let ask = draw(&self.all.lock().known, &mut dice, self.all.may_lead);
+                let ask = draw(&self.all.lock().known, &mut dice, self.all.scope);
                 self.perform(&ask, &mut dice).await;
             }
             tokio::time::sleep(think.mul_f64(0.5 + dice.random::<f64>())).await;

@@ -11,8 +11,8 @@ const SEEDS: u64 = 1_000;
 /// The first of them. Always the same, so that a suite that turns red says something of the change that is tested; new ones are
 /// tried by `scripts/soak`, and by the tests where `QUORATE_SEED` is set.
 const FIRST: u64 = 20_261_122;
-/// So many of them have to run the same a second time.
-const REPEATED: usize = 4;
+/// So many with visitors, and so many without, have to run the same a second time.
+const REPEATED: usize = 3;
 
 fn simulate(arguments: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments).output().expect("it can be started");
@@ -40,11 +40,16 @@ fn every_promise_holds_in_a_thousand_simulated_clusters() {
 #[test]
 fn a_seed_runs_the_same_each_time() {
     let mut dice = seeded();
-    for _ in 0..REPEATED {
+    let mut left = [REPEATED; 2];
+    while left != [0; 2] {
         let seed = dice.random::<u32>().to_string();
-        let [first, second] = [(); 2].map(|()| simulate(&["--only", &seed, "--quiet"]));
-        assert_eq!(first, second, "seed {seed}");
+        let first = simulate(&["--only", &seed, "--quiet"]);
         assert!(first.0 && first.1.contains("\"trace\""), "{}", first.1);
+        let left = &mut left[usize::from(first.1.contains("\"visitors\":0"))];
+        if *left > 0 {
+            *left -= 1;
+            assert_eq!(first, simulate(&["--only", &seed, "--quiet"]), "seed {seed}");
+        }
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Outcome {
     pub member_changes: u64,
     /// Milliseconds of virtual time.
     pub millis: u64,
+    /// Who asked everything there is to ask.
+    pub visitors: usize,
     /// A number of everything that happened.
     pub trace: u64,
     /// Kinds of faults.
@@ -180,9 +182,10 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     let header = Header { name: "simulation".into(), seed, failover_ms: 3_000, ..Header::default() };
     let recorder = world.clients.at_once(async { Recorder::in_memory(header) });
     let mut run =
-        Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), visitors: Visitors::default() };
+        Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), visitors: Visitors::repeatable() };
     let broken = run.go(&plan, tell).err();
-    run.judge(seed, broken)
+    let (outcome, history) = run.judge(seed, broken);
+    (Outcome { visitors: plan.visitors, ..outcome }, history)
 }
 
 impl Run {
@@ -192,7 +195,7 @@ impl Run {
                 eprintln!("{now:>7} ms  {what}")
             }
         };
-        say(0, &format!("{} nodes, {:?}, {:?}", plan.nodes, plan.sizes, plan.wounds));
+        say(0, &format!("{} nodes, {:?}, {:?}, {} visitors", plan.nodes, plan.sizes, plan.wounds, plan.visitors));
         self.world.start_all();
         self.until_ready()?;
         say(self.world.now, "all nodes are ready");
@@ -337,6 +340,7 @@ impl Run {
             torn: self.world.torn,
             member_changes: self.world.member_changes(),
             millis: self.world.now,
+            visitors: 0,
             trace: self.world.net.trace() ^ self.world.facts.trace.rotate_left(32) ^ self.world.net.bytes(),
             kinds: self.kinds,
             broken,

@@ -11,6 +11,9 @@ use crate::history::{Counterexample, History, Verdict};
 
 /// How much earlier than promised a task may come: it is due by the wall clock of the leader, in whole milliseconds.
 const TOLERANCE: Micros = 20_000;
+/// The fault of a machine whose clock goes slow from then on, and which part of the time its wall clock loses at most.
+const SLOW_CLOCK: &str = "Pace";
+const SLOW_CLOCK_LOSES: Micros = 20;
 /// How much later a claim has to find it, beside failovers.
 const LATE: Micros = 2_000_000;
 
@@ -40,8 +43,10 @@ pub fn check(history: &History) -> Verdict {
     let tasks = tasks(history);
     for ((queue, task), known) in &tasks {
         let name = format!("{queue}/{task}");
-        let judged =
-            known.check_due(&name).and_then(|()| known.check_claims(&name)).and_then(|()| known.check_done(&name));
+        let judged = known
+            .check_due(&name, history)
+            .and_then(|()| known.check_claims(&name))
+            .and_then(|()| known.check_done(&name));
         if let Err(found) = judged {
             return Verdict::Broken(found);
         }
@@ -93,10 +98,11 @@ impl Task<'_> {
         self.claims.dedup_by_key(|given| (given.id, given.claimed));
     }
 
-    fn check_due(&self, name: &str) -> Checked {
+    fn check_due(&self, name: &str, history: &History) -> Checked {
         let Some((scheduled, delay)) = self.scheduled else { return Ok(()) };
         let due = scheduled.call + delay;
-        match self.claims.iter().find(|given| given.end + TOLERANCE < due) {
+        let is_early = |given: &&Given<'_>| given.end + TOLERANCE + clocks_apart(history, scheduled.end) < due;
+        match self.claims.iter().find(is_early) {
             Some(given) => {
                 let what = format!("{name} was given out {} ms early", (due - given.end) / 1_000);
                 Err(Counterexample::new(what, [scheduled.id, given.id]))
@@ -150,6 +156,12 @@ impl Task<'_> {
     }
 }
 
+/// By how much the wall clock of whoever led at a moment may have been behind that of whoever leads later.
+fn clocks_apart(history: &History, moment: Micros) -> Micros {
+    let slow_since = history.faults.iter().filter(|fault| fault.kind == SLOW_CLOCK).map(|fault| fault.begin).min();
+    slow_since.map_or(0, |since| moment.saturating_sub(since) / SLOW_CLOCK_LOSES)
+}
+
 /// Tasks that are due are given to who asks. Claims of which a try has an unknown fate may have taken some, but
 /// not more than they asked for.
 fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Task<'_>>) -> Checked {
@@ -183,7 +195,7 @@ fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Ta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::record::{Decided, Outcome, Try};
+    use crate::history::record::{Decided, Fault, Outcome, Try};
 
     const SECOND: Micros = 1_000_000;
 
@@ -236,5 +248,22 @@ mod tests {
         assert!(matches!(judge(&[&[found(7, 1), found(7, 1)]]), Verdict::Holds(_)));
         assert!(matches!(judge(&[&[nothing(), found(7, 1)], &[nothing(), found(8, 2)]]), Verdict::Holds(_)));
         assert!(matches!(judge(&[&[nothing(), found(7, 1)], &[found(7, 1)]]), Verdict::Broken(_)), "one token for two");
+    }
+
+    #[test]
+    fn a_task_comes_early_only_by_what_a_clock_has_lost() {
+        let schedule = Operation::Schedule { queue: "q".into(), task: "t".into(), delay_ms: 1_000 };
+        let claim = Operation::Claim { queue: "q".into(), limit: 1, lease_ms: 1_000 };
+        let judge = |slow_since: Micros| {
+            let records = vec![
+                record(0, schedule.clone(), 2 * SECOND, &[Some(Seen::Done)]),
+                record(1, claim.clone(), 3 * SECOND - 50_000, &[found(7, 1)]),
+            ];
+            let fault = Fault { kind: SLOW_CLOCK.into(), node: 1, begin: slow_since, end: slow_since };
+            check(&History { records, faults: vec![fault], ..History::default() })
+        };
+        assert!(matches!(judge(SECOND), Verdict::Holds(_)), "it lost 50 ms by then");
+        assert!(matches!(judge(SECOND * 17 / 10), Verdict::Broken(_)), "it lost 15 ms by then");
+        assert!(matches!(judge(3 * SECOND), Verdict::Broken(_)), "it was right by then");
     }
 }

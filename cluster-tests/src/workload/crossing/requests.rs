@@ -153,11 +153,27 @@ const ROUTES: [(&str, &str, u32); 87] = [
     ("post", "/v1/update_where", 8),
 ];
 
-/// Draws a request. `may_lead` allows it to move the leadership.
-pub fn draw(known: &Known, dice: &mut StdRng, may_lead: bool) -> Ask {
-    let drawn = ROUTES.choose_weighted(dice, |(_, _, weight)| *weight);
+/// Which requests visitors may send.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope {
+    /// Those that move the leadership.
+    pub may_lead: bool,
+    /// Only those whose answers follow from the state and the time of the cluster, and not from the machine below it: a backup is
+    /// read by a thread of its own, and metrics tell how long things took.
+    pub is_repeatable: bool,
+}
+
+impl Scope {
+    fn weight_of(self, path: &str, weight: u32) -> u32 {
+        if self.is_repeatable && ["/metrics", "/v1/cluster/backup"].contains(&path) { 0 } else { weight }
+    }
+}
+
+/// Draws a request within this scope.
+pub fn draw(known: &Known, dice: &mut StdRng, scope: Scope) -> Ask {
+    let drawn = ROUTES.choose_weighted(dice, |(_, path, weight)| scope.weight_of(path, *weight));
     let (method, path, _) = *drawn.expect("there are routes, and each has a weight");
-    let mut draft = Draft { known, dice, may_lead };
+    let mut draft = Draft { known, dice, may_lead: scope.may_lead };
     let key = path.contains("{key}").then(|| draft.key());
     let request = draft.request(method, path, key.as_deref());
     Ask { route: (method, path), request }
