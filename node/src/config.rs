@@ -19,6 +19,8 @@ use std::time::Duration;
 pub use args::Args;
 pub use data_dir::{DataDir, OpenDataDir};
 
+use tracing_subscriber::filter::Targets;
+
 use crate::app::backup_schedule::BackupSchedule;
 use crate::http::{AccountLimits, ApiSettings, DoorSettings, LaneBounds, ServeSettings};
 use crate::limits;
@@ -52,7 +54,7 @@ pub enum LogFormat {
 /// at all where the node joins later, as a standby always does; `3 * heartbeat <= election_min <
 /// election_max`; `request_timeout <= request_timeout_max`; no advertised address is a wildcard or has port 0; without
 /// `insecure` the listener of clients is on loopback or has TLS and authentication, that of peers is on loopback or has TLS.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// This node's number, from 1; never used again for another disk.
     pub node_id: u64,
@@ -73,7 +75,7 @@ pub struct Config {
     /// How long a voter may be dead before a standby takes its place; `None` for ever.
     pub replace_dead_after: Option<Duration>,
     /// `tracing` filter directives.
-    pub log_filter: String,
+    pub log_filter: Targets,
     /// Format of the log lines.
     pub log_format: LogFormat,
     /// From when on a request is slow; zero for never.

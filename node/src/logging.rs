@@ -13,8 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::LogFormat;
 use crate::metrics::{MetricsSource, Sample};
@@ -201,13 +203,14 @@ impl Write for Stderr {
 }
 
 /// Makes stderr the log of this process. Once.
-pub fn start(filter: &str, format: LogFormat) -> io::Result<()> {
+pub fn start(filter: Targets, format: LogFormat) -> io::Result<()> {
     let log = Log::to(Stderr(stderr()))?;
     let log = LOG.get_or_init(|| log).clone();
-    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(log);
+    let lines = tracing_subscriber::fmt::layer().with_writer(log);
+    let subscriber = tracing_subscriber::registry().with(filter);
     match format {
-        LogFormat::Text => builder.with_ansi(false).init(),
-        LogFormat::Json => builder.json().init(),
+        LogFormat::Text => subscriber.with(lines.with_ansi(false)).init(),
+        LogFormat::Json => subscriber.with(lines.json()).init(),
     }
     Ok(())
 }
@@ -253,7 +256,7 @@ mod tests {
     #[test]
     #[ignore = "ends its process; run by the test below"]
     fn a_process_that_ends_suddenly() {
-        start("info", LogFormat::Text).unwrap();
+        start("info".parse().unwrap(), LogFormat::Text).unwrap();
         for number in 0..1_000 {
             tracing::info!(number, "before");
         }

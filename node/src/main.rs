@@ -60,7 +60,7 @@ fn serve(settings: Args) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
-    if let Err(error) = logging::start(&config.log_filter, config.log_format) {
+    if let Err(error) = logging::start(config.log_filter.clone(), config.log_format) {
         eprintln!("quorate-node: no thread for the log: {error}");
         return ExitCode::FAILURE;
     }

@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tracing_subscriber::filter::Targets;
+
 use super::tls::Doors;
 use super::{Args, Config, ConfigError, ConfigFault, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
@@ -388,13 +390,13 @@ fn request_timeouts(usual: Option<u64>, longest: Option<u64>, faults: &mut Fault
 /// second while a node is down. Replication says the same at its own, slower pace.
 const LOG_DEFAULT: &str = "info,openraft::core::heartbeat=error";
 
-fn log_filter(given: Option<String>, faults: &mut Faults) -> String {
+fn log_filter(given: Option<String>, faults: &mut Faults) -> Targets {
     let filter = given.unwrap_or_else(|| LOG_DEFAULT.into());
-    if let Err(error) = tracing_subscriber::EnvFilter::try_new(&filter) {
+    filter.parse().unwrap_or_else(|error| {
         faults
             .add("log", format!("`{filter}` is not a filter ({error}); write it like info or quorate_node=debug,info"));
-    }
-    filter
+        Targets::new()
+    })
 }
 
 /// More workers than the load needs steal from each other all the time: on two cores one worker served half as many
