@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::eventually::{eventually, sooner_than};
 use crate::host::{Host, build_library};
 use crate::http::Request;
+use crate::machine::Turn;
 use crate::network::Network;
 use crate::node_process::{NodeProcess, describe};
 use crate::ports::free_addresses;
@@ -44,6 +45,8 @@ pub struct Settings {
     has_hosts: bool,
     /// Network namespaces of the nodes by number, with the address of each.
     namespaces: BTreeMap<u64, (PathBuf, IpAddr)>,
+    /// Whether no other test may use the machine meanwhile.
+    is_alone: bool,
 }
 
 impl Default for Settings {
@@ -58,7 +61,7 @@ impl Settings {
     pub fn with_ids(ids: impl IntoIterator<Item = u64>) -> Self {
         let flags = BTreeMap::from([("--ballast-bytes".into(), "1048576".into())]);
         let (ids, namespaces) = (ids.into_iter().collect(), BTreeMap::new());
-        Self { ids, flags, data_home: None, has_proxies: false, has_hosts: false, namespaces }
+        Self { ids, flags, data_home: None, has_proxies: false, has_hosts: false, namespaces, is_alone: false }
     }
 
     /// With the data directories of all nodes below this directory; their logs stay where they are.
@@ -82,6 +85,12 @@ impl Settings {
     /// With this node in a network namespace of its own, where it has this address.
     pub fn namespace(mut self, id: u64, namespace: &Path, address: IpAddr) -> Self {
         self.namespaces.insert(id, (namespace.to_owned(), address));
+        self
+    }
+
+    /// With no other test beside it: what is measured would be theirs as well.
+    pub fn alone(mut self) -> Self {
+        self.is_alone = true;
         self
     }
 
@@ -146,6 +155,7 @@ pub struct Cluster {
     digests: BTreeMap<u64, (u64, String)>,
     /// Whether nodes may meet a bug.
     expects_faults: bool,
+    _turn: Turn,
 }
 
 impl Cluster {
@@ -169,12 +179,21 @@ impl Cluster {
 
     /// Addresses and directories; nothing runs yet.
     pub fn new(settings: Settings) -> Self {
+        let turn = if settings.is_alone { Turn::alone() } else { Turn::shared() };
         let home = tempfile::Builder::new().prefix("quorate-test-").tempdir().expect("a temporary directory");
         let ids = settings.ids.clone();
         let addresses = free_addresses(PORTS * ids.len());
         let (nodes, network) = (BTreeMap::new(), Network::default());
-        let mut cluster =
-            Self { home, settings, nodes, network, newest: 0, digests: BTreeMap::new(), expects_faults: false };
+        let mut cluster = Self {
+            home,
+            settings,
+            nodes,
+            network,
+            newest: 0,
+            digests: BTreeMap::new(),
+            expects_faults: false,
+            _turn: turn,
+        };
         for (id, ports) in ids.into_iter().zip(addresses.chunks(PORTS)) {
             cluster.put_node(id, ports);
         }

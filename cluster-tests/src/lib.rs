@@ -14,6 +14,7 @@ pub mod history;
 pub mod host;
 pub mod http;
 pub mod load;
+pub mod machine;
 pub mod network;
 pub mod node_process;
 pub mod parsers;

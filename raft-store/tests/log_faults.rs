@@ -1,6 +1,9 @@
 //! A disk that fails: the first error ends the log, for everyone and for good. Needs the feature `failpoints`.
 #![cfg(feature = "failpoints")]
 
+// The failure hits every log of the process, so this is a program of its own.
+#[allow(dead_code, reason = "the other programs use the rest")]
+#[path = "store/log_common/mod.rs"]
 mod log_common;
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! memory ([`disk`], [`loss`]), and what may be left at each sync is judged ([`judge`], [`power`]). For `kill -9` the process is really killed,
 //! and the next one judges what it finds ([`kill`]). [`mutant`] says which syncs can be left out, to see that it is noticed.
 //!
-//! Never starts a node: whole clusters are killed and lose their power in `tests/it`.
+//! Never starts a node: whole clusters are killed and lose their power in `tests/clusters`.
 
 pub mod disk;
 pub mod entries;

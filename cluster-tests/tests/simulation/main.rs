@@ -6,11 +6,13 @@ use cluster_tests::seed::seeded;
 use rand::RngExt;
 use serde_json::Value;
 
-/// Clusters in one run of the tests.
-const SEEDS: u64 = 1_000;
+/// Clusters in one run of the tests; `scripts/soak` runs thousands.
+const SEEDS: u64 = 150;
 /// The first of them. Always the same, so that a suite that turns red says something of the change that is tested; new ones are
 /// tried by `scripts/soak`, and by the tests where `QUORATE_SEED` is set.
 const FIRST: u64 = 20_261_122;
+/// Seeds that once broke a promise, or a rule that judges them.
+const FOUND: [u64; 1] = [700_000_158];
 /// So many with visitors, and so many without, have to run the same a second time.
 const REPEATED: usize = 3;
 
@@ -21,7 +23,7 @@ fn simulate(arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn every_promise_holds_in_a_thousand_simulated_clusters() {
+fn every_promise_holds_in_simulated_clusters() {
     let first = std::env::var_os("QUORATE_SEED").map_or(FIRST, |_chosen| u64::from(seeded().random::<u32>()));
     let (sound, said) = simulate(&["--seed", &first.to_string(), "--seeds", &SEEDS.to_string()]);
     println!("{said}");
@@ -35,6 +37,14 @@ fn every_promise_holds_in_a_thousand_simulated_clusters() {
     assert!(number("faults") > 4 * SEEDS, "{last}");
     assert!(number("torn_groups") > SEEDS / 200, "{last}");
     assert!(number("member_changes") > SEEDS / 20, "{last}");
+}
+
+#[test]
+fn what_once_was_broken_holds() {
+    for seed in FOUND {
+        let (sound, said) = simulate(&["--only", &seed.to_string()]);
+        assert!(sound, "{said}");
+    }
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! What Quorate promises, tried on clusters of real processes.
+//!
+//! Each test starts its own cluster in its own temporary directory, and ends with all nodes agreeing on their state.
+
+// What a user sees.
+mod abuse;
+mod access;
+mod backups;
+mod bad_input;
+mod barriers;
+mod bulk;
+mod cas;
+mod claim;
+mod collections;
+mod contained;
+mod counter;
+mod deadlines;
+mod elections;
+mod exactly_once;
+mod examples;
+mod find;
+mod forms;
+mod guide;
+mod handles;
+mod locks;
+mod reads;
+mod sessions;
+mod smoke;
+mod stream;
+mod tasks;
+mod txn;
+mod watch;
+#[path = "where.rs"]
+mod where_;
+
+// Nodes that go and come back.
+mod catch_up;
+mod clocks;
+mod contenders;
+#[path = "../../../raft-store/tests/kills/disk/mod.rs"]
+mod disk;
+mod durability;
+mod failover;
+mod histories;
+mod members;
+mod namespaces;
+mod power;
+mod recovery;
+mod restart;
+mod roll;
+mod task_crashes;
+mod upgrade;
+
+// Disks that cannot be trusted.
+mod check;
+mod crossing;
+mod damage;
+mod documents;
+mod door;
+mod hosts;
+mod identity;
+mod integrity;
+mod old_state;
+mod space;
+
+// What an operator sees.
+mod insight;
+mod levels;
+mod logging;
+mod tls;
+mod traces;

@@ -1,0 +1,553 @@
+//! What criteria mean: tables that read as the specification, and a slow model.
+//!
+//! The seed of a failure is printed by proptest; `PROPTEST_CASES` sets how many are tried.
+
+use std::cmp::Ordering;
+
+use crate::document_support::{NUMBERS, json, number_texts, objects, texts};
+use proptest::prelude::*;
+use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
+use quorate_machine::types::{EntryMeta, Key};
+use quorate_machine::{codec, limits};
+
+const META: EntryMeta = EntryMeta {
+    create_revision: 5,
+    mod_revision: 9,
+    version: 3,
+    cas: 12,
+    expires_at: None,
+    locked_until: None,
+    session: None,
+};
+
+/// 2026-11-21T01:06:00.123Z.
+const WALL: u64 = 1_795_223_160_123;
+
+fn criteria(text: &str) -> Criteria {
+    Criteria::read(&json(text), "/if").unwrap_or_else(|faults| panic!("{text}: {faults:?}"))
+}
+
+fn predicate(field: &str, op: &str, value: &str) -> Criteria {
+    let value = if value.is_empty() { String::new() } else { format!(",\"value\":{value}") };
+    criteria(&format!("[{{\"field\":\"{field}\",\"op\":\"{op}\"{value}}}]"))
+}
+
+fn key() -> Key {
+    Key::new("orders/o1").unwrap()
+}
+
+fn subject<'a>(key: &'a Key, document: Option<&'a Json<'a>>) -> Subject<'a> {
+    Subject { key, meta: Some(&META), is_locked: false, document, wall: WALL }
+}
+
+fn holds(criteria: &Criteria, document: &str) -> bool {
+    let (key, document) = (key(), json(document));
+    let subject = subject(&key, Some(&document));
+    let held = criteria.hold(&subject);
+    assert_eq!(criteria.unmet(&subject, "/if").is_empty(), held, "{criteria:?} of {document:?}");
+    assert_eq!(criteria.ready().hold(&subject), held, "{criteria:?} of {document:?}, made ready");
+    let decoded: Criteria = codec::decode(&codec::encode(criteria)).unwrap();
+    assert_eq!(&decoded, criteria);
+    held
+}
+
+fn unmet(criteria: &Criteria, document: &str) -> Vec<(String, Option<String>)> {
+    let (key, document) = (key(), json(document));
+    let reasons = criteria.unmet(&subject(&key, Some(&document)), "/if");
+    reasons.into_iter().map(|Unmet { pointer, actual }| (pointer, actual.map(|actual| actual.text))).collect()
+}
+
+fn faults(text: &str) -> Vec<(String, FaultKind)> {
+    let faults = Criteria::read(&json(text), "/if").expect_err(text);
+    faults.into_iter().map(|Fault { pointer, kind, .. }| (pointer, kind)).collect()
+}
+
+#[test]
+fn each_operator_means_what_the_table_says() {
+    // Operator, value, fields of which it holds, fields of which it does not.
+    let table: &[(&str, &str, &[&str], &[&str])] = &[
+        ("eq", "1", &["1", "1.0", "10e-1"], &["2", "\"1\"", "true", "[1]", "null"]),
+        ("eq", "\"a\"", &["\"a\"", "\"\\u0061\""], &["\"A\"", "\"a \"", "[\"a\"]"]),
+        ("eq", "null", &["null"], &["0", "false", "\"\"", "[]"]),
+        ("eq", "true", &["true"], &["false", "1", "\"true\""]),
+        ("eq", "{\"x\":1,\"y\":[2]}", &["{\"y\":[2.0],\"x\":1}"], &["{\"x\":1}", "{\"x\":1,\"y\":[2],\"z\":0}", "[]"]),
+        ("eq", "[1,2]", &["[1,2]", "[1.0,2]"], &["[2,1]", "[1]", "[1,2,3]", "1"]),
+        ("neq", "1", &["2", "\"1\"", "true", "null", "[1]", "{}"], &["1", "1.0"]),
+        ("lt", "10", &["9", "9.99", "-1e300"], &["10", "10.0", "11", "\"9\"", "null", "false", "[]", "{}"]),
+        ("lt", "\"b\"", &["\"a\"", "\"\"", "\"B\""], &["\"b\"", "\"ba\"", "1", "null"]),
+        ("lte", "10", &["9", "10", "10.0"], &["10.5", "\"10\"", "null"]),
+        ("gt", "9007199254740992", &["9007199254740993"], &["9007199254740992.0", "9007199254740993.0"]),
+        ("gt", "\"Z\"", &["\"a\"", "\"é\""], &["\"Z\"", "\"A\"", "91"]),
+        ("gte", "18446744073709551615", &["18446744073709551615", "1.8446744073709552e19"], &["18446744073709551614"]),
+        ("in", "[1,\"a\",null]", &["1.0", "\"a\"", "null"], &["2", "\"1\"", "[1]", "false"]),
+        ("in", "[]", &[], &["1", "null", "[]"]),
+        ("nin", "[1,\"a\"]", &["2", "null", "[1]", "\"1\""], &["1.0", "\"a\""]),
+        ("between", "[1,3]", &["1", "2.5", "3", "3.0"], &["0.999", "3.001", "\"2\"", "null"]),
+        ("between", "[\"b\",\"c\"]", &["\"b\"", "\"bz\"", "\"c\""], &["\"a\"", "\"ca\"", "2"]),
+        ("between", "[3,1]", &[], &["1", "2", "3"]),
+        ("exists", "", &["1", "null", "[]", "false"], &[]),
+        ("nexists", "", &[], &["1", "null", "[]", "false"]),
+        (
+            "contains",
+            "\"b\"",
+            &["\"abc\"", "\"b\"", "[\"a\",\"b\"]"],
+            &["\"B\"", "[\"abc\"]", "{\"b\":1}", "null", "1"],
+        ),
+        ("contains", "\"\"", &["\"abc\"", "\"\"", "[\"\"]"], &["[]", "[\"a\"]"]),
+        ("contains", "2", &["[1,2.0]"], &["\"2\"", "2", "[[2]]", "{\"2\":2}"]),
+        ("contains", "{\"x\":1}", &["[0,{\"x\":1.0}]"], &["{\"x\":1}", "[{\"x\":1,\"y\":1}]"]),
+        ("ncontains", "\"b\"", &["\"B\"", "[\"abc\"]", "{\"b\":1}", "null", "1"], &["\"abc\"", "[\"a\",\"b\"]"]),
+        ("starts", "\"ab\"", &["\"ab\"", "\"abc\""], &["\"xab\"", "\"a\"", "[\"ab\"]", "null"]),
+        ("ends", "\"bc\"", &["\"bc\"", "\"abc\""], &["\"bcx\"", "\"c\"", "[\"bc\"]", "null"]),
+        ("like", "\"a%z\"", &["\"az\"", "\"a to z\""], &["\"a\"", "\"az \"", "[\"az\"]", "1"]),
+    ];
+    for (op, value, hold, do_not) in table {
+        let criteria = predicate("x", op, value);
+        for field in *hold {
+            assert!(holds(&criteria, &format!("{{\"x\":{field}}}")), "{field} {op} {value}");
+        }
+        for field in *do_not {
+            assert!(!holds(&criteria, &format!("{{\"x\":{field}}}")), "{field} {op} {value}");
+        }
+    }
+}
+
+/// Every operator with a value that it takes.
+const ALL: [(&str, &str); 16] = [
+    ("eq", "1"),
+    ("neq", "1"),
+    ("lt", "1"),
+    ("lte", "1"),
+    ("gt", "1"),
+    ("gte", "1"),
+    ("in", "[1]"),
+    ("nin", "[1]"),
+    ("between", "[1,2]"),
+    ("exists", ""),
+    ("nexists", ""),
+    ("contains", "1"),
+    ("ncontains", "1"),
+    ("starts", "\"\""),
+    ("ends", "\"\""),
+    ("like", "\"%\""),
+];
+
+#[test]
+fn of_a_missing_field_only_the_negative_operators_hold() {
+    for (op, value) in ALL {
+        let expected = ["nexists", "neq", "nin", "ncontains"].contains(&op);
+        for (field, document) in [("x", "{}"), ("x.y", "{\"x\":{}}"), ("x.y", "{\"x\":1}"), ("x.1", "{\"x\":[1]}")] {
+            assert_eq!(holds(&predicate(field, op, value), document), expected, "{field} {op} {value} of {document}");
+        }
+        // A value of bytes has no fields.
+        let (key, criteria) = (key(), predicate("x", op, value));
+        assert_eq!(criteria.hold(&subject(&key, None)), expected, "{op} {value} of bytes");
+        assert!(criteria.needs_document());
+    }
+}
+
+#[test]
+fn metadata_can_be_compared() {
+    let key = key();
+    let entry = subject(&key, None);
+    let locked = Subject { is_locked: true, ..entry };
+    let absent = Subject { meta: None, ..entry };
+    // Field, operator, value; of an entry, of a locked one, of a key without one.
+    for (field, op, value, expected) in [
+        ("$key", "eq", "\"orders/o1\"", [true, true, true]),
+        ("$key", "starts", "\"orders/\"", [true, true, true]),
+        ("$cas", "eq", "\"12\"", [true, false, false]),
+        ("$cas", "neq", "\"12\"", [false, true, true]),
+        ("$cas", "eq", "null", [false, true, false]),
+        ("$cas", "in", "[\"11\",\"12\"]", [true, false, false]),
+        ("$cas", "exists", "", [true, true, false]),
+        ("$version", "eq", "3", [true, true, false]),
+        ("$version", "gte", "3.0", [true, true, false]),
+        ("$create_revision", "between", "[5,6]", [true, true, false]),
+        ("$mod_revision", "lt", "9", [false, false, false]),
+        ("$mod_revision", "exists", "", [true, true, false]),
+        ("$mod_revision", "nexists", "", [false, false, true]),
+        ("$exists", "eq", "true", [true, true, false]),
+        ("$exists", "eq", "false", [false, false, true]),
+        ("$locked", "eq", "false", [true, false, true]),
+        ("$locked", "neq", "false", [false, true, false]),
+    ] {
+        let criteria = predicate(field, op, value);
+        let found = [entry, locked, absent].map(|subject| criteria.hold(&subject));
+        assert_eq!(found, expected, "{field} {op} {value}");
+        assert!(!criteria.needs_document());
+    }
+    assert!(holds(&predicate("/$key", "eq", "1"), "{\"$key\":1}"));
+}
+
+#[test]
+fn now_is_a_number_beside_numbers_and_a_time_beside_times() {
+    let now = "{\"now\":true}";
+    // Field, and its order beside now.
+    for (field, order) in [
+        ("1795223160123", Some(Ordering::Equal)),
+        ("1795223160123.0", Some(Ordering::Equal)),
+        ("1795223160122.5", Some(Ordering::Less)),
+        ("1795223160124", Some(Ordering::Greater)),
+        ("\"2026-11-21T01:06:00.123Z\"", Some(Ordering::Equal)),
+        ("\"2026-11-21T03:06:00.123000000+02:00\"", Some(Ordering::Equal)),
+        ("\"2026-11-21T01:06:00.1230001Z\"", Some(Ordering::Greater)),
+        ("\"2026-11-21T01:06:00Z\"", Some(Ordering::Less)),
+        ("\"2026-11-21\"", None),
+        ("\"soon\"", None),
+        ("null", None),
+        ("[1795223160123]", None),
+    ] {
+        let document = format!("{{\"x\":{field}}}");
+        let is = |expected: fn(Ordering) -> bool| order.is_some_and(expected);
+        for (op, value, expected) in [
+            ("lt", now.to_owned(), is(Ordering::is_lt)),
+            ("lte", now.to_owned(), is(Ordering::is_le)),
+            ("gt", now.to_owned(), is(Ordering::is_gt)),
+            ("gte", now.to_owned(), is(Ordering::is_ge)),
+            ("eq", now.to_owned(), is(Ordering::is_eq)),
+            ("neq", now.to_owned(), !is(Ordering::is_eq)),
+            ("in", format!("[{now}]"), is(Ordering::is_eq)),
+            ("between", format!("[{now},{now}]"), is(Ordering::is_eq)),
+            ("between", format!("[0,{now}]"), is(Ordering::is_le) && !field.starts_with('"')),
+        ] {
+            assert_eq!(holds(&predicate("x", op, &value), &document), expected, "{field} {op} {value}");
+        }
+    }
+    // Any other object is a value.
+    for object in ["{\"now\":false}", "{\"now\":true,\"then\":true}", "{}"] {
+        assert!(holds(&predicate("x", "eq", object), &format!("{{\"x\":{object}}}")), "{object}");
+    }
+}
+
+#[test]
+fn terms_combine_and_the_reason_is_named() {
+    let is = |field: &str, value: i32| format!("{{\"field\":\"{field}\",\"op\":\"eq\",\"value\":{value}}}");
+    let (a, b, c) = (is("a", 1), is("b", 1), is("c", 1));
+    // Criteria, document, what made it fail.
+    type Reasons<'a> = &'a [(&'a str, Option<&'a str>)];
+    let table: &[(String, &str, Reasons<'_>)] = &[
+        ("[]".to_owned(), "{}", &[]),
+        (format!("[{a},{b}]"), r#"{"a":1,"b":1}"#, &[]),
+        (format!("[{a},{b},{c}]"), r#"{"a":1,"b":2,"c":3}"#, &[("/if/1", Some("2"))]),
+        (format!("[{a}]"), "{}", &[("/if/0", None)]),
+        (format!("[{{\"any\":[{a},{b}]}}]"), r#"{"a":2,"b":1}"#, &[]),
+        (
+            format!("[{c},{{\"any\":[{a},{b}]}}]"),
+            r#"{"b":"x","c":1}"#,
+            &[("/if/1/any/0", None), ("/if/1/any/1", Some("\"x\""))],
+        ),
+        (format!("[{{\"not\":{a}}}]"), r#"{"a":2}"#, &[]),
+        (format!("[{{\"not\":{a}}}]"), r#"{"a":1.0}"#, &[("/if/0/not", Some("1.0"))]),
+        (format!("[{{\"not\":{{\"any\":[{a},{b}]}}}}]"), r#"{"a":2,"b":1}"#, &[("/if/0/not/any/1", Some("1"))]),
+        (
+            format!("[{{\"not\":{{\"all\":[{a},{b}]}}}}]"),
+            r#"{"a":1,"b":1}"#,
+            &[("/if/0/not/all/0", Some("1")), ("/if/0/not/all/1", Some("1"))],
+        ),
+        (format!("[{{\"not\":{{\"any\":[{a},{b}]}}}}]"), r#"{"a":1,"b":1}"#, &[("/if/0/not/any/0", Some("1"))]),
+        (format!("[{{\"all\":[{a},{b},{c}]}}]"), r#"{"a":1,"b":2,"c":3}"#, &[("/if/0/all/1", Some("2"))]),
+        (format!("[{{\"not\":{{\"not\":{a}}}}}]"), r#"{"a":3}"#, &[("/if/0/not/not", Some("3"))]),
+        (
+            format!("[{{\"any\":[{{\"all\":[{a},{b}]}},{{\"all\":[{b},{c}]}}]}}]"),
+            r#"{"a":1,"b":2,"c":1}"#,
+            &[("/if/0/any/0/all/1", Some("2")), ("/if/0/any/1/all/0", Some("2"))],
+        ),
+    ];
+    for (text, document, expected) in table {
+        let expected: Vec<_> =
+            expected.iter().map(|(pointer, actual)| ((*pointer).to_owned(), actual.map(String::from))).collect();
+        assert_eq!(holds(&criteria(text), document), expected.is_empty(), "{text} of {document}");
+        assert_eq!(unmet(&criteria(text), document), expected, "{text} of {document}");
+    }
+}
+
+#[test]
+fn what_a_refusal_shows_is_bounded() {
+    let many = ["{\"field\":\"a\",\"op\":\"eq\",\"value\":1}"; limits::UNMET_MAX + 1].join(",");
+    let document = format!("{{\"a\":\"{}\"}}", "x".repeat(10_000));
+    let reasons = unmet(&criteria(&format!("[{{\"any\":[{many}]}}]")), &document);
+    assert_eq!(reasons.len(), limits::UNMET_MAX);
+    assert!(reasons.iter().all(|(_, actual)| actual.as_ref().unwrap().len() == limits::EXCERPT_BYTES_MAX));
+}
+
+#[test]
+fn each_fault_of_a_criteria_list_is_told_with_its_place() {
+    use FaultKind::{Invalid, UnknownField};
+
+    let p = |rest: &str| format!("[{{\"field\":\"a\",{rest}}}]");
+    let deep = |depth| {
+        let inner = "{\"field\":\"a\",\"op\":\"exists\"}";
+        format!("[{}{inner}{}]", "{\"not\":".repeat(depth), "}".repeat(depth))
+    };
+    let wide = |count| format!("[{}]", vec!["{\"field\":\"a\",\"op\":\"exists\"}"; count].join(","));
+    for (text, expected) in [
+        ("{}".to_owned(), vec![("/if", Invalid)]),
+        ("[1]".to_owned(), vec![("/if/0", Invalid)]),
+        ("[{}]".to_owned(), vec![("/if/0/field", Invalid), ("/if/0/op", Invalid)]),
+        (p("\"op\":\"is\",\"value\":1"), vec![("/if/0/op", Invalid)]),
+        (p("\"op\":1,\"value\":1"), vec![("/if/0/op", Invalid)]),
+        (p("\"op\":\"eq\""), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"exists\",\"value\":true"), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"lt\",\"value\":null"), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"in\",\"value\":1"), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"between\",\"value\":[1]"), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"between\",\"value\":[1,\"2\"]"), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"starts\",\"value\":1"), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"like\",\"value\":\"a\\\\\""), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"like\",\"value\":\"\\\\a\""), vec![("/if/0/value", Invalid)]),
+        (p(&format!("\"op\":\"like\",\"value\":\"{}\"", "_".repeat(65))), vec![("/if/0/value", Invalid)]),
+        (p(&format!("\"op\":\"in\",\"value\":[{}0]", "0,".repeat(1_000))), vec![("/if/0/value", Invalid)]),
+        (p("\"op\":\"eq\",\"value\":1,\"x\":1"), vec![("/if/0/x", UnknownField)]),
+        ("[{\"any\":[],\"op\":\"eq\"}]".to_owned(), vec![("/if/0/op", UnknownField), ("/if/0/any", Invalid)]),
+        ("[{\"not\":[]}]".to_owned(), vec![("/if/0/not", Invalid)]),
+        ("[{\"all\":[{\"any\":1}]}]".to_owned(), vec![("/if/0/all/0/any", Invalid)]),
+        ("[{\"field\":\"a..b\",\"op\":\"eq\",\"value\":1}]".to_owned(), vec![("/if/0/field", Invalid)]),
+        ("[{\"field\":\"$new\",\"op\":\"eq\",\"value\":1}]".to_owned(), vec![("/if/0/field", Invalid)]),
+        ("[{\"field\":\"$cas\",\"op\":\"lt\",\"value\":\"7\"}]".to_owned(), vec![("/if/0/value", Invalid)]),
+        ("[{\"field\":\"$cas\",\"op\":\"eq\",\"value\":7}]".to_owned(), vec![("/if/0/value", Invalid)]),
+        ("[{\"field\":\"$version\",\"op\":\"eq\",\"value\":\"7\"}]".to_owned(), vec![("/if/0/value", Invalid)]),
+        (
+            "[{\"field\":\"$version\",\"op\":\"lt\",\"value\":{\"now\":true}}]".to_owned(),
+            vec![("/if/0/value", Invalid)],
+        ),
+        ("[{\"field\":\"$locked\",\"op\":\"eq\",\"value\":0}]".to_owned(), vec![("/if/0/value", Invalid)]),
+        (deep(limits::CRITERIA_DEPTH_MAX + 1), vec![("/if", Invalid)]),
+        (wide(limits::CRITERIA_TERMS_MAX + 1), vec![("/if", Invalid)]),
+        (
+            "[1,{\"field\":\"\",\"op\":\"x\"}]".to_owned(),
+            vec![("/if/0", Invalid), ("/if/1/field", Invalid), ("/if/1/op", Invalid)],
+        ),
+    ] {
+        let expected: Vec<_> = expected.into_iter().map(|(pointer, kind)| (pointer.to_owned(), kind)).collect();
+        assert_eq!(faults(&text), expected, "{text}");
+    }
+    let _within_the_bounds = (criteria(&deep(limits::CRITERIA_DEPTH_MAX)), criteria(&wide(limits::CRITERIA_TERMS_MAX)));
+    assert_eq!(faults(&format!("[{}1]", "1,".repeat(1_000))).len(), limits::READ_FAULTS_MAX);
+}
+
+#[test]
+fn records_of_too_many_or_too_deep_terms_are_refused() {
+    // One term that is a `not` of a `not` and so on, as the codec writes it, and a list that promises many.
+    for depth in [limits::CRITERIA_DEPTH_MAX, limits::CRITERIA_DEPTH_MAX + 1, 1_000_000] {
+        let mut record = codec::encode(&1_usize);
+        record.extend(std::iter::repeat_n(3, depth));
+        let innermost = codec::encode(&predicate("a", "exists", ""));
+        record.extend_from_slice(&innermost[2..]);
+        let fits = depth <= limits::CRITERIA_DEPTH_MAX;
+        assert_eq!(codec::decode::<Criteria>(&record).is_ok(), fits, "depth {depth}");
+    }
+    let one = codec::encode(&predicate("a", "exists", ""));
+    for count in [limits::CRITERIA_TERMS_MAX, limits::CRITERIA_TERMS_MAX + 1, usize::MAX] {
+        let mut record = codec::encode(&count);
+        record.extend(one[2..].repeat(count.min(1_000)));
+        let fits = count <= limits::CRITERIA_TERMS_MAX;
+        assert_eq!(codec::decode::<Criteria>(&record).is_ok(), fits, "{count} terms");
+    }
+}
+
+#[test]
+fn like_patterns_match_whole_texts() {
+    for (pattern, matching, others) in [
+        ("", &[""][..], &["a"][..]),
+        ("%", &["", "a", "%"], &[]),
+        ("_", &["a", "é", "😀"], &["", "ab"]),
+        ("a%", &["a", "ab"], &["", "ba"]),
+        ("%a", &["a", "aa", "ba"], &["ab"]),
+        ("a%a", &["aa", "aba"], &["a"]),
+        ("%ab%ab%", &["abab", "xabyabz"], &["ab", "aab"]),
+        ("_%_", &["ab", "abc"], &["a", ""]),
+        ("a_c%", &["abc", "aéc!"], &["ac", "abbc"]),
+        ("%a_c%", &["aabc", "ababc", "xaac"], &["ac", "abbc"]),
+        ("%b_", &["abc", "bbb"], &["b", "abca"]),
+        (r"100\%", &["100%"], &["1000", "100"]),
+        (r"a\_b%\\", &[r"a_b\", r"a_bcd\"], &[r"axb\", "a_b"]),
+        ("A", &["A"], &["a"]),
+    ] {
+        let _accepted = predicate("x", "like", &serde_json::to_string(pattern).unwrap());
+        for text in matching {
+            assert!(like_matches(pattern, text), "{text:?} like {pattern:?}");
+        }
+        for text in others {
+            assert!(!like_matches(pattern, text), "{text:?} like {pattern:?}");
+        }
+    }
+}
+
+#[test]
+fn no_pattern_takes_long() {
+    let text = "a".repeat(1_000_000);
+    for (pattern, expected) in [
+        ("%a".repeat(10_000), true),
+        (format!("{}b", "%a".repeat(10_000)), false),
+        (format!("{}%b", "%a".repeat(10_000)), false),
+        (format!("%{}b%", "a".repeat(10_000)), false),
+        (format!("%{}b%", "_".repeat(63)), false),
+        (format!("{}%", "%a_".repeat(10_000)), true),
+        (format!("%{}b%", "%_a".repeat(10_000)), false),
+    ] {
+        // With backtracking, these would not end before the test is killed.
+        assert_eq!(like_matches(&pattern, &text), expected, "{}…", &pattern[..10]);
+    }
+}
+
+/// A value whose meaning needs no comparison of texts: a number is its row in the table of all numbers.
+#[derive(Debug, Clone, PartialEq)]
+enum Model {
+    Null,
+    Bool(bool),
+    Number(usize, usize),
+    Text(String),
+    List(Vec<Model>),
+}
+
+impl Model {
+    fn text(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(value) => value.to_string(),
+            Self::Number(row, at) => NUMBERS[*row][at % NUMBERS[*row].len()].to_owned(),
+            Self::Text(text) => format!("\"{text}\""),
+            Self::List(items) => format!("[{}]", items.iter().map(Self::text).collect::<Vec<_>>().join(",")),
+        }
+    }
+
+    fn equals(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(a, _), Self::Number(b, _)) => a == b,
+            (Self::List(a), Self::List(b)) => a.len() == b.len() && (0..a.len()).all(|at| a[at].equals(&b[at])),
+            (a, b) => a == b,
+        }
+    }
+
+    fn order(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Number(a, _), Self::Number(b, _)) => Some(a.cmp(b)),
+            (Self::Text(a), Self::Text(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+    }
+
+    fn contains(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::List(items), other) => items.iter().any(|item| item.equals(other)),
+            (Self::Text(a), Self::Text(b)) => a.contains(b.as_str()),
+            _ => false,
+        }
+    }
+
+    fn texts(&self, other: &Self, holds: fn(&[char], &[char]) -> bool) -> bool {
+        match (self, other) {
+            (Self::Text(a), Self::Text(b)) => holds(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>()),
+            _ => false,
+        }
+    }
+}
+
+/// Tries everything.
+fn slow_like(text: &[char], pattern: &[char]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        ['%', rest @ ..] => (0..=text.len()).any(|skipped| slow_like(&text[skipped..], rest)),
+        ['_', rest @ ..] => !text.is_empty() && slow_like(&text[1..], rest),
+        [first, rest @ ..] => text.first() == Some(first) && slow_like(&text[1..], rest),
+    }
+}
+
+fn models() -> impl Strategy<Value = Model> {
+    let leaf = prop_oneof![
+        Just(Model::Null),
+        any::<bool>().prop_map(Model::Bool),
+        (0..NUMBERS.len(), 0..3usize).prop_map(|(row, at)| Model::Number(row, at)),
+        "[ab%_]{0,4}".prop_map(Model::Text),
+    ];
+    leaf.prop_recursive(2, 6, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(Model::List))
+}
+
+fn model_holds(op: &str, field: Option<&Model>, value: &Model) -> bool {
+    let Some(field) = field else { return ["neq", "nin", "ncontains", "nexists"].contains(&op) };
+    let order = field.order(value);
+    match op {
+        "exists" => true,
+        "nexists" => false,
+        "eq" => field.equals(value),
+        "neq" => !field.equals(value),
+        "in" => matches!(value, Model::List(values) if values.iter().any(|value| field.equals(value))),
+        "nin" => matches!(value, Model::List(values) if !values.iter().any(|value| field.equals(value))),
+        "lt" => order == Some(Ordering::Less),
+        "lte" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        "gt" => order == Some(Ordering::Greater),
+        "gte" => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        "contains" => field.contains(value),
+        "ncontains" => !field.contains(value),
+        "starts" => field.texts(value, |text, start| text.starts_with(start)),
+        "ends" => field.texts(value, |text, end| text.ends_with(end)),
+        "like" => field.texts(value, slow_like),
+        "between" => {
+            let Model::List(ends) = value else { panic!("{value:?}") };
+            !matches!(field.order(&ends[0]), None | Some(Ordering::Less))
+                && !matches!(field.order(&ends[1]), None | Some(Ordering::Greater))
+        }
+        other => panic!("{other}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn every_operator_agrees_with_a_slow_model(
+        field in prop::option::weighted(0.9, models()), value in models(), other in models(), at in 0..ALL.len()
+    ) {
+        let (op, _) = ALL[at];
+        let value = match op {
+            "in" | "nin" => Model::List(vec![value, other]),
+            "between" => Model::List(vec![value, other]),
+            _ => value,
+        };
+        let given = if op.ends_with("exists") { String::new() } else { format!(",\"value\":{}", value.text()) };
+        let text = format!("[{{\"field\":\"x\",\"op\":\"{op}\"{given}}}]");
+        let document = field.as_ref().map_or("{}".to_owned(), |field| format!("{{\"x\":{}}}", field.text()));
+        // What the constructor refuses is in the table of faults.
+        if let Ok(criteria) = Criteria::read(&json(&text), "/if") {
+            prop_assert_eq!(holds(&criteria, &document), model_holds(op, field.as_ref(), &value), "{} of {}", text, document);
+        }
+    }
+
+    #[test]
+    fn a_long_list_has_a_value_exactly_where_one_of_it_is_equal(
+        values in prop::collection::vec(prop_oneof![3 => texts(), 1 => Just("{\"now\":true}".to_owned())], 0..12),
+        at in any::<prop::sample::Index>(),
+        field in prop_oneof![texts(), number_texts(), Just(WALL.to_string())],
+        is_given in any::<bool>(),
+    ) {
+        let field = if is_given && !values.is_empty() { &values[at.index(values.len())] } else { &field };
+        for op in ["in", "nin"] {
+            let text = format!(r#"[{{"field":"x","op":"{op}","value":[{}]}}]"#, values.join(","));
+            let one = |value: &String| format!(r#"[{{"field":"x","op":"eq","value":{value}}}]"#);
+            let document = format!(r#"{{"x":{field}}}"#);
+            let is_listed = values.iter().any(|value| holds(&criteria(&one(value)), &document));
+            prop_assert_eq!(holds(&criteria(&text), &document), is_listed == (op == "in"), "{} of {}", text, document);
+        }
+    }
+
+    #[test]
+    fn like_agrees_with_trying_everything(pattern in "[ab%_]{0,7}", text in "[ab]{0,9}") {
+        let (p, t): (Vec<_>, Vec<_>) = (pattern.chars().collect(), text.chars().collect());
+        prop_assert_eq!(like_matches(&pattern, &text), slow_like(&t, &p));
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused_or_harmless(at in any::<prop::sample::Index>(), byte in any::<u8>(), document in objects()) {
+        let text = r#"[{"any":[{"field":"a","op":"between","value":[1,{"now":true}]},{"field":"$cas","op":"in","value":["1",null]}]},
+            {"not":{"all":[{"field":"b.0","op":"like","value":"x%_"},{"field":"c","op":"exists"}]}}]"#;
+        let mut record = codec::encode(&criteria(text));
+        let at = at.index(record.len());
+        record[at] = byte;
+        if let Ok(criteria) = codec::decode::<Criteria>(&record) {
+            let (key, document) = (key(), json(&document));
+            let subject = subject(&key, Some(&document));
+            prop_assert_eq!(criteria.hold(&subject), criteria.unmet(&subject, "/if").is_empty());
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The machine by its public face: commands in, replies and rows out.
+
+mod apply_bounds;
+mod document_criteria;
+mod document_patch;
+mod document_support;
+mod document_values;
+mod lock_keys;
+mod machine_access;
+mod machine_collections;
+mod machine_coordination;
+mod machine_golden;
+mod machine_level;
+mod machine_properties;
+mod machine_support;
+mod machine_tasks;
+mod rules_conform;
+mod rules_read;
+mod rules_select;
+mod session_ends;
+mod stored_numbers;
+
+/// Some tests assert how much memory they take.
+#[global_allocator]
+static ALLOCATOR: machine_support::memory::Counting = machine_support::memory::Counting;

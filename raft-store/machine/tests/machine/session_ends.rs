@@ -1,0 +1,272 @@
+//! Bounds of the end of a session: what one apply grants, gives back and removes, and that all of it comes in the end.
+
+use crate::machine_support::memory::most_during;
+use crate::machine_support::{Store, batch};
+use quorate_machine::codec;
+use quorate_machine::document::Criteria;
+use quorate_machine::keyspace::lock_queue::{self, HolderRow};
+use quorate_machine::keyspace::task::TaskRow;
+use quorate_machine::keyspace::{entry, family};
+use quorate_machine::level::HARDENED;
+use quorate_machine::limits;
+use quorate_machine::machine::{Applier, EpochStep, Vars, View, Write};
+use quorate_machine::types::*;
+
+/// More than applying one batch ever holds.
+const MEMORY_MAX: usize = 4 * limits::BATCH_EFFECT_BYTES_MAX;
+
+/// An empty store at the level at which everything is bounded.
+fn hardened() -> Store {
+    Store { vars: Vars { level: HARDENED, ..Vars::default() }, ..Store::default() }
+}
+
+/// Applies one batch and gives its replies and the bytes of keys and values that it writes.
+fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
+    store.index += 1;
+    let ((replies, applied), memory) = most_during(|| {
+        let mut applier = Applier::new(&store.view, store.vars.clone());
+        let replies = applier.apply_batch(store.index, batch).unwrap();
+        (replies, applier.finish())
+    });
+    assert!(memory < MEMORY_MAX, "{memory} bytes were held to apply {} commands", batch.commands.len());
+    let bytes = applied.writes.iter().map(|write| match write {
+        Write::Put { key, value } => key.len() + value.len(),
+        Write::Delete { key } => key.len(),
+        Write::DeleteRange { start, end } => start.len() + end.len(),
+    });
+    let bytes = bytes.sum();
+    store.view.write(applied.writes);
+    store.vars = applied.vars;
+    (replies, bytes)
+}
+
+fn put(key: impl Into<Vec<u8>>, data: Vec<u8>, session: Option<SessionId>) -> Command {
+    Command::unnamed(Action::Write(WriteOp {
+        key: Key::new(key).unwrap(),
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change: Change::Upsert(Value { kind: ContentKind::Bytes, data }),
+        expiry: Expiry::Never,
+        return_previous: false,
+        session,
+        guard: None,
+    }))
+}
+
+fn acquire(lock: &LockName, session: SessionId, mode: LockMode) -> Command {
+    let (lock, wait_ms, delay_ms) = (lock.clone(), 60_000, 0);
+    Command::unnamed(Action::Lock(LockOp::Acquire(Acquire {
+        lock,
+        session,
+        mode,
+        slots: None,
+        wait_ms,
+        delay_ms,
+        value: None,
+    })))
+}
+
+fn lock_of(number: usize) -> LockName {
+    LockName { space: LockSpace::Lock, name: Name::new(format!("l{number}")).unwrap() }
+}
+
+fn end(session: SessionId) -> Command {
+    Command::unnamed(Action::Session(SessionOp::End(session)))
+}
+
+/// Sessions that live longer than a test, so many at once.
+fn begin_sessions(store: &mut Store, count: usize) -> Vec<SessionId> {
+    let create = SessionOp::Create { ttl_ms: 1_000_000, owner: String::new(), labels: Vec::new() };
+    let commands = vec![Command::unnamed(Action::Session(create)); count];
+    let (replies, _) = measured(store, &batch(1, &commands));
+    let id = |reply: &Reply| match reply.outcome {
+        Outcome::Session(SessionDone::Created { id, .. }) => id,
+        ref other => panic!("{other:?}"),
+    };
+    replies.iter().map(id).collect()
+}
+
+/// A session holds locks that many others wait for in shared mode. Gives it, and those who wait in their order.
+fn with_a_crowd_behind_one(store: &mut Store, locks: usize, crowd: usize) -> (SessionId, Vec<SessionId>) {
+    let sessions = begin_sessions(store, 1 + crowd);
+    for lock in (0..locks).map(lock_of) {
+        let first = acquire(&lock, sessions[0], LockMode::Exclusive);
+        let others = sessions[1..].iter().map(|session| acquire(&lock, *session, LockMode::Shared));
+        let commands: Vec<_> = [first].into_iter().chain(others).collect();
+        let (replies, _) = measured(store, &batch(1, &commands));
+        assert!(matches!(replies[0].outcome, Outcome::Lock(LockDone::Held { .. })));
+        assert!(replies[1..].iter().all(|reply| matches!(reply.outcome, Outcome::Lock(LockDone::Waiting { .. }))));
+    }
+    (sessions[0], sessions[1..].to_vec())
+}
+
+/// Who holds a lock, in order of tokens.
+fn holders(store: &Store, lock: &LockName) -> Vec<SessionId> {
+    let (start, end) = lock_queue::holders_of(lock);
+    let rows = store.view.scan(&start, &end, usize::MAX).unwrap();
+    rows.iter().map(|(_, row)| codec::decode::<HolderRow>(row).unwrap().session).collect()
+}
+
+/// Batches without a command until nothing goes on by itself. Gives how many it took.
+fn settle(store: &mut Store, mut check: impl FnMut(&Store)) -> usize {
+    let mut batches = 0;
+    while store.vars.next_timer.is_some_and(|next| next <= store.vars.clock) {
+        let (_, bytes) = measured(store, &batch(1, &[]));
+        assert!(bytes < 2 * limits::BATCH_EFFECT_BYTES_MAX, "{bytes} bytes are written by one batch");
+        check(store);
+        batches += 1;
+    }
+    batches
+}
+
+#[test]
+fn locks_of_a_session_that_ends_are_granted_to_a_crowd_over_some_batches_and_in_order() {
+    let mut store = hardened();
+    let (session, waiting) = with_a_crowd_behind_one(&mut store, 8, 500);
+    let granted = |store: &Store| (0..8).map(|lock| holders(store, &lock_of(lock)).len()).sum::<usize>();
+    let mut before = 0;
+    let mut check = |store: &Store| {
+        let now = granted(store);
+        assert!((1..=2_000).contains(&(now - before)), "{now} after {before}");
+        before = now;
+        store.check();
+    };
+    measured(&mut store, &batch(1, &[end(session)]));
+    check(&store);
+    let batches = settle(&mut store, check);
+    assert!(batches >= 2, "{batches}");
+    for lock in (0..8).map(lock_of) {
+        assert_eq!(holders(&store, &lock), waiting, "{lock:?}");
+    }
+}
+
+#[test]
+fn who_comes_while_grants_are_under_way_waits_behind_the_crowd() {
+    let mut store = hardened();
+    let (session, _) = with_a_crowd_behind_one(&mut store, 8, 500);
+    let late = begin_sessions(&mut store, 1)[0];
+    let last = lock_of(7);
+    let (replies, _) = measured(&mut store, &batch(1, &[end(session), acquire(&last, late, LockMode::Exclusive)]));
+    assert!(matches!(replies[1].outcome, Outcome::Lock(LockDone::Waiting { .. }) | Outcome::Deferred), "{replies:?}");
+    let (replies, _) = measured(&mut store, &batch(1, &[acquire(&last, late, LockMode::Exclusive)]));
+    assert!(matches!(replies[0].outcome, Outcome::Lock(LockDone::Waiting { .. })), "half is for commands: {replies:?}");
+    settle(&mut store, Store::check);
+    assert_eq!(holders(&store, &last).len(), 500);
+}
+
+#[test]
+fn places_that_are_given_up_while_grants_are_under_way_leave_nothing_behind() {
+    let mut store = hardened();
+    let (session, waiting) = with_a_crowd_behind_one(&mut store, 8, 500);
+    let ends: Vec<_> = [session].into_iter().chain(waiting).map(end).collect();
+    let mut ends = ends.as_slice();
+    while !ends.is_empty() {
+        let (replies, _) = measured(&mut store, &batch(1, &ends[..ends.len().min(100)]));
+        let done = replies.iter().filter(|reply| !matches!(reply.outcome, Outcome::Deferred)).count();
+        ends = &ends[done..];
+    }
+    settle(&mut store, Store::check);
+    store.check();
+    for family in [family::LOCK_HEAD, family::HOLDER, family::WAITER, family::ATTACHED, family::TIMER] {
+        assert!(store.rows(family).is_empty(), "{family:#04x}");
+    }
+}
+
+fn of_queue(verb: TaskVerb) -> Command {
+    Command::unnamed(Action::Task(TaskOp { queue: QueueName::new("q").unwrap(), verb }))
+}
+
+/// So many tasks of 1 MiB each that are claimed with a session. Gives it, and a ticket of the last of them.
+fn with_claimed_tasks(store: &mut Store, count: usize) -> (SessionId, Ticket) {
+    let session = begin_sessions(store, 1)[0];
+    for nth in 0..count {
+        let new = NewTask {
+            id: Some(TaskId::new(format!("t{nth:03}")).unwrap()),
+            payload: Value { kind: ContentKind::Bytes, data: vec![b'x'; 1 << 20] },
+            start: Start::At(0),
+            recurrence: None,
+            retry: RetryPlan::default(),
+            keep_ms: 0,
+            replace: false,
+        };
+        measured(store, &batch(1, &[of_queue(TaskVerb::Schedule(vec![new]))]));
+    }
+    let mut last = None;
+    for _ in 0..count {
+        let claim = TaskVerb::Claim { limit: 1, lease_ms: 1_000_000, worker: String::new(), session: Some(session) };
+        let (replies, _) = measured(store, &batch(1, &[of_queue(claim)]));
+        let Outcome::Task(done) = &replies[0].outcome else { panic!("{replies:?}") };
+        let TaskDone::Claimed(claimed) = &**done else { panic!("{done:?}") };
+        last = Some(Ticket { id: claimed.tasks[0].id.clone(), token: replies[0].revision });
+    }
+    (session, last.unwrap())
+}
+
+fn claimed_tasks(store: &Store) -> usize {
+    let rows = store.rows(family::TASK).into_iter().map(|(_, row)| codec::decode::<TaskRow>(&row).unwrap());
+    rows.filter(|row| matches!(row.head.state, TaskState::Claimed { .. })).count()
+}
+
+#[test]
+fn tasks_claimed_with_a_session_that_ends_are_given_back_over_some_batches() {
+    let mut store = hardened();
+    let (session, ticket) = with_claimed_tasks(&mut store, 24);
+    let (_, bytes) = measured(&mut store, &batch(1, &[end(session)]));
+    assert!(bytes < 2 * limits::BATCH_EFFECT_BYTES_MAX, "{bytes} bytes are written by the end of a session");
+    store.check();
+    let left = claimed_tasks(&store);
+    assert!((1..24).contains(&left), "{left}");
+    // The claim is over, whether or not the task was given back already.
+    let verbs = [
+        TaskVerb::Extend { ticket: ticket.clone(), lease_ms: 5_000 },
+        TaskVerb::Fail { ticket: ticket.clone(), error: String::new(), then: AfterFailure::Retry },
+        TaskVerb::Complete(ticket),
+    ];
+    let (replies, _) = measured(&mut store, &batch(1, &verbs.map(of_queue)));
+    let is_over = |reply: &Reply| matches!(reply.outcome, Outcome::Rejected(Rejection::NotHolder) | Outcome::Deferred);
+    assert!(replies.iter().all(is_over), "{replies:?}");
+    assert_eq!(replies[0].outcome, Outcome::Rejected(Rejection::NotHolder), "half is for commands");
+    let batches = settle(&mut store, Store::check);
+    assert!(batches >= 3, "{batches}");
+    assert_eq!((claimed_tasks(&store), store.rows(family::ATTACHED).len()), (0, 0));
+}
+
+#[test]
+fn what_is_set_aside_of_a_session_that_ended_keeps_no_task_claimed() {
+    let mut store = hardened();
+    let (session, _) = with_claimed_tasks(&mut store, 24);
+    measured(&mut store, &batch(1, &[put("k", Vec::new(), Some(session))]));
+    store.view.0.insert(entry::row_key(b"k"), vec![0xFF]);
+    let (_, contained) = store.apply_contained(&[batch(1, &[end(session)])]);
+    assert_eq!(contained.len(), 1, "only the entry cannot be read: {contained:?}");
+    assert!(claimed_tasks(&store) > 0);
+    while store.vars.next_timer.is_some_and(|next| next <= store.vars.clock) {
+        let (_, contained) = store.apply_contained(&[batch(1, &[])]);
+        assert_eq!(contained, []);
+    }
+    assert_eq!((claimed_tasks(&store), store.rows(family::ATTACHED).len()), (0, 1));
+}
+
+#[test]
+fn a_step_into_a_new_epoch_ends_only_a_few_sessions_of_large_entries() {
+    let mut store = hardened();
+    for session in begin_sessions(&mut store, 12) {
+        for part in 0..3 {
+            let key = format!("{session}/{part}");
+            measured(&mut store, &batch(1, &[put(key, vec![b'x'; 1 << 20], Some(session))]));
+        }
+    }
+    let mut step = EpochStep::default();
+    let mut steps = 0;
+    loop {
+        let (applied, memory) = most_during(|| step.next(&store.view, store.vars.clone(), store.index).unwrap());
+        assert!(memory < MEMORY_MAX, "{memory} bytes were held by one step");
+        let Some(applied) = applied else { break };
+        store.view.write(applied.writes);
+        store.vars = applied.vars;
+        steps += 1;
+    }
+    assert!(steps >= 4, "{steps}");
+    assert_eq!((store.vars.sessions, store.vars.sizes.entries), (0, 0));
+    store.check();
+}

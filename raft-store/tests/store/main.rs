@@ -1,0 +1,19 @@
+//! The log, the state store and their adapters, on real files. No test here starts a process: a lock on a file is held by each
+//! child as well until that runs its own program.
+
+mod codec_round_trips;
+mod log_common;
+mod log_damage;
+mod log_model;
+mod log_storage;
+mod offline;
+mod state_access;
+mod state_coordination;
+mod state_cost;
+mod state_declared;
+mod state_feed;
+mod state_find;
+mod state_reads;
+mod state_snapshot;
+mod state_support;
+mod suite;
