@@ -90,7 +90,7 @@ async fn sessions_live_through_a_flood_of_scans_and_writes() {
     const FLOOD: Duration = Duration::from_secs(8);
     /// Without optimisation it takes ten times as long to look at one.
     const ENTRIES: usize = if DEBUG_BUILD { 300 } else { 3_000 };
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
     fill(cluster.client_address(leader), ENTRIES).await;
     let mut caller = Caller::new(vec![cluster.client_address(follower)], PATIENCE);
@@ -171,7 +171,7 @@ async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
     const GREEDY: usize = 1_000;
     const OPS_PER_SECOND: usize = 500;
     let (one, other) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
-    let settings = Settings::with_ids([1]).flag("--account-ops-per-second", OPS_PER_SECOND);
+    let settings = Settings::with_ids([1]).flag("--account-ops-per-second", OPS_PER_SECOND).alone();
     let mut cluster = Cluster::start_with(settings).await;
     let to = cluster.client_address(1);
     let mut alone = polite(other, to, 50).await;

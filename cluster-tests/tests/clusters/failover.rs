@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use cluster_tests::stats::{DEBUG_BUILD, in_millis, median};
-use cluster_tests::{Cluster, Connection, Request};
+use cluster_tests::{Cluster, Connection, Request, Settings};
 use tokio::time::Instant;
 
 /// Odd, so that the median is one of them.
@@ -14,7 +14,7 @@ const STOP_MEDIAN_MAX: Duration = Duration::from_millis(150);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_leader_is_replaced_within_a_second() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
         let (leader, survivor) = leader_and_survivor(&mut cluster, round).await;
@@ -33,7 +33,7 @@ async fn a_killed_leader_is_replaced_within_a_second() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_stopped_hands_over_without_a_pause() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
         let (leader, survivor) = leader_and_survivor(&mut cluster, round).await;

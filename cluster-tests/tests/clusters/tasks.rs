@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use cluster_tests::{Answer, Cluster, Request, eventually};
+use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
     ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskClaimAnswer, TaskList, TaskScheduled, TaskState,
     TaskView, TasksRequeued, TasksScheduled,
@@ -156,7 +156,7 @@ async fn what_is_sent_again_after_the_leader_died_is_answered_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_worker_gets_a_task_when_it_is_due_and_never_before() {
     const TASKS: u64 = 40;
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let follower = cluster.follower().await;
     let (to, leader) = (cluster.client_address(follower), cluster.leader().await);
     let waiting = tokio::spawn(async move {
