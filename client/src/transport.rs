@@ -15,6 +15,8 @@ mod stream;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -129,10 +131,14 @@ impl Transport {
     /// One attempt at one node, over within `budget`.
     pub async fn send(&self, node: usize, call: &Call, budget: Duration) -> Result<Answer, Failure> {
         let line = &self.lines[node];
-        let kind = match tokio::time::timeout(budget, self.attempt(line, call, budget)).await {
+        let sent = AtomicBool::new(false);
+        let kind = match tokio::time::timeout(budget, self.attempt(line, call, budget, &sent)).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(Broken::Before(kind))) => kind,
             Ok(Err(Broken::After(reason))) => FailureKind::Broken(reason),
+            Err(_) if !sent.load(Relaxed) => {
+                FailureKind::NotSent(format!("no connection came about within {} ms", budget.as_millis()))
+            }
             Err(_) => {
                 line.stream.leave_silent();
                 FailureKind::TimedOut(budget)
@@ -141,15 +147,16 @@ impl Transport {
         Err(Failure { address: line.address.clone(), kind })
     }
 
-    async fn attempt(&self, line: &Line, call: &Call, budget: Duration) -> Result<Answer, Broken> {
+    /// Sets `sent` before it hands the request to a connection: until then a call that is given up has done nothing.
+    async fn attempt(&self, line: &Line, call: &Call, budget: Duration, sent: &AtomicBool) -> Result<Answer, Broken> {
         if self.protocol == Protocol::Stream
             && call.is_line
-            && let Some(outcome) = stream::send(line, call, told(budget)).await
+            && let Some(outcome) = stream::send(line, call, told(budget), sent).await
         {
             return outcome;
         }
         // In a box, since it is large and would make every operation's future as large.
-        Box::pin(http1::send(line, call, budget)).await
+        Box::pin(http1::send(line, call, budget, sent)).await
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -64,20 +66,21 @@ impl Pool {
 }
 
 /// One attempt. A kept connection that was closed meanwhile is replaced by the next, at last by a new one.
-pub(super) async fn send(line: &Line, call: &Call, budget: Duration) -> Result<Answer, Broken> {
+pub(super) async fn send(line: &Line, call: &Call, budget: Duration, sent: &AtomicBool) -> Result<Answer, Broken> {
     while let Some(Idle { mut sender, mut connection, since }) = line.http1.take() {
         if is_stale(since, Instant::now()) {
             continue;
         }
-        let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget).await;
+        let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget, sent).await;
         if !matches!(outcome, Err(Broken::Before(_))) {
             return keep(line, sender, connection, outcome);
         }
+        sent.store(false, Relaxed);
     }
     let stream = line.connect().await?;
     let (mut sender, connection) = http1::handshake(stream).await.map_err(|error| not_sent(&error))?;
     let mut connection = Box::pin(connection);
-    let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget).await;
+    let outcome = exchange(line, &mut sender, connection.as_mut(), call, budget, sent).await;
     keep(line, sender, connection, outcome)
 }
 
@@ -101,9 +104,11 @@ async fn exchange(
     connection: Pin<&mut Connection>,
     call: &Call,
     budget: Duration,
+    sent: &AtomicBool,
 ) -> Result<Answer, Broken> {
     let exchange = async {
         sender.ready().await.map_err(|error| not_sent(&error))?;
+        sent.store(true, Relaxed);
         match sender.try_send_request(line.request(call, budget)).await {
             Ok(response) => receive(response).await,
             // The request comes back only if not a byte of it was written.

@@ -15,6 +15,8 @@ mod connection;
 mod lines;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -70,16 +72,20 @@ impl Shared {
 }
 
 /// One attempt, of which the node is told that it has `told` milliseconds. `None`: the node takes no streams.
-pub(super) async fn send(line: &Line, call: &Call, told: u64) -> Option<Result<Answer, Broken>> {
+pub(super) async fn send(line: &Line, call: &Call, told: u64, sent: &AtomicBool) -> Option<Result<Answer, Broken>> {
     if let Some(calls) = line.stream.kept() {
+        sent.store(true, Relaxed);
         match calls.exchange(&call.body, told).await {
             // It had ended before; another takes its place.
-            Err(Broken::Before(_)) => {}
+            Err(Broken::Before(_)) => sent.store(false, Relaxed),
             outcome => return Some(outcome),
         }
     }
     match Box::pin(dial(line)).await {
-        Ok(Some(calls)) => Some(calls.exchange(&call.body, told).await),
+        Ok(Some(calls)) => {
+            sent.store(true, Relaxed);
+            Some(calls.exchange(&call.body, told).await)
+        }
         Ok(None) => None,
         Err(broken) => Some(Err(broken)),
     }

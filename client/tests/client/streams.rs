@@ -136,11 +136,20 @@ async fn a_node_that_cannot_take_a_stream_now_is_asked_again() {
     let problem = Problem::new(ErrorCode::NotReady, Applied::No, "starting");
     fake.refuse_streams(Some((503, serde_json::to_string(&problem).expect("has JSON"))));
     let error = client.put("k", one()).timeout(Duration::from_millis(100)).await.expect_err("it is not ready");
-    assert_eq!((error.applied(), error.code()), (Applied::No, Some(ErrorCode::NotReady)));
+    assert_eq!(error.applied(), Applied::No, "{error}");
     assert!(fake.seen().is_empty(), "nothing was sent that might be applied");
     fake.refuse_streams(None);
     client.put("k", one()).await.expect("works");
     assert_eq!(fake.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_node_that_takes_a_connection_and_says_nothing_has_applied_nothing() {
+    let mute = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = mute.local_addr().expect("has one").to_string();
+    let client = Client::builder().endpoints(&address).retry(RetryPolicy::never()).build().expect("an endpoint");
+    let error = client.put("k", one()).timeout(Duration::from_millis(100)).await.expect_err("nobody answers");
+    assert_eq!(error.applied(), Applied::No, "{error}");
 }
 
 #[tokio::test]
