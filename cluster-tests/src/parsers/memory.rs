@@ -1,63 +1,13 @@
-//! How much memory a parser takes.
+//! How much memory a parser may take.
 //!
-//! Owns an allocator that counts for each thread, for programs that install it. Where none does, nothing is counted and everything
-//! passes: libFuzzer has limits of its own.
+//! Owns the judgement. Where a program does not install [`Counting`] everything passes: libFuzzer has limits of its own.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting. To be installed with `#[global_allocator]`.
-pub struct Counting;
-
-fn count(bytes: isize) {
-    // While a thread ends its counters may be gone already, and what it frees then does not matter.
-    let counted = HELD.try_with(|held| {
-        held.set(held.get() + bytes);
-        held.get()
-    });
-    if let Ok(held) = counted {
-        let _gone = MOST.try_with(|most| most.set(most.get().max(held)));
-    }
-}
-
-// SAFETY: every call goes to the system's allocator as it came; counting takes no memory and does not unwind.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: as it came.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: as it came.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: as it came.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
-        // SAFETY: as it came.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+pub use quorate_crossing::memory::Counting;
+use quorate_crossing::memory::most_during;
 
 /// Does the work, and panics where this thread held more than so many bytes more at any moment of it.
 pub fn within<T>(bytes_max: usize, what: &str, work: impl FnOnce() -> T) -> T {
-    let before = HELD.get();
-    MOST.set(before);
-    let done = work();
-    let most = MOST.get() - before;
-    assert!(most <= bytes_max as isize, "{what} took {most} bytes of memory, at most {bytes_max} are allowed");
+    let (done, most) = most_during(work);
+    assert!(most <= bytes_max, "{what} took {most} bytes of memory, at most {bytes_max} are allowed");
     done
 }

@@ -10,6 +10,7 @@ pub mod check;
 pub mod generate;
 pub mod hunt;
 pub mod kinds;
+pub mod memory;
 pub mod model;
 pub mod names;
 pub mod pairs;

@@ -4,15 +4,15 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::machine_support::memory::most_during;
+use crate::machine_support::bounds::{hardened, keep, put};
 use crate::machine_support::{Store, batch};
+use quorate_crossing::memory::most_during;
 use quorate_machine::access::{Grant, Permission};
 use quorate_machine::document::{Criteria, Json, Order};
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use quorate_machine::keyspace::family;
-use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
-use quorate_machine::machine::{self, Applier, Fault, MemoryView, Most, Row, Vars, View, Write};
+use quorate_machine::machine::{self, Applier, Fault, MemoryView, Most, Row, Vars, View};
 use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::*;
 
@@ -56,11 +56,6 @@ impl View for Counting<'_> {
     }
 }
 
-/// An empty store at the level at which everything is bounded.
-fn hardened() -> Store {
-    Store { vars: Vars { level: HARDENED, ..Vars::default() }, ..Store::default() }
-}
-
 /// Applies one batch and gives its replies and the bytes of keys and values that it writes.
 fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     measured_within(MEMORY_MAX, store, batch)
@@ -78,28 +73,7 @@ fn measured_within(memory_max: usize, store: &mut Store, batch: &Batch) -> (Vec<
     let read = view.read.get();
     assert!(read < READ_MAX, "{read} bytes were read to apply {} commands", batch.commands.len());
     assert!(memory < memory_max, "{memory} bytes were held to apply {} commands", batch.commands.len());
-    let bytes = applied.writes.iter().map(|write| match write {
-        Write::Put { key, value } => key.len() + value.len(),
-        Write::Delete { key } => key.len(),
-        Write::DeleteRange { start, end } => start.len() + end.len(),
-    });
-    let bytes = bytes.sum();
-    store.view.write(applied.writes);
-    store.vars = applied.vars;
-    (replies, bytes)
-}
-
-fn put(key: impl Into<Vec<u8>>, data: Vec<u8>, session: Option<SessionId>) -> Command {
-    Command::unnamed(Action::Write(WriteOp {
-        key: Key::new(key).unwrap(),
-        expect: Expect::Any,
-        condition: Criteria::default(),
-        change: Change::Upsert(Value { kind: ContentKind::Bytes, data }),
-        expiry: Expiry::Never,
-        return_previous: false,
-        session,
-        guard: None,
-    }))
+    (replies, keep(store, applied))
 }
 
 /// A key of the greatest length.

@@ -22,4 +22,4 @@ mod stored_numbers;
 
 /// Some tests assert how much memory they take.
 #[global_allocator]
-static ALLOCATOR: machine_support::memory::Counting = machine_support::memory::Counting;
+static ALLOCATOR: quorate_crossing::memory::Counting = quorate_crossing::memory::Counting;

@@ -1,24 +1,18 @@
 //! Bounds of the end of a session: what one apply grants, gives back and removes, and that all of it comes in the end.
 
-use crate::machine_support::memory::most_during;
+use crate::machine_support::bounds::{hardened, keep, put};
 use crate::machine_support::{Store, batch};
+use quorate_crossing::memory::most_during;
 use quorate_machine::codec;
-use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::lock_queue::{self, HolderRow};
 use quorate_machine::keyspace::task::TaskRow;
 use quorate_machine::keyspace::{entry, family};
-use quorate_machine::level::HARDENED;
 use quorate_machine::limits;
-use quorate_machine::machine::{Applier, EpochStep, Vars, View, Write};
+use quorate_machine::machine::{Applier, EpochStep, View};
 use quorate_machine::types::*;
 
 /// More than applying one batch ever holds.
 const MEMORY_MAX: usize = 4 * limits::BATCH_EFFECT_BYTES_MAX;
-
-/// An empty store at the level at which everything is bounded.
-fn hardened() -> Store {
-    Store { vars: Vars { level: HARDENED, ..Vars::default() }, ..Store::default() }
-}
 
 /// Applies one batch and gives its replies and the bytes of keys and values that it writes.
 fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
@@ -29,28 +23,7 @@ fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
         (replies, applier.finish())
     });
     assert!(memory < MEMORY_MAX, "{memory} bytes were held to apply {} commands", batch.commands.len());
-    let bytes = applied.writes.iter().map(|write| match write {
-        Write::Put { key, value } => key.len() + value.len(),
-        Write::Delete { key } => key.len(),
-        Write::DeleteRange { start, end } => start.len() + end.len(),
-    });
-    let bytes = bytes.sum();
-    store.view.write(applied.writes);
-    store.vars = applied.vars;
-    (replies, bytes)
-}
-
-fn put(key: impl Into<Vec<u8>>, data: Vec<u8>, session: Option<SessionId>) -> Command {
-    Command::unnamed(Action::Write(WriteOp {
-        key: Key::new(key).unwrap(),
-        expect: Expect::Any,
-        condition: Criteria::default(),
-        change: Change::Upsert(Value { kind: ContentKind::Bytes, data }),
-        expiry: Expiry::Never,
-        return_previous: false,
-        session,
-        guard: None,
-    }))
+    (replies, keep(store, applied))
 }
 
 fn acquire(lock: &LockName, session: SessionId, mode: LockMode) -> Command {

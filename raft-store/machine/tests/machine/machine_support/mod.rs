@@ -2,8 +2,8 @@
 //! `quorate-crossing`'s.
 
 pub mod access;
+pub mod bounds;
 pub mod coordination;
-pub mod memory;
 pub mod model;
 pub mod show;
 pub mod tasks;

@@ -1,7 +1,7 @@
 //! How much memory something takes.
 //!
-//! Owns an allocator that counts for each thread, for test binaries that install it with `#[global_allocator]`. Never decides
-//! how much is too much.
+//! Owns an allocator that counts for each thread, for test programs that install it with `#[global_allocator]`. Where none does,
+//! nothing is counted. Never decides how much is too much.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,0 +1,40 @@
+//! What the tests of bounds share: a store with bounds, writes to it, and what a batch came to.
+
+use quorate_machine::document::Criteria;
+use quorate_machine::level::HARDENED;
+use quorate_machine::machine::{Applied, Vars, Write};
+use quorate_machine::types::*;
+
+use super::Store;
+
+/// An empty store at the level at which everything is bounded.
+pub fn hardened() -> Store {
+    Store { vars: Vars { level: HARDENED, ..Vars::default() }, ..Store::default() }
+}
+
+/// Keeps what a batch came to, and gives the bytes of keys and values that it writes.
+pub fn keep(store: &mut Store, applied: Applied) -> usize {
+    let bytes = applied.writes.iter().map(|write| match write {
+        Write::Put { key, value } => key.len() + value.len(),
+        Write::Delete { key } => key.len(),
+        Write::DeleteRange { start, end } => start.len() + end.len(),
+    });
+    let bytes = bytes.sum();
+    store.view.write(applied.writes);
+    store.vars = applied.vars;
+    bytes
+}
+
+/// A write of bytes that nothing forbids.
+pub fn put(key: impl Into<Vec<u8>>, data: Vec<u8>, session: Option<SessionId>) -> Command {
+    Command::unnamed(Action::Write(WriteOp {
+        key: Key::new(key).unwrap(),
+        expect: Expect::Any,
+        condition: Criteria::default(),
+        change: Change::Upsert(Value { kind: ContentKind::Bytes, data }),
+        expiry: Expiry::Never,
+        return_previous: false,
+        session,
+        guard: None,
+    }))
+}
