@@ -41,13 +41,12 @@ die_usage() {
     exit 2
 }
 
-# Builds programs of the workspace in the profile given, debug or release, all or those named, and prints the directory they are in.
+# Builds the programs named in the profile given, debug or release, and prints the directory they are in.
 # Selects them from the whole workspace: with `-p` some dependencies would have other features and be built twice.
 build_programs() {
     local profile=$1 flags=() bins=() name
     shift
     for name in "$@"; do bins+=(--bin "$name"); done
-    [[ ${#bins[@]} -gt 0 ]] || bins=(--bins)
     "$repo/scripts/setup" >&2
     claim_target_dir
     if [[ $profile == release ]]; then flags=(--release); fi

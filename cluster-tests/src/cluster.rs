@@ -17,10 +17,10 @@ use tempfile::TempDir;
 use crate::eventually::{eventually, sooner_than};
 use crate::host::{Host, build_library};
 use crate::http::Request;
-use crate::machine::Turn;
 use crate::network::Network;
 use crate::node_process::{NodeProcess, describe};
 use crate::ports::free_addresses;
+use crate::turns::Turn;
 
 /// Long enough for anything that works at all on a machine that is busy with other things.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -155,6 +155,7 @@ pub struct Cluster {
     digests: BTreeMap<u64, (u64, String)>,
     /// Whether nodes may meet a bug.
     expects_faults: bool,
+    /// Given back once the nodes are gone.
     _turn: Turn,
 }
 

@@ -14,13 +14,13 @@ pub mod history;
 pub mod host;
 pub mod http;
 pub mod load;
-pub mod machine;
 pub mod network;
 pub mod node_process;
 pub mod parsers;
 pub mod ports;
 pub mod seed;
 pub mod stats;
+pub mod turns;
 pub mod workload;
 pub mod written;
 

@@ -74,7 +74,7 @@ pub struct Config {
     pub standby: bool,
     /// How long a voter may be dead before a standby takes its place; `None` for ever.
     pub replace_dead_after: Option<Duration>,
-    /// `tracing` filter directives.
+    /// Levels of the lines that are logged.
     pub log_filter: Targets,
     /// Format of the log lines.
     pub log_format: LogFormat,

@@ -69,7 +69,7 @@ pub struct Outcome {
     pub member_changes: u64,
     /// Milliseconds of virtual time.
     pub millis: u64,
-    /// Who asked everything there is to ask.
+    /// How many clients asked everything there is to ask.
     pub visitors: usize,
     /// A number of everything that happened.
     pub trace: u64,
@@ -184,8 +184,7 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     let mut run =
         Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), visitors: Visitors::repeatable() };
     let broken = run.go(&plan, tell).err();
-    let (outcome, history) = run.judge(seed, broken);
-    (Outcome { visitors: plan.visitors, ..outcome }, history)
+    run.judge(seed, &plan, broken)
 }
 
 impl Run {
@@ -321,7 +320,7 @@ impl Run {
         })
     }
 
-    fn judge(self, seed: u64, stopped: Option<String>) -> (Outcome, Option<History>) {
+    fn judge(self, seed: u64, plan: &Plan, stopped: Option<String>) -> (Outcome, Option<History>) {
         let history = self.recorder.history().expect("it is in memory");
         let (mut broken, mut undecided): (Vec<String>, Vec<String>) = (stopped.into_iter().collect(), Vec::new());
         // A run that was stopped has operations that never ended: the rules were made for whole ones.
@@ -340,7 +339,7 @@ impl Run {
             torn: self.world.torn,
             member_changes: self.world.member_changes(),
             millis: self.world.now,
-            visitors: 0,
+            visitors: plan.visitors,
             trace: self.world.net.trace() ^ self.world.facts.trace.rotate_left(32) ^ self.world.net.bytes(),
             kinds: self.kinds,
             broken,

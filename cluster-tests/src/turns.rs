@@ -4,6 +4,7 @@
 //! test harness's.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::thread::ThreadId;
 
 use parking_lot::{Condvar, Mutex};
@@ -19,7 +20,7 @@ struct Turns {
     waiting: usize,
 }
 
-static TURNS: Mutex<Option<Turns>> = Mutex::new(None);
+static TURNS: LazyLock<Mutex<Turns>> = LazyLock::new(Mutex::default);
 static CHANGED: Condvar = Condvar::new();
 
 /// The right to use the machine, until it is dropped.
@@ -40,18 +41,17 @@ impl Turn {
     fn take(alone: bool) -> Self {
         let id = std::thread::current().id();
         let mut turns = TURNS.lock();
-        turns.get_or_insert_default().waiting += usize::from(alone);
+        turns.waiting += usize::from(alone);
         let is_free = |turns: &Turns| match alone {
             true => turns.held.keys().all(|other| *other == id),
             false => turns.held.contains_key(&id) || !(turns.is_alone || turns.waiting > 0),
         };
-        while !turns.as_ref().is_some_and(is_free) {
+        while !is_free(&turns) {
             CHANGED.wait(&mut turns);
         }
-        let now = turns.get_or_insert_default();
-        now.waiting -= usize::from(alone);
-        now.is_alone |= alone;
-        *now.held.entry(id).or_default() += 1;
+        turns.waiting -= usize::from(alone);
+        turns.is_alone |= alone;
+        *turns.held.entry(id).or_default() += 1;
         Self(id)
     }
 }
@@ -59,12 +59,11 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut turns = TURNS.lock();
-        let now = turns.get_or_insert_default();
-        let count = now.held.get_mut(&self.0).expect("a turn was counted");
+        let count = turns.held.get_mut(&self.0).expect("a turn was counted");
         *count -= 1;
         if *count == 0 {
-            now.held.remove(&self.0);
-            now.is_alone = false;
+            turns.held.remove(&self.0);
+            turns.is_alone = false;
         }
         CHANGED.notify_all();
     }
