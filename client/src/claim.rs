@@ -189,7 +189,7 @@ impl Claimed {
 
     /// Its value as `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        self.entry.json()
+        Ok(self.entry.json()?)
     }
 
     /// The key to the lock. A dry run brings none, and what is done without is refused before it is sent.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::api::{Applied, ErrorCode, Problem, Retry};
+use crate::api::{Applied, ErrorCode, Problem, Retry, ValueError};
 use crate::request::RequestId;
 use crate::session::Loss;
 
@@ -71,6 +71,9 @@ pub enum Error {
         /// What serde says.
         source: serde_json::Error,
     },
+    /// A value is not what it was to be read as.
+    #[error("{0}")]
+    Value(#[from] ValueError),
 }
 
 impl Error {
@@ -85,7 +88,8 @@ impl Error {
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
-            | Self::Decode { .. } => Applied::No,
+            | Self::Decode { .. }
+            | Self::Value(_) => Applied::No,
         }
     }
 
@@ -95,7 +99,9 @@ impl Error {
             Self::Rejected(problem) => problem.retry == Retry::SameRequestId,
             Self::Unavailable(_) | Self::Unknown(_) | Self::Contended { .. } => true,
             Self::Session { loss, .. } => loss.is_none(),
-            Self::Protocol { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } => false,
+            Self::Protocol { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } | Self::Value(_) => {
+                false
+            }
         }
     }
 
@@ -111,7 +117,8 @@ impl Error {
             | Self::Session { .. }
             | Self::Invalid(_)
             | Self::File { .. }
-            | Self::Decode { .. } => None,
+            | Self::Decode { .. }
+            | Self::Value(_) => None,
         }
     }
 
@@ -126,7 +133,7 @@ impl Error {
             Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),
             Self::Unavailable(gave_up) | Self::Unknown(gave_up) => gave_up.request_id.as_ref().map(RequestId::as_str),
             Self::Protocol { request_id, .. } => request_id.as_ref().map(RequestId::as_str),
-            Self::Session { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } => None,
+            Self::Session { .. } | Self::Invalid(_) | Self::File { .. } | Self::Decode { .. } | Self::Value(_) => None,
         }
     }
 }

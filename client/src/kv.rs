@@ -7,8 +7,6 @@ use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::IF_NONE_MATCH;
@@ -57,31 +55,6 @@ pub struct Document<T> {
     pub content: T,
     /// The rest: cas, revisions, time to live.
     pub entry: EntryView,
-}
-
-impl EntryView {
-    /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        if self.value_base64.is_some() {
-            let source = serde::de::Error::custom("it is bytes, not JSON");
-            return Err(Error::Decode { what: format!("the value of `{}`", self.key), source });
-        }
-        let text = self.value.as_ref().map_or("null", |value| value.0.get());
-        serde_json::from_str(text)
-            .map_err(|source| Error::Decode { what: format!("the value of `{}` is of another type", self.key), source })
-    }
-
-    /// The value's bytes: the text of JSON, else the bytes as they were written. `None` where the value was not asked for.
-    pub fn bytes(&self) -> Result<Option<Bytes>, Error> {
-        if let Some(json) = &self.value {
-            return Ok(Some(Bytes::copy_from_slice(json.0.get().as_bytes())));
-        }
-        let Some(text) = &self.value_base64 else { return Ok(None) };
-        match STANDARD.decode(text) {
-            Ok(bytes) => Ok(Some(bytes.into())),
-            Err(error) => Err(Error::Invalid(format!("the value of `{}` is not valid base64: {error}", self.key))),
-        }
-    }
 }
 
 /// What came of waiting for a change.

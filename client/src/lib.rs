@@ -1,4 +1,4 @@
-//! Quorate for its users: the public JSON types, a Rust client, and (in `src/bin/quorate`) the command line.
+//! Quorate for programs in Rust.
 //!
 //! Knows nothing of RocksDB, openraft or how a node stores anything.
 //!
@@ -36,7 +36,6 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod access;
-pub mod api;
 mod backup;
 mod barrier;
 mod bulk;
@@ -79,6 +78,8 @@ mod transport;
 mod txn;
 mod update;
 mod watch;
+
+pub use quorate_api as api;
 
 pub use access::{Access, CreateToken};
 pub use backup::{Backup, SavedBackup};

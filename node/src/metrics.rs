@@ -20,7 +20,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use quorate_client::api::{StatusAnswer, WatchEndCode};
+use quorate_api::{StatusAnswer, WatchEndCode};
 
 pub use sample::{MetricsSource, Sample, Value};
 

@@ -5,7 +5,7 @@
 use openraft::Instant as _;
 use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
-use quorate_client::api::{DigestAnswer, MemberView, Role, StatusAnswer};
+use quorate_api::{DigestAnswer, MemberView, Role, StatusAnswer};
 use quorate_store::raft::TypeConfig;
 
 use super::App;

@@ -3,7 +3,7 @@
 //! Owns how names and grants are read and shown, and the way of an operation to what came of it. Never judges who may do
 //! something.
 
-use quorate_client::api::{Grant as GrantView, Permission as PermissionView, SelfAnswer};
+use quorate_api::{Grant as GrantView, Permission as PermissionView, SelfAnswer};
 use quorate_store::access::{Grant, Permission};
 use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
 use quorate_store::rules::NameError;

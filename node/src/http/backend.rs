@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate_client::api::StatusAnswer;
+use quorate_api::StatusAnswer;
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::request::KeptReply;

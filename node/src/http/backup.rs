@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, Version, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame};
-use quorate_client::api::{Applied, BACKUP_CONTENT_TYPE, ErrorCode, Problem};
+use quorate_api::{Applied, BACKUP_CONTENT_TYPE, ErrorCode, Problem};
 use quorate_store::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use quorate_client::api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest, Problem};
+use quorate_api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest, Problem};
 use quorate_store::limits::BARRIER_PARTIES_MAX;
 use quorate_store::state::{BarrierRead, Observed};
 use quorate_store::types::{

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::header;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use tokio::time::Instant;
 
 use super::ask::Ask;

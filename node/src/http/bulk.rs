@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use quorate_client::api::{BulkAnswer, BulkRequest, Op, Problem};
+use quorate_api::{BulkAnswer, BulkRequest, Op, Problem};
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BULK_OPS_MAX};
 use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
 

@@ -1,6 +1,6 @@
 //! The answer of `POST /v1/bulk`, written as its parts are decided.
 //!
-//! Owns the JSON of `quorate_client::api::BulkAnswer`, to which the tests hold it, and what counts as applied, skipped and
+//! Owns the JSON of `quorate_api::BulkAnswer`, to which the tests hold it, and what counts as applied, skipped and
 //! failed. One buffer: the counts, which stand first, are known last, so there is room for them in front of the items.
 
 use std::fmt::Write;
@@ -169,7 +169,7 @@ fn refusal(out: &mut Vec<u8>, key: &str, why: &Rejection, clock: ClusterMillis, 
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{BulkAnswer, BulkOutcome};
+    use quorate_api::{BulkAnswer, BulkOutcome};
     use quorate_store::document::{Criteria, Excerpt, Unmet};
     use quorate_store::rules::RuleFault;
     use quorate_store::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Key, Value, WriteOp};

@@ -1,9 +1,9 @@
 //! The body of `POST /v1/bulk`, as an object or as lines.
 //!
 //! Owns how many operations there may be and what each takes in the log. What an operation is, is `op_body`'s. The names are
-//! those of `quorate_client::api::BulkRequest`, which a test holds this file to.
+//! those of `quorate_api::BulkRequest`, which a test holds this file to.
 
-use quorate_client::api::BULK_OPS_MAX;
+use quorate_api::BULK_OPS_MAX;
 use quorate_store::codec;
 use quorate_store::types::{Step, WriteOp};
 use serde_json::value::RawValue;
@@ -125,7 +125,7 @@ fn read_op(text: &[u8], scratch: &mut Vec<u8>, faults: &mut Faults) -> Option<Bu
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::BulkRequest;
+    use quorate_api::BulkRequest;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! `POST /v1/claim`: entries found and locked in one step.
 //!
 //! Owns the reading of its body with a pointer to every fault, and its answer. The names are those of
-//! `quorate_client::api::ClaimRequest`, which a test holds this file to.
+//! `quorate_api::ClaimRequest`, which a test holds this file to.
 
 use hyper::body::Incoming;
-use quorate_client::api::{ClaimAnswer, ClaimRequest, EntryView, Problem};
+use quorate_api::{ClaimAnswer, ClaimRequest, EntryView, Problem};
 use quorate_store::document::{Criteria, Order};
 use quorate_store::limits::CLAIM_LIMIT_MAX;
 use quorate_store::rules::field_text;
@@ -140,7 +140,7 @@ fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::Guard;
+    use quorate_api::Guard;
 
     use super::super::json;
     use super::*;

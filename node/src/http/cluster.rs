@@ -1,7 +1,7 @@
 //! `/v1/cluster`: the cluster as this node sees it, and leadership.
 
 use hyper::body::Incoming;
-use quorate_client::api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
+use quorate_api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
 
 use super::ask::Ask;
 use super::error::{Effect, Failure};

@@ -4,7 +4,7 @@
 //! writes is decided where those are applied.
 
 use hyper::body::Incoming;
-use quorate_client::api::{
+use quorate_api::{
     Applied, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState, IndexView,
     Problem,
 };

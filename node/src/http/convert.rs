@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_client::api::{ContentType, EntryView, JsonText};
+use quorate_api::{ContentType, EntryView, JsonText};
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta};
 use serde_json::value::RawValue;
 

@@ -4,7 +4,7 @@
 //! `queue`'s.
 
 use hyper::body::Incoming;
-use quorate_client::api::{
+use quorate_api::{
     CampaignAnswer, CampaignRequest, CampaignState, ElectionAnswer, ElectionList, ElectionSummary, JsonText,
     LeaderView, Problem, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
-use quorate_client::api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-use quorate_client::api::{ErrorCode, InputFault};
+use quorate_api::{ErrorCode, InputFault};
 use quorate_store::limits::READ_FAULTS_MAX;
 use serde_json::value::RawValue;
 

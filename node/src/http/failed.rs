@@ -2,7 +2,7 @@
 //!
 //! Owns the words for each thing that a patch can run into. Decides nothing.
 
-use quorate_client::api::{Failed, JsonText};
+use quorate_api::{Failed, JsonText};
 use quorate_store::document::{Excerpt, PatchFault};
 use quorate_store::types::Rejection;
 use serde_json::value::RawValue;

@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hyper::body::Incoming;
-use quorate_client::api::{
-    Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem,
-};
+use quorate_api::{Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
 use quorate_store::level::HARDENED;

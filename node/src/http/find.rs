@@ -3,7 +3,7 @@
 //! Owns the way from a checked query to its answer. How a body is read is in `find_body`.
 
 use hyper::body::Incoming;
-use quorate_client::api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
+use quorate_api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
 use quorate_store::document::path::Path;
 use quorate_store::rules::field_text;
 use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};

@@ -1,7 +1,7 @@
 //! The bodies of `POST /v1/find` and `POST /v1/count`.
 //!
 //! Owns the reading of a query with a pointer to every fault, and what a cursor has to fit to. The names are those of
-//! `quorate_client::api::FindRequest` and `CountRequest`, which a test holds this file to.
+//! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
 
 use std::borrow::Cow;
 
@@ -231,7 +231,7 @@ fn projection(raw: &RawValue, faults: &mut Faults) -> Option<Vec<Path>> {
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{CountRequest, FindRequest, ReadConsistency};
+    use quorate_api::{CountRequest, FindRequest, ReadConsistency};
 
     use super::*;
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
-use quorate_client::api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
+use quorate_api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
 
 use super::error::Failure;
 use crate::app::{ClusterGlance, wall_now};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use quorate_client::api::{Applied, ErrorCode, VersionAnswer};
+use quorate_api::{Applied, ErrorCode, VersionAnswer};
 use quorate_store::background;
 
 use super::ask::Ask;

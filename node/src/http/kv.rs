@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use quorate_client::api::{Problem, WriteAnswer};
+use quorate_api::{Problem, WriteAnswer};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Value, WriteOp};

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use quorate_client::api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
+use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
 use quorate_store::limits::LATCH_COUNT_MAX;
 use quorate_store::state::Observed;
 use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};

@@ -3,7 +3,7 @@
 //! Owns the query parameters and the paging.
 
 use hyper::body::Bytes;
-use quorate_client::api::{ListAnswer, Problem};
+use quorate_api::{ListAnswer, Problem};
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
 use quorate_store::types::Revision;

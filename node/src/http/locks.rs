@@ -4,7 +4,7 @@
 //! waits is `queue`'s.
 
 use hyper::body::Incoming;
-use quorate_client::api::{
+use quorate_api::{
     AcquireAnswer, AcquireRequest, Applied, CheckAnswer, ErrorCode, LockAnswer, LockHolder, LockList, LockMode,
     LockState, LockSummary, LockWaiter, Problem, ReleaseAnswer, ReleaseRequest,
 };

@@ -1,10 +1,10 @@
 //! `POST /v1/update_where` and `POST /v1/delete_where`: changes of all entries that match.
 //!
 //! Owns the reading of their bodies with a pointer to every fault, and their answer. Which entries match is decided where
-//! the command is applied. The names are those of `quorate_client::api::WhereRequest`, which a test holds this file to.
+//! the command is applied. The names are those of `quorate_api::WhereRequest`, which a test holds this file to.
 
 use hyper::body::Incoming;
-use quorate_client::api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
+use quorate_api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
 use quorate_store::codec;
 use quorate_store::document::Criteria;
 use quorate_store::limits::WHERE_LIMIT_MAX;
@@ -233,7 +233,7 @@ pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::Guard;
+    use quorate_api::Guard;
 
     use super::super::json;
     use super::*;

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use quorate_client::api::{
+use quorate_api::{
     AddMemberRequest, Applied, ErrorCode, Member, MemberRole, MembersAnswer, MembersChanged, Problem, RepairAnswer,
     ReplaceMemberRequest,
 };

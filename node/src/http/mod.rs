@@ -105,7 +105,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::{Body as _, Incoming};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use quorate_client::api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
+use quorate_api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
 use quorate_store::state::{LeaderChange, Observed, Page, StateFault};
 use quorate_store::types::{LockName, LockSpace, Name, Revision};
 

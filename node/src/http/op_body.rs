@@ -1,13 +1,13 @@
 //! An operation in JSON, read with a pointer to every fault: the body of `POST /v1/ops`, a line of a stream, an operation of
 //! a bulk, a step of a transaction.
 //!
-//! Owns which fields each kind takes. The names are those of `quorate_client::api::Op`, which a test holds this file to.
+//! Owns which fields each kind takes. The names are those of `quorate_api::Op`, which a test holds this file to.
 
 use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_client::api::OpKind;
+use quorate_api::OpKind;
 use quorate_store::document::Criteria;
 use quorate_store::limits::{LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Step, Value, WriteOp};
@@ -383,7 +383,7 @@ pub fn request_id<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, 
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{Guard, JsonText, Op};
+    use quorate_api::{Guard, JsonText, Op};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use quorate_client::api::{EntryView, Problem, WatchEnd, WatchProgress, WriteAnswer};
+use quorate_api::{EntryView, Problem, WatchEnd, WatchProgress, WriteAnswer};
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, OpenApi};
 

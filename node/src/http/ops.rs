@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use hyper::body::Incoming;
-use quorate_client::api::{AnswerLine, Op, OpKind, OpLine, Problem};
+use quorate_api::{AnswerLine, Op, OpKind, OpLine, Problem};
 use quorate_store::types::Step;
 
 use super::ask::Ask;

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
     Acquire, Action, LockDone, LockName, LockOp, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,

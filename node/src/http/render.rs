@@ -1,11 +1,11 @@
 //! JSON of the hot answers, written straight into one buffer.
 //!
-//! Owns the JSON of entries, writes and pages. The wire types of `quorate_client::api` say what it must look like; the
+//! Owns the JSON of entries, writes and pages. The wire types of `quorate_api` say what it must look like; the
 //! tests parse it into them and write it back.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_client::api::Failed;
+use quorate_api::Failed;
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Written};
 
@@ -278,7 +278,7 @@ pub fn page<'a>(
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{EntryView, ListAnswer, WriteAnswer};
+    use quorate_api::{EntryView, ListAnswer, WriteAnswer};
     use quorate_store::types::{Outcome, Value};
     use std::borrow::Cow;
 

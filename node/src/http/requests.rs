@@ -1,6 +1,6 @@
 //! `GET /v1/requests/{id}`: what became of a request id.
 
-use quorate_client::api::{Problem, RequestAnswer, RequestState};
+use quorate_api::{Problem, RequestAnswer, RequestState};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 
@@ -11,7 +11,7 @@ use super::extract::Query;
 use super::openapi::Common;
 use super::{Backend, Outcome, headers, key, ok_json, read};
 use crate::app::Consistency;
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 
 /// Tells the fate of a request id.
 ///

@@ -3,7 +3,7 @@
 //! Owns their bodies and their answers. What a change of roles does is decided where commands are applied.
 
 use hyper::body::Incoming;
-use quorate_client::api::{Applied, ErrorCode, Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
+use quorate_api::{Applied, ErrorCode, Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
 use quorate_store::access::Grant;
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, RoleRow};

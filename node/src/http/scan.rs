@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use quorate_store::background;
 use quorate_store::state::StateFault;
 use tokio::runtime::{Handle, RuntimeFlavor};

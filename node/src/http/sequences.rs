@@ -1,10 +1,10 @@
 //! `/v1/sequences/{name}`: numbers that are given once each.
 //!
-//! Owns the reading of the body and the answers. The names are those of `quorate_client::api::SequenceRequest`.
+//! Owns the reading of the body and the answers. The names are those of `quorate_api::SequenceRequest`.
 
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use quorate_client::api::{Problem, SequenceAnswer, SequenceNext, SequenceRequest};
+use quorate_api::{Problem, SequenceAnswer, SequenceNext, SequenceRequest};
 use quorate_store::limits::NUMBERS_MAX;
 use quorate_store::rules::SequenceName;
 use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};

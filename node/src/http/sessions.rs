@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use hyper::body::Incoming;
-use quorate_client::api::{
+use quorate_api::{
     Applied, ErrorCode, LockState, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer, SESSIONS_RENEWED_MAX,
     SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList, SessionRenewed,
     SessionRequest, SessionView,

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, Version, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame};
-use quorate_client::api::{Applied, ErrorCode, WatchEndCode};
+use quorate_api::{Applied, ErrorCode, WatchEndCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 

@@ -17,7 +17,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use http::{Response, Version, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame, Incoming};
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 

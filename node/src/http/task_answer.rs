@@ -4,7 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_client::api::{JsonText, QueueStats, TaskBackoff, TaskState as ShownState, TaskView};
+use quorate_api::{JsonText, QueueStats, TaskBackoff, TaskState as ShownState, TaskView};
 use quorate_store::document::time as rfc3339;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::state::QueueView;

@@ -1,6 +1,6 @@
 //! Bodies of requests about tasks.
 //!
-//! Owns reading them, with a pointer to every fault. The names are those of `quorate_client::api`, which tests hold this file to.
+//! Owns reading them, with a pointer to every fault. The names are those of `quorate_api`, which tests hold this file to.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
-use quorate_client::api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
+use quorate_api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
 use quorate_store::types::{
     Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskDone, TaskOp, TaskVerb, TasksClaimed,
 };

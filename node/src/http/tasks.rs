@@ -4,7 +4,7 @@
 //! decided where commands are applied.
 
 use hyper::body::Incoming;
-use quorate_client::api::{
+use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskComplete, TaskExtend, TaskFail,
     TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };

@@ -4,7 +4,7 @@
 //! token that somebody shows.
 
 use hyper::body::Incoming;
-use quorate_client::api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
+use quorate_api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
 use quorate_store::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis};

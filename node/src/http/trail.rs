@@ -2,7 +2,7 @@
 //!
 //! Owns the parameters and the form of the answer. What is kept, and for how long, is the state's.
 
-use quorate_client::api::{AuditAnswer, AuditView};
+use quorate_api::{AuditAnswer, AuditView};
 use quorate_store::keyspace::audit::AuditEffect;
 use quorate_store::state::{AuditFound, AuditQuery};
 

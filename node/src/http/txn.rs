@@ -4,7 +4,7 @@
 //! answer is written in `txn_answer`.
 
 use hyper::body::Incoming;
-use quorate_client::api::{Problem, TxnAnswer, TxnRequest};
+use quorate_api::{Problem, TxnAnswer, TxnRequest};
 use quorate_store::types::{Action, Outcome as Decided};
 
 use super::ask::Ask;

@@ -1,8 +1,8 @@
 //! The answer of `POST /v1/txn`.
 //!
-//! Owns the JSON of `quorate_client::api::TxnAnswer`, to which the tests hold it. Knows of the request what its shape says.
+//! Owns the JSON of `quorate_api::TxnAnswer`, to which the tests hold it. Knows of the request what its shape says.
 
-use quorate_client::api::OpKind;
+use quorate_api::OpKind;
 use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepDone, TxnDone};
 
 use super::txn_body::{Shape, StepShape};
@@ -116,7 +116,7 @@ fn check_failed(
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{TxnAnswer, TxnResult};
+    use quorate_api::{TxnAnswer, TxnResult};
     use quorate_store::document::Unmet;
     use quorate_store::types::{ContentKind, Entry, EntryMeta, Key, Outcome, Rejection, Value, Written};
 

@@ -1,12 +1,12 @@
 //! The body of `POST /v1/txn`.
 //!
 //! Owns the reading of checks, steps and transactions in transactions, with a pointer to every fault. What a step does is
-//! `op_body`'s to read. The names are those of `quorate_client::api::{TxnRequest, TxnCheck, TxnBlock}`, which a test holds
+//! `op_body`'s to read. The names are those of `quorate_api::{TxnRequest, TxnCheck, TxnBlock}`, which a test holds
 //! this file to.
 
 use std::fmt;
 
-use quorate_client::api::OpKind;
+use quorate_api::OpKind;
 use quorate_store::codec;
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TXN_DEPTH_MAX, TXN_STEPS_MAX};
@@ -233,7 +233,7 @@ fn is_txn(body: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::{TxnBlock, TxnCheck, TxnRequest, TxnStep, TxnTag};
+    use quorate_api::{TxnBlock, TxnCheck, TxnRequest, TxnStep, TxnTag};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
 use hyper::body::Incoming;
-use quorate_client::api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
+use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
 use quorate_store::limits::USER_ROLES_MAX;
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, UserName, UserRow};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quorate_client::api::{Problem, WatchEvent};
+use quorate_api::{Problem, WatchEvent};
 use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 
 use super::ask::Ask;

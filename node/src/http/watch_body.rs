@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use quorate_client::api::WatchEndCode;
+use quorate_api::WatchEndCode;
 use quorate_store::state::{FeedPosition, Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 

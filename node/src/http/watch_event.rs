@@ -1,9 +1,9 @@
 //! Changes and entries as events of a watch.
 //!
-//! Owns their text. Knows nothing of where a stream is. The wire types of `quorate_client::api` say what it must look like; the
+//! Owns their text. Knows nothing of where a stream is. The wire types of `quorate_api` say what it must look like; the
 //! tests parse it into them and write it back.
 
-use quorate_client::api::{DeleteCause, WatchEnd, WatchEndCode, WatchProgress};
+use quorate_api::{DeleteCause, WatchEnd, WatchEndCode, WatchProgress};
 use quorate_store::keyspace::changes::{Cause, ValueChange};
 use quorate_store::state::FeedPosition;
 use quorate_store::types::{ClusterMillis, Entry, Key, Revision};

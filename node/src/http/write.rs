@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use quorate_store::codec;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};

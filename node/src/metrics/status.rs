@@ -2,7 +2,7 @@
 //!
 //! Owns the conversion from the status that the API shows. Never asks anybody: what only the leader knows is 0 elsewhere.
 
-use quorate_client::api::{MemberView, Role, StatusAnswer};
+use quorate_api::{MemberView, Role, StatusAnswer};
 
 use super::HttpLoad;
 use super::sample::Sample;

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quorate_client::api::{
+use quorate_api::{
     ErrorCode, Permission as PermissionView, RoleAnswer, RoleList, RoleRemoved, SelfAnswer, TokenCreated, TokenList,
     TokenRemoved, UserAnswer, UserList, UserRemoved,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_client::api::ErrorCode;
+use quorate_api::ErrorCode;
 
 use crate::raw::{PATIENCE, Server};
 

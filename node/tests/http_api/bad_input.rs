@@ -1,6 +1,6 @@
 //! What a careless or hostile client sends: each a problem document that names the field, and nothing is written.
 
-use quorate_client::api::{Applied, ErrorCode, Retry};
+use quorate_api::{Applied, ErrorCode, Retry};
 
 use crate::raw::Server;
 

@@ -1,6 +1,6 @@
 //! `POST /v1/bulk`: the parts it becomes, and what is told of them.
 
-use quorate_client::api::{Applied, BulkAnswer, BulkOutcome, ErrorCode, Retry};
+use quorate_api::{Applied, BulkAnswer, BulkOutcome, ErrorCode, Retry};
 use quorate_node::app::{AppError, Consistency};
 use quorate_store::types::{Action, RequestId};
 

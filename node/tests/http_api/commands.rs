@@ -1,6 +1,6 @@
 //! Commands that are not about one entry: what is asked of the cluster, how its reply is shown, and every fault of input.
 
-use quorate_client::api::{
+use quorate_api::{
     BulkOutcome, ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, ErrorCode, IndexState,
     SequenceAnswer, SequenceNext, WhereAnswer,
 };

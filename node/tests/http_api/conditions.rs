@@ -1,6 +1,6 @@
 //! Conditional requests: what `If-Match` and `If-None-Match` lead to, on reads and on writes.
 
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use quorate_store::types::{ContentKind, Value};
 
 use crate::raw::{Response, Server};

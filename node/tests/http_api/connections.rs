@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_api::{Applied, ErrorCode, Problem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -1,7 +1,7 @@
 //! Sessions, locks, elections, barriers and latches: what is asked of the cluster, how its reply is shown, and every fault of
 //! input. How requests wait is in `waits`.
 
-use quorate_client::api::{
+use quorate_api::{
     AcquireAnswer, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, CheckAnswer, ElectionAnswer,
     ElectionList, ErrorCode, LatchAnswer, LatchRemoved, LockAnswer, LockList, LockMode, LockState, ProclaimAnswer,
     ReleaseAnswer, RenewAnswer, Renewal, RenewedAnswer, ResignAnswer, SessionAnswer, SessionEnded, SessionList,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_client::api::{Applied, ErrorCode, Retry};
+use quorate_api::{Applied, ErrorCode, Retry};
 use quorate_node::app::AppError;
 use quorate_node::http::{ApiSettings, AuditFile, DoorSettings, RootToken, Route, ServeSettings, TokenText};
 use quorate_store::access::{Grant, Permission};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{EntryView, RequestAnswer, RequestState, WriteAnswer};
+use quorate_api::{EntryView, RequestAnswer, RequestState, WriteAnswer};
 use quorate_node::app::{AppError, Consistency};
 use quorate_store::document::{Json, Patch};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value};

@@ -1,6 +1,6 @@
 //! Each way the node can fail, as the caller is told: status, code, and above all `applied`.
 
-use quorate_client::api::{Applied, ErrorCode, Retry};
+use quorate_api::{Applied, ErrorCode, Retry};
 use quorate_node::app::AppError;
 use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Value};
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quorate_client::api::{Applied, ErrorCode, FaultsAnswer, FaultsDone};
+use quorate_api::{Applied, ErrorCode, FaultsAnswer, FaultsDone};
 use quorate_store::codec;
 use quorate_store::keyspace::family;
 use quorate_store::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};

@@ -1,6 +1,6 @@
 //! Finds and counts: what is asked for, what is shown, and pages that hang together.
 
-use quorate_client::api::{CountAnswer, EntryView, ErrorCode, FindAnswer};
+use quorate_api::{CountAnswer, EntryView, ErrorCode, FindAnswer};
 use quorate_node::app::Consistency;
 use quorate_store::types::{ContentKind, Value};
 use serde_json::{Value as Json, json};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{Applied, ErrorCode, Problem};
+use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_node::http::AccountLimits;
 use quorate_store::types::{Outcome, SessionDone};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Listings: pages that hang together.
 
-use quorate_client::api::ListAnswer;
+use quorate_api::ListAnswer;
 
 use crate::raw::Server;
 

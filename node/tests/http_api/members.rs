@@ -1,6 +1,6 @@
 //! The members: what is asked of the cluster, how its answer is shown, and every fault of input.
 
-use quorate_client::api::{ErrorCode, MemberRole, MembersAnswer, MembersChanged};
+use quorate_api::{ErrorCode, MemberRole, MembersAnswer, MembersChanged};
 use serde_json::json;
 
 use crate::raw::{Response, Server};

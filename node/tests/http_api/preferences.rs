@@ -1,6 +1,6 @@
 //! `Prefer`: how much of a write is answered.
 
-use quorate_client::api::EntryView;
+use quorate_api::EntryView;
 use quorate_node::app::AppError;
 
 use crate::raw::{Response, Server};

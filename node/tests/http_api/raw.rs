@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_client::api::Problem;
+use quorate_api::Problem;
 use quorate_node::http::{AccountLimits, Api, ApiSettings, DoorSettings, LaneBounds, ServeSettings, serve};
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_client::api::{AnswerLine, Applied, ErrorCode, Op, OpKind, OpLine, Problem};
+use quorate_api::{AnswerLine, Applied, ErrorCode, Op, OpKind, OpLine, Problem};
 use quorate_node::http::{ApiSettings, ServeSettings};
 use quorate_store::types::{ContentKind, Value};
 use serde_json::json;

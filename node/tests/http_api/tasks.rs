@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{
+use quorate_api::{
     ErrorCode, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskClaim, TaskClaimAnswer, TaskComplete, TaskExtend,
     TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskState as Shown, TaskView, TasksRequeued,
     TasksScheduled,

@@ -101,7 +101,7 @@ async fn plain_http_is_told_to_say_https() {
     for (method, body) in [("GET", &b""[..]), ("PUT", &[b'x'; 200_000])] {
         let answer = server.ask(method, "/v1/kv/k", &[], body).await;
         assert_eq!(answer.status, 400);
-        let problem: quorate_client::api::Problem = serde_json::from_slice(&answer.body).expect("a problem document");
+        let problem: quorate_api::Problem = serde_json::from_slice(&answer.body).expect("a problem document");
         assert!(problem.detail.contains("say https://"), "{problem:?}");
         assert_eq!((problem.status, problem.code.status()), (400, 400));
     }

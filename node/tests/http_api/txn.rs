@@ -1,6 +1,6 @@
 //! `POST /v1/txn`: what it becomes, and how each of its ends is told.
 
-use quorate_client::api::{Applied, ErrorCode, TxnAnswer, TxnResult};
+use quorate_api::{Applied, ErrorCode, TxnAnswer, TxnResult};
 use quorate_node::app::Consistency;
 use quorate_store::document::Unmet;
 use quorate_store::types::{
@@ -126,7 +126,7 @@ async fn get_and_touch_answers_with_the_entry_as_it_is_now() {
     assert_eq!((tried.json()["ttl_ms"].as_u64(), tried.header("etag")), (Some(900), None));
     for replayed in [false, true] {
         let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &touch("")).await;
-        let entry: quorate_client::api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
+        let entry: quorate_api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
         assert_eq!(entry.value.expect("JSON").0.get(), "{\"a\": 1.0}");
         assert_eq!((entry.ttl_ms, entry.version, entry.cas.as_deref()), (Some(900), 2, Some("3")));
         assert_eq!((entry.revision, entry.index, entry.replayed), (Some(3), Some(103), replayed));

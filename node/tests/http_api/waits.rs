@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{
+use quorate_api::{
     AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
     LockState, Retry,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_client::api::{DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress};
+use quorate_api::{DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress};
 use quorate_store::document::Criteria;
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 use tokio::net::TcpStream;
@@ -310,7 +310,7 @@ async fn a_watch_shows_what_it_is_asked_to() {
     server.backend.seed("b", json("{\"n\":1}"));
     server.backend.together(&[op("b", Change::Remove)]);
     let shown = |event: &WatchEvent| {
-        let value = |entry: &Option<quorate_client::api::EntryView>| {
+        let value = |entry: &Option<quorate_api::EntryView>| {
             entry.as_ref().map(|entry| entry.value.as_ref().map_or("none".to_owned(), |value| value.0.get().to_owned()))
         };
         (event.revision, value(&event.entry), value(&event.prev))

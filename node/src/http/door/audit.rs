@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quorate_client::api::Applied;
+use quorate_api::Applied;
 use quorate_store::access::Need;
 use quorate_store::document::time;
 use quorate_store::types::{Outcome, Reply};
@@ -152,8 +152,8 @@ impl Event {
     }
 }
 
-fn name_of(code: quorate_client::api::ErrorCode) -> String {
-    quorate_client::api::code_name(code)
+fn name_of(code: quorate_api::ErrorCode) -> String {
+    quorate_api::code_name(code)
 }
 
 /// What a command names.

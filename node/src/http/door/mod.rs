@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_api::{Applied, ErrorCode};
 use quorate_store::types::{Action, ROOT};
 
 pub use audit::{AuditFile, AuditSamples, Event, Names};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use quorate_client::api::{Applied, ErrorCode, WatchEndCode};
+use quorate_api::{Applied, ErrorCode, WatchEndCode};
 use quorate_store::access::{Need, Permission, Rights};
 use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use quorate_client::api::{Role, StatusAnswer};
+use quorate_api::{Role, StatusAnswer};
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
 use quorate_node::http::{Backend, DigestAt};

@@ -1,5 +1,8 @@
 //! Entries, single operations and listings.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -58,6 +61,54 @@ pub struct EntryView {
     /// After `get_and_touch`: whether this is the kept answer of an earlier try with the same request id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
+}
+
+impl EntryView {
+    /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
+        if self.value_base64.is_some() {
+            return Err(ValueError::Bytes { key: self.key.clone() });
+        }
+        let text = self.value.as_ref().map_or("null", |value| value.0.get());
+        serde_json::from_str(text).map_err(|source| ValueError::Type { key: self.key.clone(), source })
+    }
+
+    /// The value's bytes: the text of JSON, else the bytes as they were written. `None` where the value was not asked for.
+    pub fn bytes(&self) -> Result<Option<Vec<u8>>, ValueError> {
+        if let Some(json) = &self.value {
+            return Ok(Some(json.0.get().as_bytes().to_vec()));
+        }
+        let Some(text) = &self.value_base64 else { return Ok(None) };
+        let decoded = STANDARD.decode(text);
+        decoded.map(Some).map_err(|source| ValueError::Base64 { key: self.key.clone(), source })
+    }
+}
+
+/// A value is not what it was to be read as.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// It is no JSON.
+    #[error("the value of `{key}` is bytes, not JSON")]
+    Bytes {
+        /// Of the entry.
+        key: String,
+    },
+    /// It is JSON of another type.
+    #[error("the value of `{key}` is of another type: {source}")]
+    Type {
+        /// Of the entry.
+        key: String,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+    /// A node sent bytes that are not base64.
+    #[error("the value of `{key}` is not valid base64: {source}")]
+    Base64 {
+        /// Of the entry.
+        key: String,
+        /// What does not fit.
+        source: base64::DecodeError,
+    },
 }
 
 /// JSON text carried through unparsed, so that numbers and formatting survive as they were stored.

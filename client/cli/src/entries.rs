@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quorate_client::api::WriteAnswer;
-use quorate_client::{Change, Write};
+use quorate_client::{Change, Error, Write};
 
 use crate::Context;
 use crate::criteria::Only;
@@ -304,7 +304,7 @@ async fn get(context: &Context, args: Get) -> Result<(), Failed> {
     };
     let Some(entry) = entry else { return Err(Failed::condition(format!("there is no entry `{}`", args.key))) };
     match (args.raw, context.shared.output) {
-        (true, _) => output::raw(&entry.bytes()?.unwrap_or_default()),
+        (true, _) => output::raw(&entry.bytes().map_err(Error::from)?.unwrap_or_default()),
         (false, Form::Json) => output::json(&entry),
         (false, Form::Text) => output::entry(&entry),
     }

@@ -236,6 +236,7 @@ fn name(error: &Error) -> String {
         | Error::Session { .. }
         | Error::Invalid(_)
         | Error::File { .. }
-        | Error::Decode { .. } => "client".into(),
+        | Error::Decode { .. }
+        | Error::Value(_) => "client".into(),
     }
 }

@@ -231,6 +231,8 @@ fn advice(error: &Error) -> Option<String> {
             Retry::Never => return None,
         },
         Error::Contended { .. } => "repeat the command when fewer clients write this entry".into(),
-        Error::Session { .. } | Error::Invalid(_) | Error::File { .. } | Error::Decode { .. } => return None,
+        Error::Session { .. } | Error::Invalid(_) | Error::File { .. } | Error::Decode { .. } | Error::Value(_) => {
+            return None;
+        }
     })
 }

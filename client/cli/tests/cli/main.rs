@@ -1,0 +1,9 @@
+//! The command line against nodes that fail as told.
+
+mod bench;
+mod commands;
+#[allow(dead_code, reason = "the tests of the client use the rest")]
+#[path = "../../../tests/client/fake.rs"]
+mod fake;
+mod held;
+mod load;
