@@ -17,12 +17,12 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::Api;
 use super::error::Failure;
 use super::handshake::Handshake;
 use super::mismatch;
 use super::origin::Origin;
 use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
-use super::{Api, Backend};
 use crate::limits;
 use crate::metrics::ConnectionEnd;
 use crate::net::{Listener, Stream};
@@ -46,12 +46,7 @@ pub struct ServeSettings {
 }
 
 /// Serves `api` on `listener` until `stop` is cancelled and the open requests have ended, or the drain timeout has passed.
-pub async fn serve<B: Backend>(
-    listener: impl Into<Listener>,
-    api: Arc<Api<B>>,
-    settings: ServeSettings,
-    stop: CancellationToken,
-) {
+pub async fn serve(listener: impl Into<Listener>, api: Arc<Api>, settings: ServeSettings, stop: CancellationToken) {
     let mut listener = listener.into();
     let places = Arc::new(Semaphore::new(settings.connections_max.min(Semaphore::MAX_PERMITS)));
     let tasks = TaskTracker::new();
@@ -128,10 +123,10 @@ fn refuse(stream: &Stream, settings: &ServeSettings, mut why: Failure) {
     let _courtesy = stream.try_write(text.as_bytes());
 }
 
-async fn connection<B: Backend>(
+async fn connection(
     mut stream: Stream,
     peer: SocketAddr,
-    api: Arc<Api<B>>,
+    api: Arc<Api>,
     settings: &ServeSettings,
     stop: CancellationToken,
     _place: OwnedSemaphorePermit,
@@ -215,11 +210,11 @@ async fn detect(stream: &mut Stream, deadline: Instant, expects_tls: bool) -> Fi
 }
 
 /// The pulse is that of the socket below TLS: it sees what the peer really sends and takes.
-async fn serve_tls<B: Backend>(
+async fn serve_tls(
     stream: Watched,
     pulse: Arc<Pulse>,
     mut handshake: Handshake,
-    api: Arc<Api<B>>,
+    api: Arc<Api>,
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
@@ -288,11 +283,11 @@ fn watch_interval(patience: &Patience) -> Duration {
     (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }
 
-async fn serve_http1<B: Backend, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     pulse: Arc<Pulse>,
     origin: Origin,
-    api: Arc<Api<B>>,
+    api: Arc<Api>,
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {
@@ -308,11 +303,11 @@ async fn serve_http1<B: Backend, S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
 }
 
-async fn serve_http2<B: Backend, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     pulse: Arc<Pulse>,
     origin: Origin,
-    api: Arc<Api<B>>,
+    api: Arc<Api>,
     settings: &ServeSettings,
     stop: &CancellationToken,
 ) -> ConnectionEnd {

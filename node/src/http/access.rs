@@ -14,7 +14,7 @@ use super::ask::Ask;
 use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, json, key, op_body, read, write};
+use super::{Outcome, command, json, key, op_body, read, write};
 
 /// Shows whom a node takes the caller for, and everything that one may do.
 #[utoipa::path(get, path = "/v1/access/self", tag = "access", operation_id = "who_am_i",
@@ -23,7 +23,7 @@ use super::{Backend, Outcome, command, json, key, op_body, read, write};
         (status = 200, description = "The caller. Where nodes ask nobody who they are, without `user`, and everything is allowed.", body = SelfAnswer, example = json!({"user": "app", "grants": [{"permission": "write", "prefix": "orders/"}], "access_revision": 12})),
         Common,
     ))]
-pub async fn get_self<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn get_self(ask: &mut Ask<'_>) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     read::refresh(&ask.api.backend, ask.deadline).await?;
     let access_revision = ask.api.backend.access_revision();
@@ -33,7 +33,7 @@ pub async fn get_self<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 }
 
 /// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.
-pub async fn decide<B: Backend>(ask: &Ask<'_, B>, name: &str, op: AccessOp) -> Result<(Reply, AccessDone), Failure> {
+pub async fn decide(ask: &Ask<'_>, name: &str, op: AccessOp) -> Result<(Reply, AccessDone), Failure> {
     let mut reply = command::decide(ask, Action::Access(op), false).await?;
     match std::mem::replace(&mut reply.outcome, Decided::Deferred) {
         Decided::Access(done) => Ok((reply, *done)),

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use super::Backend;
 use super::ask::Ask;
 use super::bucket::Bucket;
 use super::door::Who;
@@ -47,7 +46,7 @@ pub enum Account {
 }
 
 /// Whose account a request is on.
-pub fn account<B: Backend>(ask: &Ask<'_, B>) -> Account {
+pub fn account(ask: &Ask<'_>) -> Account {
     match &ask.who {
         Who::Somebody(somebody) => Account::User(Arc::clone(somebody.name())),
         Who::Anybody | Who::Nobody => Account::of_address(ask.origin.address.ip()),

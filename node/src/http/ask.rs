@@ -15,13 +15,13 @@ use super::lanes::{Lane, Place};
 use super::origin::Origin;
 use super::paths::Route;
 use super::pulse::Busy;
-use super::{Api, Backend, headers};
+use super::{Api, headers};
 use crate::limits;
 
 /// What a handler knows of its request.
-pub struct Ask<'a, B> {
+pub struct Ask<'a> {
     /// The API it came to.
-    pub api: &'a Arc<Api<B>>,
+    pub api: &'a Arc<Api>,
     /// Method, URI, headers.
     pub head: &'a Parts,
     /// Where it goes.
@@ -48,10 +48,10 @@ pub struct Ask<'a, B> {
     pub body_place: BodyPlace<'a>,
 }
 
-impl<'a, B: Backend> Ask<'a, B> {
+impl<'a> Ask<'a> {
     /// Starts with the default deadline and the id of a read.
     pub fn new(
-        api: &'a Arc<Api<B>>,
+        api: &'a Arc<Api>,
         head: &'a Parts,
         route: Route,
         origin: Arc<Origin>,
@@ -142,7 +142,7 @@ impl<'a, B: Backend> Ask<'a, B> {
     }
 
     /// Who asks, as the door sees it.
-    pub fn visitor(&self) -> Visitor<'_, B> {
+    pub fn visitor(&self) -> Visitor<'_> {
         Visitor { api: self.api, who: &self.who, origin: &self.origin, route: self.route }
     }
 

@@ -6,11 +6,11 @@
 mod access;
 mod coordination;
 
-use std::future::Future;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::keyspace::collection::CollectionRow;
@@ -24,7 +24,7 @@ use quorate_store::state::{
 use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
 
 pub use access::Access;
-pub use coordination::{Coordination, Seen};
+pub use coordination::{Coordination, IsDone, Seen};
 
 use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;
@@ -40,28 +40,23 @@ pub struct DigestAt {
     pub digest: u128,
 }
 
+/// A node, shared by everything that serves its API.
+pub type Node = Arc<dyn Backend>;
+
 /// A node as its HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
-pub trait Backend: Access + Coordination + Clone + Send + Sync + 'static {
+pub trait Backend: Access + Coordination + Send + Sync + 'static {
     /// Puts one command through the log.
-    fn write(&self, command: Command, deadline: Instant) -> impl Future<Output = Result<Reply, AppError>> + Send;
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>>;
     /// Returns once reads are as fresh as asked for.
-    fn read_barrier(
-        &self,
-        consistency: Consistency,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<(), AppError>> + Send;
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>>;
     /// Hands leadership over; returns who leads then.
-    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> impl Future<Output = Result<u64, AppError>> + Send;
+    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>>;
     /// The members as the leader knows them.
-    fn members_seen(&self, deadline: Instant) -> impl Future<Output = Result<MembersSeen, AppError>> + Send;
+    fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>>;
     /// Changes the members.
-    fn change_members(
-        &self,
-        ask: MemberAsk,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<MemberDone, AppError>> + Send;
+    fn change_members(&self, ask: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>>;
     /// Waits for a change of a key after `seen`, at most `wait`; may return early.
-    fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) -> impl Future<Output = ()> + Send;
+    fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()>;
     /// Reads one key.
     fn get(&self, key: &Key) -> Result<KeyRead, StateFault>;
     /// Reads one key in the past.
@@ -101,13 +96,13 @@ pub trait Backend: Access + Coordination + Clone + Send + Sync + 'static {
     fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault>;
     /// Waits until a task looks due here at or after `revision`, by a wall clock that stood at a time at an instant. False: it is
     /// `until`.
-    fn wait_tasks(
-        &self,
-        queue: &QueueName,
+    fn wait_tasks<'a>(
+        &'a self,
+        queue: &'a QueueName,
         revision: Revision,
         wall: (WallMillis, Instant),
         until: Instant,
-    ) -> impl Future<Output = Result<bool, StateFault>> + Send;
+    ) -> BoxFuture<'a, Result<bool, StateFault>>;
     /// Reads the audit trail of a key. May take long: runs on a blocking thread.
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault>;
     /// The kept answer of a request id, and who asked.
@@ -135,34 +130,34 @@ pub trait Backend: Access + Coordination + Clone + Send + Sync + 'static {
     /// Why this node does not trust its state, if so.
     fn quarantine(&self) -> Option<String>;
     /// Rebuilds the state of a member in quarantine from the leader's.
-    fn repair(&self, node: u64, deadline: Instant) -> impl Future<Output = Result<Repaired, AppError>> + Send;
+    fn repair(&self, node: u64, deadline: Instant) -> BoxFuture<'_, Result<Repaired, AppError>>;
     /// Why no traffic should be sent here, if so.
     fn unready_reason(&self) -> Option<String>;
 }
 
 impl Backend for App {
-    async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        self.write(command, deadline).await
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+        Box::pin(App::write(self, command, deadline))
     }
 
-    async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
-        self.read_barrier(consistency, deadline).await
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+        Box::pin(App::read_barrier(self, consistency, deadline))
     }
 
-    async fn hand_over(&self, to: Option<u64>, deadline: Instant) -> Result<u64, AppError> {
-        self.hand_over(to, deadline).await
+    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+        Box::pin(App::hand_over(self, to, deadline))
     }
 
-    async fn members_seen(&self, deadline: Instant) -> Result<MembersSeen, AppError> {
-        self.members_seen(deadline).await
+    fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+        Box::pin(App::members_seen(self, deadline))
     }
 
-    async fn change_members(&self, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, AppError> {
-        self.change_members(ask, deadline).await
+    fn change_members(&self, ask: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>> {
+        Box::pin(App::change_members(self, ask, deadline))
     }
 
-    async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
-        self.state().wait_key_change(key, seen, wait).await;
+    fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(self.state().wait_key_change(key, seen, wait))
     }
 
     fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
@@ -234,14 +229,14 @@ impl Backend for App {
         self.state().queues(after, limit)
     }
 
-    async fn wait_tasks(
-        &self,
-        queue: &QueueName,
+    fn wait_tasks<'a>(
+        &'a self,
+        queue: &'a QueueName,
         revision: Revision,
         wall: (WallMillis, Instant),
         until: Instant,
-    ) -> Result<bool, StateFault> {
-        self.state().wait_tasks(queue, revision, wall, until).await
+    ) -> BoxFuture<'a, Result<bool, StateFault>> {
+        Box::pin(self.state().wait_tasks(queue, revision, wall, until))
     }
 
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
@@ -298,8 +293,8 @@ impl Backend for App {
         self.quarantine()
     }
 
-    async fn repair(&self, node: u64, deadline: Instant) -> Result<Repaired, AppError> {
-        self.repair(node, deadline).await
+    fn repair(&self, node: u64, deadline: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
+        Box::pin(App::repair(self, node, deadline))
     }
 
     fn unready_reason(&self) -> Option<String> {

@@ -21,7 +21,7 @@ use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
 use super::pulse::{Busy, Taking};
-use super::{Answer, Backend, Body, Outcome, headers, read};
+use super::{Answer, Body, Node, Outcome, headers, read};
 use crate::limits;
 
 /// A backup of the whole cluster at one revision, as a stream. It takes no writes away from anybody and goes on beside them.
@@ -39,7 +39,7 @@ use crate::limits;
         (status = 410, description = "`compacted`: the revision asked for is of before a restore.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let consistency = read::consistency(&mut query);
     query.finish("consistency, min_revision")?;
@@ -77,12 +77,7 @@ fn answer(body: Body, revision: Revision) -> Answer {
 type Piece = io::Result<Bytes>;
 
 /// Walks over the state on a thread that may block, until all is sent or nobody takes it any more.
-fn walk<B: Backend>(
-    backend: &B,
-    pieces: mpsc::Sender<Piece>,
-    begun: oneshot::Sender<Revision>,
-    _permit: OwnedSemaphorePermit,
-) {
+fn walk(backend: &Node, pieces: mpsc::Sender<Piece>, begun: oneshot::Sender<Revision>, _permit: OwnedSemaphorePermit) {
     let mut begun = Some(begun);
     let mut sink = Sink { pieces, piece: Vec::with_capacity(limits::BACKUP_PIECE_BYTES) };
     let mut tell = |revision| {

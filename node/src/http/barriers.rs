@@ -18,7 +18,7 @@ use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
-use super::{Backend, Outcome, command, coordinate, extract, read, sessions, wait, write};
+use super::{Node, Outcome, command, coordinate, extract, read, sessions, wait, write};
 use crate::limits;
 
 /// Enters a barrier, which opens for all once `parties` sessions are in it.
@@ -39,7 +39,7 @@ use crate::limits;
         (status = 423, description = "`locked`: it is open, and not all who are in it have left.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn enter<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn enter(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "who enters").await?;
     let Entry { session, parties, wait, request_id } = Entry::read(&text)?;
@@ -76,7 +76,7 @@ pub async fn enter<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn leave<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn leave(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "who leaves").await?;
     let (session, wait, request_id) = read_leave(&text)?;
@@ -111,7 +111,7 @@ pub async fn leave<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(rest)?;
     read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
@@ -121,15 +121,15 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 }
 
 /// Reads until it is as wanted or the time is over.
-async fn watch<B: Backend>(
-    ask: &Ask<'_, B>,
+async fn watch(
+    ask: &Ask<'_>,
     name: &Name,
     session: SessionId,
     end: Instant,
     is_wanted: impl Fn(&BarrierRead) -> bool + Send + Sync,
 ) -> Result<Observed<BarrierRead>, Failure> {
     let backend = &ask.api.backend;
-    let read = |backend: &B| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
+    let read = |backend: &Node| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
     match wait::until(ask, &Waker::Barrier.of(name.as_str()), end, read).await? {
         Some(seen) => Ok(seen),
         None => backend.barrier(name, Some(session)).map_err(|fault| Failure::from_fault(&fault)),

@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use super::ask::Ask;
 use super::error::Failure;
 use super::paths::Route;
-use super::{ApiSettings, Backend, headers};
+use super::{ApiSettings, headers};
 use crate::limits;
 use crate::spent::{self, Part};
 
 /// The longest body that a route takes. A stream of operations may be as long as it likes: it is its lines that are bounded.
-pub fn longest<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Option<usize> {
+pub fn longest(ask: &Ask<'_>, route: Route) -> Option<usize> {
     match route {
         Route::Ops if headers::says_stream(ask.head) => None,
         Route::Bulk => Some(limits::BULK_BODY_BYTES_MAX),
@@ -30,7 +30,7 @@ pub fn longest<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Option<usize> {
 }
 
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
-pub fn check_declared<B: Backend>(ask: &Ask<'_, B>, bytes_max: Option<usize>) -> Result<(), Failure> {
+pub fn check_declared(ask: &Ask<'_>, bytes_max: Option<usize>) -> Result<(), Failure> {
     let fields = &ask.head.headers;
     if let Some(encoding) = fields.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -120,26 +120,18 @@ impl Drop for BodyPlace<'_> {
 }
 
 /// Collects a body of at most `bytes_max` bytes, and no more than is configured.
-pub async fn collect<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
+pub async fn collect(ask: &mut Ask<'_>, body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
     let bytes_max = bytes_max.min(ask.api.settings.body_bytes_max);
     collect_long(ask, body, bytes_max).await
 }
 
 /// The same of a body that may be longer than is configured for others. It keeps its place in memory until the request is
 /// answered: until then there is the body, or what was made of it.
-pub async fn collect_long<B: Backend>(
-    ask: &mut Ask<'_, B>,
-    body: Incoming,
-    bytes_max: usize,
-) -> Result<Bytes, Failure> {
+pub async fn collect_long(ask: &mut Ask<'_>, body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
     spent::on(Part::Body, collect_in_time(ask, body, bytes_max)).await
 }
 
-async fn collect_in_time<B: Backend>(
-    ask: &mut Ask<'_, B>,
-    mut body: Incoming,
-    bytes_max: usize,
-) -> Result<Bytes, Failure> {
+async fn collect_in_time(ask: &mut Ask<'_>, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
     let settings = &ask.api.settings;
     if let Some(declared) = body.size_hint().exact()
         && declared > bytes_max as u64

@@ -18,7 +18,7 @@ use super::error::{Effect, Failure};
 use super::extract::Query;
 use super::openapi::Common;
 use super::scan::{evaluate, parse};
-use super::{Backend, Outcome, body, headers, ok, prefer, read, write};
+use super::{Outcome, body, headers, ok, prefer, read, write};
 use crate::app::AppError;
 use crate::limits;
 
@@ -52,7 +52,7 @@ use crate::limits;
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; parts that only delete still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let dry_run = query.flag("dry_run");
     query.finish("dry_run")?;
@@ -81,7 +81,7 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
 }
 
 /// Puts one part after the other through the log.
-async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Course, Failure> {
+async fn carry_out(ask: &Ask<'_>, mut course: Course) -> Result<Course, Failure> {
     let visitor = ask.visitor();
     // All of it, before the first part takes effect.
     visitor.admit(ask.deadline, &|visit| course.demands(visit)).await?;
@@ -94,7 +94,7 @@ async fn carry_out<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<C
 }
 
 /// Evaluates one part after the other, each seeing what those before it would do.
-async fn rehearse<B: Backend>(ask: &Ask<'_, B>, mut course: Course) -> Result<Course, Failure> {
+async fn rehearse(ask: &Ask<'_>, mut course: Course) -> Result<Course, Failure> {
     let wanted = |visit: &mut Visit<'_>| course.demands(visit);
     read::admit_to(ask, &wanted).await?;
     course.end.dry_run = true;

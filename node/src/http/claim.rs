@@ -17,7 +17,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, convert, coordinate, criteria, extract, find_body, key, matching, scan, write};
+use super::{Outcome, command, convert, coordinate, criteria, extract, find_body, key, matching, scan, write};
 
 const FIELDS: [&str; 9] =
     ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "guard", "request_id", "dry_run"];
@@ -47,7 +47,7 @@ const FIELDS: [&str; 9] =
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "a claim").await?;
     let ClaimWish { op, dry_run, request_id } = scan::beside(text.len(), || ClaimWish::read(&text))?;
     ask.take_request_id(request_id)?;

@@ -8,12 +8,12 @@ use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::body_kind;
 use super::openapi::Common;
-use super::{Backend, Outcome, body, json, kv, ok_json};
+use super::{Outcome, body, json, kv, ok_json};
 
 /// What this node knows of the cluster and itself. Local: never waits, works without a leader.
 #[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
     responses((status = 200, description = "The state of things.", body = StatusAnswer), Common))]
-pub fn status<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+pub fn status(ask: &Ask<'_>) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     ok_json(&ask.api.backend.status())
 }
@@ -21,7 +21,7 @@ pub fn status<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
 /// The digest of the replicated state on this node. Equal on all nodes for an equal index.
 #[utoipa::path(get, path = "/v1/cluster/digest", tag = "cluster", operation_id = "digest",
     responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": 40, "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
-pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+pub fn digest(ask: &Ask<'_>) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let taken = ask.api.backend.digest();
     ok_json(&DigestAnswer {
@@ -42,7 +42,7 @@ pub fn digest<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
         (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn lead<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn lead(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let text = body::collect(ask, body, 4_096).await?;
     let to = if text.is_empty() { None } else { target(ask, &text)? };
@@ -52,7 +52,7 @@ pub async fn lead<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     ok_json(&LeaderAnswer { leader_id })
 }
 
-fn target<B: Backend>(ask: &Ask<'_, B>, text: &[u8]) -> Result<Option<u64>, Failure> {
+fn target(ask: &Ask<'_>, text: &[u8]) -> Result<Option<u64>, Failure> {
     let text = kv::json_of(body_kind(ask.head, "application/json")?, text)?;
     let fields = json::fields(text).map_err(|_| Failure::invalid("", "must be a JSON object like {\"to\": 2}"))?;
     let mut faults = Faults::default();

@@ -21,7 +21,7 @@ use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::Common;
 use super::scan::scan;
-use super::{Backend, Outcome, command, criteria, key, kv, read, write};
+use super::{Outcome, command, criteria, key, kv, read, write};
 use crate::limits;
 
 /// Lists the collections, by name.
@@ -37,7 +37,7 @@ use crate::limits;
         (status = 200, description = "A page.", body = CollectionList, example = json!({"collections": [{"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": []}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_MAX as u64);
     if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
@@ -74,7 +74,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
     let keys = format!("{name}/");
@@ -112,7 +112,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = name_of(rest)?;
     let expect = match conditions::condition(ask.head)? {
         Condition::None => Expect::Any,
@@ -156,7 +156,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
     let expect = kv::existing(conditions::condition(ask.head)?)?;

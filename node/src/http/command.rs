@@ -17,10 +17,10 @@ use super::extract::{Faults, Query};
 use super::headers::decimal;
 use super::lanes::Lane;
 use super::scan::{evaluate, scan};
-use super::{Backend, Outcome, body, door, headers, kv, ok_json, read, write};
+use super::{Outcome, body, door, headers, kv, ok_json, read, write};
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
-pub async fn text<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
+pub async fn text(ask: &mut Ask<'_>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let kind = headers::json_kind(ask.head, what)?;
     let body = body::collect(ask, body, usize::MAX).await?;
@@ -39,7 +39,7 @@ pub fn whole(raw: &RawValue, pointer: &str, bounds: RangeInclusive<u32>, faults:
 
 /// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and
 /// so holds up nobody else.
-pub async fn decide<B: Backend>(ask: &Ask<'_, B>, action: Action, dry_run: bool) -> Result<Reply, Failure> {
+pub async fn decide(ask: &Ask<'_>, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
         return write::propose(&ask.visitor(), action, RequestId(ask.request_id.clone()), ask.deadline).await;
     }

@@ -17,7 +17,7 @@ use super::ask::Ask;
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::decimal;
-use super::{Backend, Outcome, command, extract, json, key, op_body};
+use super::{Outcome, command, extract, json, key, op_body};
 use crate::limits;
 
 /// The name in a path.
@@ -161,7 +161,7 @@ pub fn whole_or(
 }
 
 /// The body of a request that may have none, which is as good as `{}`.
-pub async fn text_or_none<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
+pub async fn text_or_none(ask: &mut Ask<'_>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
     match body.is_end_stream() {
         true => Query::parse(ask.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}")),
         false => command::text(ask, body, what).await,

@@ -25,7 +25,7 @@ use super::locks::{self, give_up, read_party};
 use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
 use super::scan::scan;
-use super::{Backend, Outcome, command, convert, coordinate, extract, read, write};
+use super::{Node, Outcome, command, convert, coordinate, extract, read, write};
 
 /// Stands in an election for a session, first come first served.
 ///
@@ -47,7 +47,7 @@ use super::{Backend, Outcome, command, convert, coordinate, extract, read, write
         (status = 423, description = "`locked`: another led all the time; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn campaign<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn campaign(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "a candidacy").await?;
     let (wish, request_id) = read_wish(&text, &name)?;
@@ -112,7 +112,7 @@ fn value_of(raw: &RawValue, faults: &mut Faults) -> Option<Value> {
         (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn proclaim<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn proclaim(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "what to proclaim").await?;
     let (term, value, request_id) = read_proclamation(&text)?;
@@ -168,7 +168,7 @@ fn read_proclamation(text: &[u8]) -> Result<(Revision, Value, Option<String>), F
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn resign<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn resign(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "who resigns").await?;
     let (party, request_id) = read_party(&text, "term")?;
@@ -189,7 +189,7 @@ pub async fn resign<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming
         (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": 43, "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(rest)?;
     let Observed { at, wall, found } = locks::read_lock(ask, &election_of(&name)).await?;
@@ -217,12 +217,12 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     ask.costs_page(limit)?;
     read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
-    let page = move |backend: B| backend.locks(LockSpace::Election, after.as_ref(), limit);
+    let page = move |backend: Node| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let summary = |(name, head): &(Name, LockHead)| ElectionSummary {

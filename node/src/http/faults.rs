@@ -19,12 +19,12 @@ use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::op_body::{self, request_id};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, json, ok_json, scan, write};
+use super::{Outcome, command, json, ok_json, scan, write};
 
 /// Shows what was contained. Local: never waits, works without a leader.
 #[utoipa::path(get, path = "/v1/cluster/faults", tag = "cluster", operation_id = "faults",
     responses((status = 200, description = "Commands that faulted, and work that is set aside. Each is a bug: report it with what is shown here.", body = FaultsAnswer, example = json!({"commands": 0, "parked": 0, "kept": [], "work": []})), Common))]
-pub fn get<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+pub fn get(ask: &Ask<'_>) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     // Thirty commands of a quarter of a megabyte take longer than others may wait.
     scan::beside(usize::MAX, || {
@@ -50,7 +50,7 @@ pub fn get<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "what to do").await?;
     let (op, request_id) = read_request(&text)?;
     ask.take_request_id(request_id)?;

@@ -16,7 +16,7 @@ use super::extract::Query;
 use super::find_body::{FindWish, Kind};
 use super::openapi::Common;
 use super::scan::{beside, scan};
-use super::{Backend, Outcome, body, headers, key, kv, list, read, render};
+use super::{Outcome, body, headers, key, kv, list, read, render};
 use crate::limits;
 
 /// Finds entries by what holds of their documents and metadata.
@@ -50,7 +50,7 @@ use crate::limits;
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn find<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn find(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     answer(ask, body, Kind::Find).await
 }
 
@@ -68,11 +68,11 @@ pub async fn find<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn count<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn count(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     answer(ask, body, Kind::Count).await
 }
 
-async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) -> Outcome {
+async fn answer(ask: &mut Ask<'_>, body: Incoming, kind: Kind) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let media = headers::json_kind(ask.head, "a query")?;
     let body = body::collect(ask, body, usize::MAX).await?;

@@ -9,7 +9,7 @@ use quorate_store::background;
 use super::ask::Ask;
 use super::error::{Effect, Failure};
 use super::openapi::Common;
-use super::{Backend, Outcome, headers, ok, ok_json};
+use super::{Outcome, headers, ok, ok_json};
 use crate::app::{AppError, Consistency};
 use crate::limits;
 
@@ -19,7 +19,7 @@ use crate::limits;
         (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
         Common,
     ))]
-pub async fn livez<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn livez(ask: &mut Ask<'_>) -> Outcome {
     // That reads do not see yet what was answered last is no reason to wait; only that the node does not trust itself counts.
     match ask.api.backend.read_barrier(Consistency::Local, Instant::now()).await {
         Err(error @ (AppError::Quarantined(_) | AppError::Fault(_))) => Err(Failure::from_app(error, Effect::Read)),
@@ -35,7 +35,7 @@ pub async fn livez<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
         Common,
     ))]
-pub async fn readyz<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn readyz(ask: &mut Ask<'_>) -> Outcome {
     let backend = &ask.api.backend;
     if let Some(reason) = backend.unready_reason() {
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, reason));
@@ -52,7 +52,7 @@ pub async fn readyz<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 /// Everything that can be counted, as OpenMetrics text.
 #[utoipa::path(get, path = "/metrics", tag = "node", operation_id = "metrics",
     responses((status = 200, description = "The metrics.", body = String, content_type = "application/openmetrics-text"), Common))]
-pub async fn metrics<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn metrics(ask: &mut Ask<'_>) -> Outcome {
     let api = ask.api;
     let (metrics, status, load) = (api.metrics.clone(), api.backend.status(), api.load());
     // Never refused: a scrape that finds others at work waits for its turn.
@@ -71,6 +71,6 @@ pub async fn metrics<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
 /// What this node runs.
 #[utoipa::path(get, path = "/version", tag = "node", operation_id = "version",
     responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1"})), Common))]
-pub fn version<B: Backend>(_: &Ask<'_, B>) -> Outcome {
+pub fn version(_: &Ask<'_>) -> Outcome {
     ok_json(&VersionAnswer { version: env!("CARGO_PKG_VERSION").to_owned(), api: "v1".to_owned() })
 }

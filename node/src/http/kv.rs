@@ -20,7 +20,7 @@ use super::key::{self, NamedKey};
 use super::openapi::{Common, Conditional, OpAnswer, ReadAnswer};
 use super::prefer::{self, Preferred};
 use super::write::Manner;
-use super::{Backend, Outcome, body, coordinate, criteria, headers, json, read, scan, write};
+use super::{Outcome, body, coordinate, criteria, headers, json, read, scan, write};
 
 /// Reads one entry.
 ///
@@ -50,7 +50,7 @@ use super::{Backend, Outcome, body, coordinate, criteria, headers, json, read, s
         (status = 412, description = "`cas_mismatch`: the entry has none of the tags in `If-Match`; `current` is the entry as it is. A key without an entry is 404, whatever the conditions.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let key = key::from_path(rest)?;
     read::read(ask, key).await
 }
@@ -84,7 +84,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let key = key::from_path(rest)?;
     let wish = WriteWish::of(ask, true)?;
     let condition = conditions::condition(ask.head)?;
@@ -136,7 +136,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn patch(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let key = key::from_path(rest)?;
     let wish = WriteWish::of(ask, true)?;
     let expect = existing(conditions::condition(ask.head)?)?;
@@ -177,15 +177,15 @@ pub async fn patch<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let key = key::from_path(rest)?;
     let wish = WriteWish::of(ask, false)?;
     let expect = existing(conditions::condition(ask.head)?)?;
     submit(ask, key, Change::Remove, expect, Expiry::Keep, wish).await
 }
 
-async fn submit<B: Backend>(
-    ask: &mut Ask<'_, B>,
+async fn submit(
+    ask: &mut Ask<'_>,
     key: NamedKey<'_>,
     change: Change,
     expect: Expect,
@@ -232,7 +232,7 @@ struct WriteWish {
 }
 
 impl WriteWish {
-    fn of<B: Backend>(ask: &Ask<'_, B>, leaves_entry: bool) -> Result<Self, Failure> {
+    fn of(ask: &Ask<'_>, leaves_entry: bool) -> Result<Self, Failure> {
         let Some(text) = ask.head.uri.query() else { return Ok(Self::default()) };
         let mut query = Query::parse(Some(text));
         let ttl_ms = if leaves_entry { query.number("ttl_ms") } else { None };

@@ -16,7 +16,7 @@ use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
-use super::{Backend, Outcome, command, coordinate, extract, read, wait, write};
+use super::{Node, Outcome, command, coordinate, extract, read, wait, write};
 
 /// Makes a latch that opens after `count` counts. The same again changes nothing and shows the latch as it is.
 #[utoipa::path(put, path = "/v1/latches/{name}", tag = "coordination", operation_id = "put_latch",
@@ -31,7 +31,7 @@ use super::{Backend, Outcome, command, coordinate, extract, read, wait, write};
         (status = 409, description = "`different_settings`: it is there with another count. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = coordinate::text_or_none(ask, body, "a latch").await?;
     let (count, request_id) = read_count(&text, "a latch", "count")?;
@@ -55,7 +55,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn count_down<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn count_down(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = coordinate::text_or_none(ask, body, "a count").await?;
     let (by, request_id) = read_count(&text, "a count", "by")?;
@@ -76,7 +76,7 @@ pub async fn count_down<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Inco
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let wait = read::wait(&mut query).unwrap_or(Duration::ZERO);
     query.finish("wait_ms")?;
@@ -84,7 +84,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
     let backend = &ask.api.backend;
     read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
-    let read = |backend: &B| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
+    let read = |backend: &Node| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
     let ended = wait::until(ask, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
     let Observed { at, found, .. } = match ended {
         Some(seen) => seen,
@@ -109,7 +109,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(rest)?;
     let reply = command::decide(ask, Action::Latch(LatchOp::Remove { name: name.clone() }), false).await?;

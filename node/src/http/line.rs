@@ -20,7 +20,7 @@ use super::op_body::OpWish;
 use super::origin::Origin;
 use super::paths::Route;
 use super::told::Told;
-use super::{Api, Backend, headers, json, ops, render};
+use super::{Api, headers, json, ops, render};
 use crate::app::ClusterGlance;
 use crate::spent;
 
@@ -120,14 +120,14 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
 }
 
 /// A line's place in its lane and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
-pub struct Place<B> {
-    api: Arc<Api<B>>,
+pub struct Place {
+    api: Arc<Api>,
     bytes: usize,
 }
 
-impl<B: Backend> Place<B> {
+impl Place {
     /// Takes both, or says which of them is full.
-    pub fn take(api: &Arc<Api<B>>, bytes: usize) -> Result<Self, Failure> {
+    pub fn take(api: &Arc<Api>, bytes: usize) -> Result<Self, Failure> {
         api.lanes.take(Lane::Point, 1)?;
         if let Err(failure) = api.bodies.take(bytes) {
             api.lanes.give_back(Lane::Point, 1);
@@ -138,7 +138,7 @@ impl<B: Backend> Place<B> {
     }
 }
 
-impl<B> Drop for Place<B> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.api.bodies.give_back(self.bytes);
@@ -147,11 +147,11 @@ impl<B> Drop for Place<B> {
 }
 
 /// A line on its way.
-pub struct Task<B> {
+pub struct Task {
     /// What to do.
     pub line: Line,
     /// Where it is counted.
-    pub place: Place<B>,
+    pub place: Place,
     /// Why it is not to be executed, if so, and whose account has taken all that it may.
     pub refused: Option<(Failure, Spender)>,
     /// When it came.
@@ -213,7 +213,7 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
 }
 
 /// Executes a line.
-pub async fn run<B: Backend>(task: Task<B>) -> Answered {
+pub async fn run(task: Task) -> Answered {
     let (api, bytes_in, came) = (Arc::clone(&task.place.api), task.place.bytes, task.came);
     let ((answered, request_id), spent) = spent::of(execute(task)).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
@@ -226,7 +226,7 @@ pub async fn run<B: Backend>(task: Task<B>) -> Answered {
 }
 
 /// The answer, and the id under which the line was executed.
-async fn execute<B: Backend>(task: Task<B>) -> (Answered, String) {
+async fn execute(task: Task) -> (Answered, String) {
     let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline, who, origin } = task;
     if let Some((failure, account)) = refused {
         // It waits, and takes nothing of what others need, nor memory that nobody counts.

@@ -15,7 +15,7 @@ use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
 use super::scan::scan;
-use super::{Answer, Backend, Outcome, headers, key, ok, read, render};
+use super::{Answer, Outcome, headers, key, ok, read, render};
 use crate::app::Consistency;
 use crate::limits;
 
@@ -45,7 +45,7 @@ const PARAMETERS: &str =
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>) -> Outcome {
     let wish = ListWish::of(ask.head.uri.query())?;
     match wish.count_only {
         true => ask.costs_a_find()?,
@@ -142,7 +142,7 @@ fn resume(text: &str, query: &mut Query<'_>) -> Range {
     Range { start, end, revision: Some(revision), reverse, from_cursor: true }
 }
 
-async fn page<B: Backend>(ask: &mut Ask<'_, B>, query: ListQuery) -> Outcome {
+async fn page(ask: &mut Ask<'_>, query: ListQuery) -> Outcome {
     let asked = query.revision.unwrap_or(0);
     let rendered = scan(ask, move |backend| {
         Ok(match backend.list(&query)? {
@@ -174,7 +174,7 @@ fn next(query: &ListQuery, page: &ListPage) -> Option<String> {
     Some(Cursor { start, end, revision: page.at.revision, reverse: query.reverse }.encode())
 }
 
-async fn count<B: Backend>(ask: &mut Ask<'_, B>, query: ListQuery) -> Outcome {
+async fn count(ask: &mut Ask<'_>, query: ListQuery) -> Outcome {
     if let Some(revision) = query.revision {
         let at = ask.api.backend.position();
         if revision < at.oldest_revision {

@@ -22,7 +22,7 @@ use super::extract::{Faults, Query};
 use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
 use super::scan::scan;
-use super::{Backend, Outcome, command, coordinate, extract, op_body, read, write};
+use super::{Node, Outcome, command, coordinate, extract, op_body, read, write};
 use crate::limits;
 
 /// Acquires a lock for a session, first come first served.
@@ -48,7 +48,7 @@ use crate::limits;
         (status = 423, description = "`locked`: not to be had in the time given; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn acquire<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn acquire(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "a wish for a lock").await?;
     let (wish, request_id) = read_wish(&text, &name)?;
@@ -109,7 +109,7 @@ fn read_wish(text: &[u8], name: &Name) -> Result<(Wish, Option<String>), Failure
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn release<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn release(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = coordinate::name_of(rest)?;
     let text = command::text(ask, body, "what to release").await?;
     let (party, request_id) = read_party(&text, "token")?;
@@ -147,11 +147,7 @@ pub fn read_party(text: &[u8], token_name: &str) -> Result<(PartyNamed, Option<S
 }
 
 /// Gives it up. Tells whether there was something.
-pub async fn give_up<B: Backend>(
-    ask: &Ask<'_, B>,
-    lock: LockName,
-    party: PartyNamed,
-) -> Result<(Reply, bool), Failure> {
+pub async fn give_up(ask: &Ask<'_>, lock: LockName, party: PartyNamed) -> Result<(Reply, bool), Failure> {
     let name = lock.name.to_string();
     let op = match party {
         PartyNamed::Token(token) => LockOp::Release { lock, token },
@@ -175,7 +171,7 @@ pub async fn give_up<B: Backend>(
         (status = 200, description = "The lock.", body = LockAnswer, example = json!({"lock": "reports", "slots": 1, "mode": "exclusive", "holders": [{"session": "42", "owner": "worker-7", "token": 43, "mode": "exclusive", "age_ms": 900}], "queue": [], "holder_count": 1, "waiter_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(rest)?;
     let Observed { at, wall, found } = read_lock(ask, &lock_of(&name)).await?;
@@ -196,7 +192,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
 }
 
 /// A lock as it is now.
-pub async fn read_lock<B: Backend>(ask: &Ask<'_, B>, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
+pub async fn read_lock(ask: &Ask<'_>, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
     read::admit_to(ask, &door::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
     ask.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
@@ -212,12 +208,12 @@ pub async fn read_lock<B: Backend>(ask: &Ask<'_, B>, lock: &LockName) -> Result<
         (status = 200, description = "A page.", body = LockList, example = json!({"locks": [{"lock": "reports", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     ask.costs_page(limit)?;
     read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
-    let page = move |backend: B| backend.locks(LockSpace::Lock, after.as_ref(), limit);
+    let page = move |backend: Node| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(ask, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let summary = |(name, head): &(Name, quorate_store::keyspace::lock_queue::LockHead)| LockSummary {
@@ -244,7 +240,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 412, description = "`guard_failed`: it does not, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn check<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn check(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let token = query.number("token");
     if token.is_none() && !query.faults.has("query:token") {

@@ -20,7 +20,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
-use super::{Backend, Outcome, command, coordinate, criteria, extract, find_body, key, kv, scan, write};
+use super::{Outcome, command, coordinate, criteria, extract, find_body, key, kv, scan, write};
 
 const FIELDS: [&str; 10] =
     ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "guard", "dry_run", "request_id"];
@@ -57,7 +57,7 @@ enum Kind {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn update<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn update(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     answer(ask, body, Kind::Update).await
 }
 
@@ -79,11 +79,11 @@ pub async fn update<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     answer(ask, body, Kind::Delete).await
 }
 
-async fn answer<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, kind: Kind) -> Outcome {
+async fn answer(ask: &mut Ask<'_>, body: Incoming, kind: Kind) -> Outcome {
     let text = command::text(ask, body, "what to change").await?;
     let WhereWish { op, dry_run, request_id, hash } = scan::beside(text.len(), || WhereWish::read(&text, kind))?;
     ask.take_request_id(request_id)?;

@@ -15,7 +15,7 @@ use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::decimal;
 use super::openapi::Common;
-use super::{Backend, Outcome, body, extract, headers, json, kv, ok_json};
+use super::{Outcome, body, extract, headers, json, kv, ok_json};
 use crate::app::integrity::Repaired;
 use crate::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 
@@ -28,7 +28,7 @@ const ADDRESS_BYTES_MAX: usize = 300;
 #[utoipa::path(get, path = "/v1/cluster/members", tag = "cluster", operation_id = "members",
     params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     responses((status = 200, description = "All members.", body = MembersAnswer, example = json!({"leader_id": 1, "changing": false, "needed": 1, "prospect": "1 of 1 voters (1) heard of, 1 needed: one failure from loss", "members": [{"id": 1, "role": "voter", "leader": true, "healthy": true, "lag": 0, "last_contact_ms": 0, "peer_addr": "127.0.0.1:7201", "client_addr": "127.0.0.1:7101"}]})), Common))]
-pub async fn list<B: Backend>(ask: &Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &Ask<'_>) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let seen = ask.api.backend.members_seen(ask.deadline).await;
     let MembersSeen { leader, changing, majority, prospect, members } =
@@ -65,7 +65,7 @@ fn shown(seen: MemberSeen, leader: u64) -> Member {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn add<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn add(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let how = How::of(ask)?;
     let text = text(ask, body, "a new member").await?;
     let mut faults = Faults::default();
@@ -99,7 +99,7 @@ pub async fn add<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn promote<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn promote(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let (how, id) = (How::of(ask)?, id_of(rest)?);
     no_body(ask, body).await?;
     change(ask, how, MemberWish::Promote { id }).await
@@ -119,7 +119,7 @@ pub async fn promote<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incomin
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn demote<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn demote(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let (how, id) = (How::of(ask)?, id_of(rest)?);
     no_body(ask, body).await?;
     change(ask, how, MemberWish::Demote { id }).await
@@ -138,7 +138,7 @@ pub async fn demote<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming
         (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn remove<B: Backend>(ask: &Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn remove(ask: &Ask<'_>, rest: &str) -> Outcome {
     let (how, id) = (How::of(ask)?, id_of(rest)?);
     change(ask, how, MemberWish::Remove { id }).await
 }
@@ -158,7 +158,7 @@ pub async fn remove<B: Backend>(ask: &Ask<'_, B>, rest: &str) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn replace<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn replace(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let (how, old) = (How::of(ask)?, id_of(rest)?);
     let text = text(ask, body, "a replacement").await?;
     let mut faults = Faults::default();
@@ -182,7 +182,7 @@ pub async fn replace<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incomin
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn repair<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn repair(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let node_id = id_of(rest)?;
     no_body(ask, body).await?;
@@ -202,7 +202,7 @@ struct How {
 }
 
 impl How {
-    fn of<B: Backend>(ask: &Ask<'_, B>) -> Result<Self, Failure> {
+    fn of(ask: &Ask<'_>) -> Result<Self, Failure> {
         let mut query = Query::parse(ask.head.uri.query());
         let how = Self { dry_run: query.flag("dry_run"), force: query.flag("force") };
         query.finish("dry_run, force")?;
@@ -210,7 +210,7 @@ impl How {
     }
 }
 
-async fn change<B: Backend>(ask: &Ask<'_, B>, how: How, wish: MemberWish) -> Outcome {
+async fn change(ask: &Ask<'_>, how: How, wish: MemberWish) -> Outcome {
     let How { dry_run, force } = how;
     let asked = MemberAsk { wish, dry_run, force };
     let done = ask.api.backend.change_members(asked, ask.deadline).await;
@@ -254,14 +254,14 @@ fn address(raw: Option<&RawValue>, faults: &mut Faults) -> String {
     text.map(|text| text.to_string()).unwrap_or_default()
 }
 
-async fn text<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
+async fn text(ask: &mut Ask<'_>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
     let kind = headers::json_kind(ask.head, what)?;
     let text = body::collect(ask, body, BODY_BYTES_MAX).await?;
     Ok(text.slice_ref(kv::json_of(kind, &text)?))
 }
 
 /// Where there is nothing to say in a body, it is left out or empty.
-async fn no_body<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Result<(), Failure> {
+async fn no_body(ask: &mut Ask<'_>, body: Incoming) -> Result<(), Failure> {
     let text = body::collect(ask, body, BODY_BYTES_MAX).await?;
     if text.is_empty() {
         return Ok(());

@@ -110,7 +110,7 @@ use tokio::sync::Semaphore;
 
 pub use accept::{ServeSettings, serve};
 pub use accounts::AccountLimits;
-pub use backend::{Access, Backend, Coordination, DigestAt, Seen};
+pub use backend::{Access, Backend, Coordination, DigestAt, IsDone, Node, Seen};
 pub use door::{AuditFile, AuditSamples, DoorSettings, RootToken};
 pub use lanes::LaneBounds;
 pub use openapi::document as openapi_document;
@@ -176,8 +176,8 @@ pub struct ApiSettings {
 }
 
 /// The API over one node.
-pub struct Api<B> {
-    backend: B,
+pub struct Api {
+    backend: Node,
     door: Door,
     settings: ApiSettings,
     metrics: Arc<Metrics>,
@@ -211,9 +211,9 @@ pub struct Api<B> {
     slow: SlowLog,
 }
 
-impl<B: Backend> Api<B> {
+impl Api {
     /// Puts the API in front of `backend`.
-    pub fn new(backend: B, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(backend: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
         let bodies = BodyRoom::new(settings.bodies_bytes_max);
@@ -230,7 +230,7 @@ impl<B: Backend> Api<B> {
         let slow = SlowLog::new(settings.slow_request);
         let door = Door::new(settings.door.clone(), settings.audit.clone());
         Arc::new(Self {
-            backend,
+            backend: Arc::new(backend),
             door,
             settings,
             metrics,
@@ -350,7 +350,7 @@ impl Drop for Slot<'_> {
 }
 
 /// What all routes have in common before their handler runs.
-async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body: Incoming) -> Outcome {
+async fn answer(ask: &mut Ask<'_>, route: Route, rest: &str, body: Incoming) -> Outcome {
     let method = &ask.head.method;
     let Some(access) = route.access(method) else { return Err(refuse_route(ask, route)) };
     ask.read_deadline()?;
@@ -382,7 +382,7 @@ async fn answer<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body
 }
 
 /// The handlers. Those that are not on the hot path are boxed to keep the future of the others small.
-async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, body: Incoming) -> Outcome {
+async fn dispatch(ask: &mut Ask<'_>, route: Route, rest: &str, body: Incoming) -> Outcome {
     match (route, &ask.head.method) {
         (Route::Key, &Method::PUT) => kv::put(ask, rest, body).await,
         (Route::Key, &Method::PATCH) => kv::patch(ask, rest, body).await,
@@ -476,7 +476,7 @@ async fn dispatch<B: Backend>(ask: &mut Ask<'_, B>, route: Route, rest: &str, bo
 }
 
 /// 404 for a path that does not exist, 405 with `Allow` for a method that the path does not take.
-fn refuse_route<B: Backend>(ask: &Ask<'_, B>, route: Route) -> Failure {
+fn refuse_route(ask: &Ask<'_>, route: Route) -> Failure {
     let head = ask.head;
     if route == Route::Unknown {
         let path: String = head.uri.path().chars().take(80).flat_map(char::escape_default).collect();

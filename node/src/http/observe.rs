@@ -20,7 +20,7 @@ use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
 use super::sse::{self, Chunk, Source};
-use super::{Api, Backend, Outcome, coordinate, elections, headers, read, watch_event, watch_wish};
+use super::{Api, Node, Outcome, coordinate, elections, headers, read, watch_event, watch_wish};
 use crate::limits;
 
 /// Observes an election: a stream of server-sent events.
@@ -40,7 +40,7 @@ use crate::limits;
         (status = 410, description = "`compacted`: what follows `Last-Event-ID` can no longer be read; begin anew without it.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let heartbeat = watch_wish::heartbeat(&mut query);
     query.finish("heartbeat_ms")?;
@@ -95,25 +95,25 @@ fn event(out: &mut Vec<u8>, election: &Name, (revision, leader): &LeaderChange, 
 }
 
 /// One of the observers that the node has room for.
-struct Place<B>(Arc<Api<B>>);
+struct Place(Arc<Api>);
 
-impl<B> Place<B> {
-    fn take(api: &Arc<Api<B>>) -> Option<Self> {
+impl Place {
+    fn take(api: &Arc<Api>) -> Option<Self> {
         let before = api.observers.fetch_add(1, Ordering::Relaxed);
         let place = Self(Arc::clone(api));
         (before < limits::OBSERVERS_MAX).then_some(place)
     }
 }
 
-impl<B> Drop for Place<B> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.observers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// An observation and where it is.
-struct ObserveBody<B> {
-    place: Place<B>,
+struct ObserveBody {
+    place: Place,
     election: Name,
     /// The present state, until it is sent.
     first: Option<Vec<u8>>,
@@ -131,8 +131,8 @@ fn has_gap(found: &Found, sent_up_to: Revision) -> bool {
     sent_up_to < found.at.oldest_revision
 }
 
-impl<B: Backend> ObserveBody<B> {
-    fn read(backend: &B, election: &Name, after: Revision) -> Result<Found, StateFault> {
+impl ObserveBody {
+    fn read(backend: &Node, election: &Name, after: Revision) -> Result<Found, StateFault> {
         backend.elected_after(election, after, limits::OBSERVED_CHANGES_MAX)
     }
 
@@ -152,7 +152,7 @@ impl<B: Backend> ObserveBody<B> {
                     news = Some(found).filter(|_| is_news);
                     Ok(is_news)
                 };
-                api.backend.wait_woken(&waker, wait, read).await?;
+                api.backend.wait_woken(&waker, wait, Box::new(read)).await?;
                 if let Some(found) = news {
                     return Ok(found);
                 }
@@ -180,7 +180,7 @@ impl<B: Backend> ObserveBody<B> {
     }
 }
 
-impl<B: Backend> Source for ObserveBody<B> {
+impl Source for ObserveBody {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Poll::Ready(Ok(Chunk::Some(first.into())));

@@ -13,9 +13,9 @@ use utoipa::{IntoResponses, OpenApi};
 
 use super::ask::Ask;
 use super::{
-    Backend, Outcome, access, backup, barriers, bulk, claim, cluster, collections, elections, faults, find, headers,
-    health, kv, latches, list, locks, matching, members, observe, ok, ops, requests, roles, scan, schema, sequences,
-    sessions, task_claim, tasks, tokens, trail, txn, users, watch,
+    Outcome, access, backup, barriers, bulk, claim, cluster, collections, elections, faults, find, headers, health, kv,
+    latches, list, locks, matching, members, observe, ok, ops, requests, roles, scan, schema, sequences, sessions,
+    task_claim, tasks, tokens, trail, txn, users, watch,
 };
 
 #[derive(OpenApi)]
@@ -90,7 +90,7 @@ pub enum OpAnswer {
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", tag = "node", operation_id = "openapi",
     responses((status = 200, description = "OpenAPI 3.1."), Common))]
-pub fn get<B: Backend>(_: &Ask<'_, B>) -> Outcome {
+pub fn get(_: &Ask<'_>) -> Outcome {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     // It is long, and made once.
     let text = TEXT.get_or_init(|| scan::beside(usize::MAX, || Bytes::from(document().to_string())));

@@ -17,7 +17,7 @@ use super::op_body::OpWish;
 use super::openapi::{Common, Conditional, OpAnswer};
 use super::prefer::{self, Preferred};
 use super::write::Manner;
-use super::{Backend, Outcome, body, headers, kv, read, scan, stream, write};
+use super::{Outcome, body, headers, kv, read, scan, stream, write};
 
 /// Executes one operation, or a stream of them.
 ///
@@ -48,7 +48,7 @@ use super::{Backend, Outcome, body, headers, kv, read, scan, stream, write};
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     if headers::says_stream(ask.head) {
         return stream::open(ask, body).await;
@@ -65,8 +65,8 @@ pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
 }
 
 /// Executes a checked operation.
-pub async fn perform<B: Backend>(
-    visitor: &Visitor<'_, B>,
+pub async fn perform(
+    visitor: &Visitor<'_>,
     wish: OpWish<'_>,
     request_id: &str,
     deadline: Instant,

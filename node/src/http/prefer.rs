@@ -13,7 +13,7 @@ use quorate_store::types::Entry;
 use super::ask::Ask;
 use super::done::{Decided, Done};
 use super::key::NamedKey;
-use super::{Answer, Backend, Body, headers};
+use super::{Answer, Body, Node, headers};
 use crate::app::Consistency;
 use crate::limits;
 
@@ -66,7 +66,7 @@ fn wanted(head: &Parts) -> Option<String> {
 }
 
 /// Answers as preferred where that is possible, else as usual.
-pub async fn answer<B: Backend>(ask: &Ask<'_, B>, done: Done, preferred: Option<Preferred>) -> Answer {
+pub async fn answer(ask: &Ask<'_>, done: Done, preferred: Option<Preferred>) -> Answer {
     let (Some(preferred), Some(decided)) = (preferred, done.decided) else { return done.into_response() };
     let mut response = match &preferred {
         Preferred::Minimal => without_body(done, &decided),
@@ -96,8 +96,8 @@ fn without_body(done: Done, decided: &Decided) -> Answer {
 /// The entry exactly as the write left it. Every write has a revision of its own, so a read at that revision can see no
 /// later one. `None`: it was removed, it is compacted (a retry long after), or this node has not come so far in time.
 /// The write took effect whatever becomes of this, so nothing here is an error.
-async fn written<B: Backend>(
-    backend: &B,
+async fn written(
+    backend: &Node,
     key: &NamedKey<'_>,
     decided: &Decided,
     deadline: Instant,

@@ -16,7 +16,7 @@ use super::ask::Ask;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Faults;
-use super::{Backend, command, coordinate, read, sessions, wait, write};
+use super::{Node, command, coordinate, read, sessions, wait, write};
 use crate::limits;
 
 /// A wish, and how long a request waits for it.
@@ -62,7 +62,7 @@ pub fn poll(raw: Option<&RawValue>, faults: &mut Faults) -> Duration {
 }
 
 /// Asks for the lock, and waits for it as long as the wish says.
-pub async fn stand<B: Backend>(ask: &Ask<'_, B>, wish: Wish) -> Result<Stood, Failure> {
+pub async fn stand(ask: &Ask<'_>, wish: Wish) -> Result<Stood, Failure> {
     let Wish { acquire, poll } = wish;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
@@ -98,7 +98,7 @@ struct Place {
 }
 
 impl Place {
-    async fn wait<B: Backend>(&self, ask: &Ask<'_, B>, reply: &Reply, end_of_poll: Instant) -> Result<Stood, Failure> {
+    async fn wait(&self, ask: &Ask<'_>, reply: &Reply, end_of_poll: Instant) -> Result<Stood, Failure> {
         let backend = &ask.api.backend;
         let waits = |ahead| Stood::by(reply, Standing::Waits { place: self.place, ahead });
         if !wait::for_applied(backend, reply.index, end_of_poll).await {
@@ -108,7 +108,7 @@ impl Place {
             let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
             return self.found(reply, party);
         };
-        let left = |backend: &B| match self.read(backend)? {
+        let left = |backend: &Node| match self.read(backend)? {
             (_, Party::Waiting { .. }) => Ok(None),
             other => Ok(Some(other)),
         };
@@ -121,7 +121,7 @@ impl Place {
     }
 
     /// What is true now of a session that was told that it holds the lock.
-    async fn look_again<B: Backend>(&self, ask: &Ask<'_, B>, reply: &Reply) -> Result<Stood, Failure> {
+    async fn look_again(&self, ask: &Ask<'_>, reply: &Reply) -> Result<Stood, Failure> {
         let backend = &ask.api.backend;
         let wanted = door::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
         read::admit_to(ask, &wanted).await?;
@@ -129,12 +129,12 @@ impl Place {
         self.found(reply, party)
     }
 
-    fn read<B: Backend>(&self, backend: &B) -> Result<(ReadPosition, Party), StateFault> {
+    fn read(&self, backend: &Node) -> Result<(ReadPosition, Party), StateFault> {
         backend.party(&self.lock, self.session).map(|seen| (seen.at, seen.found))
     }
 
     /// When its time is over, by this node's clock; `None` where it waits no more.
-    fn end_of_wait<B: Backend>(&self, backend: &B) -> Result<Option<Instant>, Failure> {
+    fn end_of_wait(&self, backend: &Node) -> Result<Option<Instant>, Failure> {
         let (at, party) = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         Ok(match party {
             Party::Waiting { row, .. } => {
@@ -144,7 +144,7 @@ impl Place {
         })
     }
 
-    fn ahead<B: Backend>(&self, backend: &B) -> Result<Option<u64>, Failure> {
+    fn ahead(&self, backend: &Node) -> Result<Option<u64>, Failure> {
         let ahead = backend.places_before(&self.lock, self.place, limits::PLACES_COUNTED_MAX);
         ahead.map(|count| Some(count as u64)).map_err(|fault| Failure::from_fault(&fault))
     }
@@ -163,7 +163,7 @@ impl Place {
     }
 
     /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.
-    async fn leave<B: Backend>(&self, ask: &Ask<'_, B>) -> Result<Stood, Failure> {
+    async fn leave(&self, ask: &Ask<'_>) -> Result<Stood, Failure> {
         let backend = &ask.api.backend;
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };

@@ -17,13 +17,13 @@ use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::key::NamedKey;
 use super::lanes::Lane;
-use super::{Backend, Outcome, convert, headers, ok};
+use super::{Node, Outcome, convert, headers, ok};
 use crate::app::Consistency;
 use crate::limits;
 use crate::spent::{self, Part};
 
 /// Reads as the request wants it.
-pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcome {
+pub async fn read(ask: &mut Ask<'_>, key: NamedKey<'_>) -> Outcome {
     let wish = ReadWish::of(ask)?;
     let (backend, visitor) = (&ask.api.backend, ask.visitor());
     let wanted = door::on_name(Permission::Read, key.key.as_bytes());
@@ -40,11 +40,7 @@ pub async fn read<B: Backend>(ask: &mut Ask<'_, B>, key: NamedKey<'_>) -> Outcom
 }
 
 /// Reads without any wishes: what an operation in JSON does.
-pub async fn perform<B: Backend>(
-    visitor: &Visitor<'_, B>,
-    key: &NamedKey<'_>,
-    deadline: Instant,
-) -> Result<Done, Failure> {
+pub async fn perform(visitor: &Visitor<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
     let wanted = door::on_name(Permission::Read, key.key.as_bytes());
     admit(visitor, Consistency::Linearizable, deadline, &wanted).await?;
     let KeyRead { at, entry } = visitor.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
@@ -53,8 +49,8 @@ pub async fn perform<B: Backend>(
 }
 
 /// Waits until reads are as fresh as asked for, and lets those in that may be told what they want: by the rules as they are then.
-pub async fn admit<B: Backend>(
-    visitor: &Visitor<'_, B>,
+pub async fn admit(
+    visitor: &Visitor<'_>,
     consistency: Consistency,
     deadline: Instant,
     wanted: Wanted<'_>,
@@ -64,18 +60,18 @@ pub async fn admit<B: Backend>(
 }
 
 /// The same of a request that asks for what is true now.
-pub async fn admit_to<B: Backend>(ask: &Ask<'_, B>, wanted: Wanted<'_>) -> Result<(), Failure> {
+pub async fn admit_to(ask: &Ask<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
     admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, wanted).await
 }
 
 /// Waits until reads are as fresh as asked for.
-async fn barrier<B: Backend>(backend: &B, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
+async fn barrier(backend: &Node, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
     let passed = backend.read_barrier(consistency, deadline).await;
     passed.map_err(|error| Failure::from_app(error, Effect::Read))
 }
 
 /// Waits until this node knows what the cluster knows, for somebody who was let in.
-pub async fn refresh<B: Backend>(backend: &B, deadline: Instant) -> Result<(), Failure> {
+pub async fn refresh(backend: &Node, deadline: Instant) -> Result<(), Failure> {
     barrier(backend, Consistency::Linearizable, deadline).await
 }
 
@@ -90,7 +86,7 @@ struct ReadWish {
 }
 
 impl ReadWish {
-    fn of<B: Backend>(ask: &Ask<'_, B>) -> Result<Self, Failure> {
+    fn of(ask: &Ask<'_>) -> Result<Self, Failure> {
         let (raw, condition) = (headers::wants_bytes(ask.head), ReadCondition::of(ask.head)?);
         let wish = Self { raw, condition, ..Self::default() };
         match ask.head.uri.query() {
@@ -162,7 +158,7 @@ pub fn wait(query: &mut Query<'_>) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-fn read_past<B: Backend>(backend: &B, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
+fn read_past(backend: &Node, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
     match backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
         PastRead::Found(read) => Ok(read),
         PastRead::Compacted(at) => Err(Failure::compacted(revision, at)),
@@ -173,7 +169,7 @@ fn read_past<B: Backend>(backend: &B, key: &Key, revision: Revision) -> Result<K
 /// Reads, and with `wait_ms` reads again until there is something new.
 ///
 /// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
-async fn read_now<B: Backend>(ask: &Ask<'_, B>, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
+async fn read_now(ask: &Ask<'_>, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
     let backend = &ask.api.backend;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = wish.wait else { return Ok(read) };
@@ -191,7 +187,7 @@ async fn read_now<B: Backend>(ask: &Ask<'_, B>, key: &Key, wish: &ReadWish) -> R
     Ok(read)
 }
 
-fn answer_read<B: Backend>(ask: &Ask<'_, B>, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
+fn answer_read(ask: &Ask<'_>, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
     let KeyRead { at, entry } = read;
     let verdict = wish.condition.judge(entry.as_ref(), at.clock);
     let mut response = match entry {

@@ -9,7 +9,7 @@ use super::door::Demand;
 use super::error::{Failure, rejection_code};
 use super::extract::Query;
 use super::openapi::Common;
-use super::{Backend, Outcome, headers, key, ok_json, read};
+use super::{Outcome, headers, key, ok_json, read};
 use crate::app::Consistency;
 use quorate_api::{Applied, ErrorCode};
 
@@ -28,7 +28,7 @@ use quorate_api::{Applied, ErrorCode};
         (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let id = key::percent_decode(rest).map_err(|why| Failure::invalid("path:id", why))?;
     if let Some(why) = headers::request_id_fault(&id) {

@@ -14,7 +14,7 @@ use super::error::{Failure, quoted};
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
 use super::scan::scan;
-use super::{Backend, Outcome, access, command, coordinate, read, write};
+use super::{Outcome, access, command, coordinate, read, write};
 
 /// Lists the roles, by name.
 #[utoipa::path(get, path = "/v1/access/roles", tag = "access", operation_id = "roles",
@@ -27,7 +27,7 @@ use super::{Backend, Outcome, access, command, coordinate, read, write};
         (status = 200, description = "A page.", body = RoleList, example = json!({"roles": [{"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| RoleName::new(text).ok())?;
     read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
@@ -49,7 +49,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 404, description = "`not_found`: there is no such role.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = access::path_name(rest, RoleName::new)?;
     read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
@@ -78,7 +78,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = access::path_name(rest, RoleName::new)?;
     let text = command::text(ask, body, "a role").await?;
     let (grants, request_id) = read_role(&text)?;
@@ -107,7 +107,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (status = 409, description = "`in_use`: a user has it; `detail` names one. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = access::path_name(rest, RoleName::new)?;
     match access::decide(ask, name.as_str(), AccessOp::RemoveRole(name.clone())).await? {

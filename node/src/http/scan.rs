@@ -12,32 +12,32 @@ use quorate_store::state::StateFault;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::Backend;
+use super::Node;
 use super::ask::Ask;
 use super::error::{Effect, Failure};
 use crate::app::AppError;
 use crate::{limits, watchdog};
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
-pub async fn scan<B: Backend, T: Send + 'static>(
-    ask: &Ask<'_, B>,
-    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
+pub async fn scan<T: Send + 'static>(
+    ask: &Ask<'_>,
+    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     blocking(ask, &ask.api.scans, work).await
 }
 
 /// The same of work on what a request names: it has places of its own, which no scan can take.
-pub async fn evaluate<B: Backend, T: Send + 'static>(
-    ask: &Ask<'_, B>,
-    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
+pub async fn evaluate<T: Send + 'static>(
+    ask: &Ask<'_>,
+    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     blocking(ask, &ask.api.evaluations, work).await
 }
 
-async fn blocking<B: Backend, T: Send + 'static>(
-    ask: &Ask<'_, B>,
+async fn blocking<T: Send + 'static>(
+    ask: &Ask<'_>,
     places: &Arc<Semaphore>,
-    work: impl FnOnce(B) -> Result<T, StateFault> + Send + 'static,
+    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (ask.deadline, ask.api.backend.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
@@ -63,8 +63,8 @@ async fn blocking<B: Backend, T: Send + 'static>(
 }
 
 /// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
-pub async fn place_in_log<'a, B: Backend>(ask: &Ask<'a, B>) -> Result<SemaphorePermit<'a>, Failure> {
-    let api: &'a super::Api<B> = ask.api;
+pub async fn place_in_log<'a>(ask: &Ask<'a>) -> Result<SemaphorePermit<'a>, Failure> {
+    let api: &'a super::Api = ask.api;
     let waited = tokio::time::timeout_at(ask.deadline.into(), api.log_scans.acquire()).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }
@@ -78,8 +78,8 @@ fn too_late() -> Failure {
 }
 
 /// Reads a body that may take long to understand, however short it is: where it holds up nobody else.
-pub async fn parse_aside<B: Backend, T: Send + 'static>(
-    ask: &Ask<'_, B>,
+pub async fn parse_aside<T: Send + 'static>(
+    ask: &Ask<'_>,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -99,8 +99,8 @@ pub fn beside<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
 }
 
 /// Reads a body; a long one where it holds up nobody else.
-pub async fn parse<B: Backend, T: Send + 'static>(
-    ask: &Ask<'_, B>,
+pub async fn parse<T: Send + 'static>(
+    ask: &Ask<'_>,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {

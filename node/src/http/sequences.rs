@@ -15,7 +15,7 @@ use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::op_body::request_id;
 use super::openapi::Common;
-use super::{Backend, Outcome, command, extract, key, read, write};
+use super::{Outcome, command, extract, key, read, write};
 
 /// Shows the last number that a sequence gave. One that nobody ever drew from has given 0.
 #[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
@@ -27,7 +27,7 @@ use super::{Backend, Outcome, command, extract, key, read, write};
         (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = name_of(rest)?;
     read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
@@ -52,7 +52,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = name_of(rest)?;
     let text = match body.is_end_stream() {
         true => Query::parse(ask.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}"))?,

@@ -27,7 +27,7 @@ use super::extract::{Faults, Query};
 use super::headers::decimal;
 use super::openapi::{Changing, Common};
 use super::scan::scan;
-use super::{Backend, Outcome, command, coordinate, extract, json, key, op_body, read, write};
+use super::{Outcome, command, coordinate, extract, json, key, op_body, read, write};
 use crate::limits;
 
 /// Creates a session.
@@ -46,7 +46,7 @@ use crate::limits;
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn create<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn create(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let text = coordinate::text_or_none(ask, body, "a session").await?;
     let (SessionOp::Create { ttl_ms, owner, labels }, request_id) = read_session(&text)? else {
         return Err(Failure::invalid("", "not a session"));
@@ -123,7 +123,7 @@ fn labels_of(raw: &RawValue, faults: &mut Faults) -> BTreeMap<String, String> {
         (status = 409, description = "`session_expired`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn renew<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn renew(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let id = coordinate::session_of(rest)?;
     let text = coordinate::text_or_none(ask, body, "a renewal").await?;
     let mut faults = Faults::default();
@@ -148,7 +148,7 @@ pub async fn renew<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming)
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn renew_many<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn renew_many(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "what to renew").await?;
     let sessions = read_renewal(&text)?;
     let answer = renew_all(ask, sessions).await?;
@@ -156,7 +156,7 @@ pub async fn renew_many<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Out
 }
 
 /// Renews a session that has to live.
-async fn renew_one<B: Backend>(ask: &Ask<'_, B>, id: SessionId) -> Result<SessionRenewed, Failure> {
+async fn renew_one(ask: &Ask<'_>, id: SessionId) -> Result<SessionRenewed, Failure> {
     let done = renew_all(ask, vec![id]).await?;
     match done.sessions.into_iter().next() {
         Some(Renewal::Renewed(renewed)) => Ok(renewed),
@@ -164,7 +164,7 @@ async fn renew_one<B: Backend>(ask: &Ask<'_, B>, id: SessionId) -> Result<Sessio
     }
 }
 
-async fn renew_all<B: Backend>(ask: &Ask<'_, B>, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
+async fn renew_all(ask: &Ask<'_>, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
     ask.visitor().admit_renewal(ask.deadline, &ids).await?;
     let done = ask.api.backend.renew(ids.clone(), ask.deadline).await;
     let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
@@ -203,7 +203,7 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
         (status = 404, description = "`not_found`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let id = coordinate::session_of(rest)?;
     read::admit_to(ask, &|visit: &mut Visit<'_>| visit(Demand::Something)).await?;
@@ -230,7 +230,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
     ask.costs_page(limit)?;
@@ -255,7 +255,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 409, description = "`session_expired`: there is no such session, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn end<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn end(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let id = coordinate::session_of(rest)?;
     let reply = command::decide(ask, Action::Session(SessionOp::End(id)), false).await?;

@@ -23,7 +23,7 @@ use super::ask::Ask;
 use super::door::Watching;
 use super::error::Failure;
 use super::pulse::{Busy, Taking};
-use super::{Backend, Body, Outcome, headers, render};
+use super::{Body, Node, Outcome, headers, render};
 use crate::{limits, watchdog};
 
 /// A part of a stream.
@@ -66,12 +66,7 @@ pub fn event(out: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl serde::
 
 /// Answers with a stream: the head at once, the events as they come.
 /// What it says is no more than `watching` says may be told.
-pub fn open<B: Backend>(
-    ask: &mut Ask<'_, B>,
-    source: impl Source,
-    heartbeat: Duration,
-    watching: Option<Watching<B>>,
-) -> Outcome {
+pub fn open(ask: &mut Ask<'_>, source: impl Source, heartbeat: Duration, watching: Option<Watching>) -> Outcome {
     let Some(mut busy) = ask.busy.take() else {
         return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
     };
@@ -91,10 +86,10 @@ pub fn open<B: Backend>(
     Ok(response)
 }
 
-struct Sse<S, B> {
+struct Sse<S> {
     source: S,
     /// Who listens, where not everybody may.
-    watching: Option<Watching<B>>,
+    watching: Option<Watching>,
     /// What is being sent.
     rest: Bytes,
     has_ended: bool,
@@ -112,8 +107,8 @@ struct Sse<S, B> {
     _busy: Busy,
 }
 
-impl<S: Source, B: Backend> Sse<S, B> {
-    fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching<B>>) -> Self {
+impl<S: Source> Sse<S> {
+    fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching>) -> Self {
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (rest, has_ended, sent) = (Bytes::new(), false, Instant::now());
@@ -170,7 +165,7 @@ fn look_after(heartbeat: Duration) -> Duration {
     heartbeat.min(Duration::from_millis(limits::WATCH_LOOK_MS))
 }
 
-impl<S: Source, B: Backend> HttpBody for Sse<S, B> {
+impl<S: Source> HttpBody for Sse<S> {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -201,7 +196,7 @@ impl<S: Source, B: Backend> HttpBody for Sse<S, B> {
 }
 
 /// Why a node should not go on with a stream that began at `began`, if so: others may know more than it does.
-pub fn end_reason<B: Backend>(backend: &B, began: Instant) -> Option<(WatchEndCode, String)> {
+pub fn end_reason(backend: &Node, began: Instant) -> Option<(WatchEndCode, String)> {
     if let Some(reason) = backend.quarantine() {
         return Some((WatchEndCode::Quarantined, reason));
     }

@@ -31,11 +31,11 @@ use super::lines::{Lines, Next};
 use super::origin::Origin;
 use super::paths::Route;
 use super::pulse::{Busy, Taking};
-use super::{Api, Backend, Body, Outcome, headers, json, scan};
+use super::{Api, Body, Outcome, headers, json, scan};
 use crate::{limits, watchdog};
 
 /// Answers a stream: the head at once, the lines as their operations are done.
-pub async fn open<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn open(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     if ask.has_idempotency_key {
         let why = "a stream has no request id; each operation in it carries its own `request_id`";
         return Err(headers::fault(&headers::IDEMPOTENCY_KEY, why).closing());
@@ -45,7 +45,7 @@ pub async fn open<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
     };
     // On HTTP/1.1 the socket tells.
     let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let mut pump = Pump::new(ask, body, busy, run::<B>);
+    let mut pump = Pump::new(ask, body, busy, run);
     pump.account = ask.account.clone();
     pump.taking = taking;
     if ask.head.headers.contains_key(header::EXPECT) {
@@ -71,8 +71,8 @@ enum Phase {
 ///
 /// Invariant: `out` is shorter than a frame before an answer is added, so a frame and one answer is the most that waits here
 /// for a slow reader.
-struct Pump<B, F, R> {
-    api: Arc<Api<B>>,
+struct Pump<F, R> {
+    api: Arc<Api>,
     /// The request, until its last line.
     body: Incoming,
     lines: Lines,
@@ -99,13 +99,12 @@ struct Pump<B, F, R> {
     busy: Busy,
 }
 
-impl<B, F, R> Pump<B, F, R>
+impl<F, R> Pump<F, R>
 where
-    B: Backend,
     F: Future<Output = Answered>,
-    R: Fn(Task<B>) -> F,
+    R: Fn(Task) -> F,
 {
-    fn new(ask: &Ask<'_, B>, body: Incoming, busy: Busy, run: R) -> Self {
+    fn new(ask: &Ask<'_>, body: Incoming, busy: Busy, run: R) -> Self {
         let api = Arc::clone(ask.api);
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let lines = Lines::new(api.settings.body_bytes_max);
@@ -359,11 +358,10 @@ where
     }
 }
 
-impl<B, F, R> HttpBody for Pump<B, F, R>
+impl<F, R> HttpBody for Pump<F, R>
 where
-    B: Backend,
     F: Future<Output = Answered>,
-    R: Fn(Task<B>) -> F + Unpin,
+    R: Fn(Task) -> F + Unpin,
 {
     type Data = Bytes;
     type Error = io::Error;
@@ -407,7 +405,7 @@ where
     }
 }
 
-impl<B, F, R> Drop for Pump<B, F, R> {
+impl<F, R> Drop for Pump<F, R> {
     fn drop(&mut self) {
         self.api.bodies.give_back(self.counted);
     }

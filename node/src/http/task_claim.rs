@@ -15,7 +15,7 @@ use super::ask::Ask;
 use super::error::Failure;
 use super::openapi::Common;
 use super::task_body::ClaimWish;
-use super::{Backend, Outcome, command, task_answer, tasks, wait, write};
+use super::{Outcome, command, task_answer, tasks, wait, write};
 use crate::spent::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
@@ -40,7 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let queue = tasks::queue_of(rest)?;
     let text = command::text(ask, body, "a claim").await?;
     let ClaimWish { limit, lease_ms, worker, session, wait, request_id } = ClaimWish::read(&text)?;
@@ -87,7 +87,7 @@ impl Claim {
         &self.op.queue
     }
 
-    async fn attempt<B: Backend>(&self, ask: &Ask<'_, B>) -> Result<Tried, Failure> {
+    async fn attempt(&self, ask: &Ask<'_>) -> Result<Tried, Failure> {
         let waited = self.began.elapsed();
         // The time that a claim waits is none of the time that it may take.
         let deadline = ask.deadline + waited;
@@ -106,7 +106,7 @@ impl Claim {
     }
 
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
-    async fn wait<B: Backend>(&self, ask: &Ask<'_, B>, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
+    async fn wait(&self, ask: &Ask<'_>, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
         // Who would be one too many to wait asks again.
         let Some(_waiting) = ask.place.wait() else {
             wait::instead(ask, until).await;
@@ -132,12 +132,7 @@ impl Claim {
     }
 
     /// Sleeps until something looks due here. False: the time is over, or this node cannot serve any more.
-    async fn wait_until_due<B: Backend>(
-        &self,
-        ask: &Ask<'_, B>,
-        tried: &Tried,
-        until: Instant,
-    ) -> Result<bool, Failure> {
+    async fn wait_until_due(&self, ask: &Ask<'_>, tried: &Tried, until: Instant) -> Result<bool, Failure> {
         let backend = &ask.api.backend;
         let wall = (tried.done.wall, tried.at);
         loop {

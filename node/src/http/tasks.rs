@@ -22,7 +22,7 @@ use super::extract::Query;
 use super::openapi::Common;
 use super::scan::{beside, parse, parse_aside, scan};
 use super::task_body::{self, ScheduleWish};
-use super::{Backend, Outcome, command, key, read, task_answer, write};
+use super::{Outcome, command, key, read, task_answer, write};
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
@@ -61,7 +61,7 @@ pub enum ScheduleAnswer {
         (status = 200, description = "A page.", body = QueueList, example = json!({"queues": [{"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z"}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn queues<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn queues(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let limit = limit(&mut query);
     let after = query.text("cursor").and_then(|text| match QueueName::new(text) {
@@ -103,7 +103,7 @@ pub async fn queues<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn schedule<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn schedule(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let queue = queue_of(rest)?;
     let text = command::text(ask, body, "a task").await?;
     let wish = match ScheduleWish::may_reckon(&text) {
@@ -154,7 +154,7 @@ pub async fn schedule<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incomi
         (status = 200, description = "A page.", body = TaskList, example = json!({"tasks": [{"id": "welcome-7", "state": "dead", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 5, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "last_error": "no such mailbox", "died_at": "2026-11-21T08:10:00.000Z", "payload": {"to": "ann"}}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let queue = queue_of(rest)?;
     let mut query = Query::parse(ask.head.uri.query());
     let limit = limit(&mut query);
@@ -189,7 +189,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 200, description = "The queue; all zero where nothing was ever scheduled into it.", body = QueueStats, example = json!({"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn stats<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn stats(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let queue = queue_of(rest)?;
     read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
@@ -210,7 +210,7 @@ pub async fn stats<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let (queue, id) = rest.split_once(TASK_MARK).unwrap_or((rest, ""));
     let queue = queue_of(queue)?;
@@ -241,7 +241,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn extend<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn extend(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     act(ask, rest, body, "an extension", task_body::extend).await
 }
 
@@ -259,7 +259,7 @@ pub async fn extend<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn complete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn complete(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     act(ask, rest, body, "a completion", task_body::complete).await
 }
 
@@ -278,7 +278,7 @@ pub async fn complete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incomi
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn fail<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn fail(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     act(ask, rest, body, "a failure", task_body::fail).await
 }
 
@@ -297,7 +297,7 @@ pub async fn fail<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) 
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn cancel<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn cancel(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     act(ask, rest, body, "a cancellation", task_body::cancel).await
 }
 
@@ -316,13 +316,13 @@ pub async fn cancel<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn requeue<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn requeue(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     act(ask, rest, body, "a requeue", task_body::requeue).await
 }
 
 /// Reads what is to be done, has it decided and tells of it.
-async fn act<B: Backend>(
-    ask: &mut Ask<'_, B>,
+async fn act(
+    ask: &mut Ask<'_>,
     rest: &str,
     body: Incoming,
     what: &str,
@@ -353,12 +353,7 @@ async fn act<B: Backend>(
     }
 }
 
-async fn decide<B: Backend>(
-    ask: &Ask<'_, B>,
-    queue: QueueName,
-    verb: TaskVerb,
-    dry_run: bool,
-) -> Result<Reply, Failure> {
+async fn decide(ask: &Ask<'_>, queue: QueueName, verb: TaskVerb, dry_run: bool) -> Result<Reply, Failure> {
     let id = match &verb {
         TaskVerb::Extend { ticket, .. } | TaskVerb::Complete(ticket) | TaskVerb::Fail { ticket, .. } => {
             ticket.id.to_string()

@@ -18,7 +18,7 @@ use super::headers::decimal;
 use super::openapi::Common;
 use super::scan::scan;
 use super::secret::TokenText;
-use super::{Backend, Outcome, access, command, coordinate, key, op_body, read, write};
+use super::{Outcome, access, command, coordinate, key, op_body, read, write};
 use crate::app::wall_now;
 
 /// Lists the tokens, by id. Those whose time is over are among them until their user gets another.
@@ -32,7 +32,7 @@ use crate::app::wall_now;
         (status = 200, description = "A page.", body = TokenList, example = json!({"tokens": [{"id": "00c0ffee00c0ffee", "user": "app", "note": "ci", "created": "2026-11-22T01:06:00.123Z", "expires": "2026-11-23T01:06:00.123Z"}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| text.parse::<TokenId>().ok())?;
     read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
@@ -62,7 +62,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn create<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn create(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let text = command::text(ask, body, "a token").await?;
     let (wish, request_id) = read_token(&text)?;
     ask.take_request_id(request_id)?;
@@ -99,7 +99,7 @@ pub async fn create<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:id", why))?;
     let id: TokenId = text.parse().map_err(|why: NoTokenId| Failure::invalid("path:id", why.to_string()))?;

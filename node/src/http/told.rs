@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
+use super::Api;
 use super::paths::Route;
-use super::{Api, Backend};
 use crate::slow::{ms, shown};
 use crate::spent::{Part, Spent};
 use crate::traces::Answered;
@@ -35,7 +35,7 @@ pub struct Told<'r> {
 
 impl Told<'_> {
     /// Tells what is to be told. What it waited for at its caller's wish was not slow.
-    pub fn tell<B: Backend>(&self, api: &Api<B>, headers: &HeaderMap) {
+    pub fn tell(&self, api: &Api, headers: &HeaderMap) {
         if api.slow.is_slow(self.took.saturating_sub(self.spent.on(Part::Wish))) {
             self.log_slow(api);
         }
@@ -56,7 +56,7 @@ impl Told<'_> {
     }
 
     /// Counts it, and writes the line unless there were many.
-    fn log_slow<B: Backend>(&self, api: &Api<B>) {
+    fn log_slow(&self, api: &Api) {
         api.metrics.observe_slow_request();
         let Some(left_out) = api.slow.admit() else { return };
         let glance = api.backend.glance();

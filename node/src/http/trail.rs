@@ -13,7 +13,7 @@ use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
 use super::scan::scan;
-use super::{Backend, Outcome, command, coordinate, key, read};
+use super::{Outcome, command, coordinate, key, read};
 use crate::limits;
 
 /// Shows who changed a key, who tried to, and when: in the order in which it was decided.
@@ -33,7 +33,7 @@ use crate::limits;
         (status = 200, description = "A page.", body = AuditAnswer, example = json!({"key": "orders/o42", "lines": [{"revision": 17, "index": 28, "time": "2026-11-22T01:06:00.123Z", "op": "upsert", "effect": "changed", "principal": "app", "request_id": "order-42"}], "oldest_revision": 1, "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>) -> Outcome {
     let query = wish(ask.head.uri.query())?;
     let wanted = door::on_name(Permission::Read, query.key.as_bytes());
     read::admit_to(ask, &wanted).await?;

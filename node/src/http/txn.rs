@@ -14,7 +14,7 @@ use super::openapi::{Common, Conditional};
 use super::scan::parse;
 use super::txn_answer::render_txn;
 use super::txn_body::TxnWish;
-use super::{Backend, Outcome, body, command, headers, kv, ok, write};
+use super::{Outcome, body, command, headers, kv, ok, write};
 
 /// Takes the steps of `then` if all checks of `if` hold, else those of `else`: all of them, or none.
 ///
@@ -43,7 +43,7 @@ use super::{Backend, Outcome, body, command, headers, kv, ok, write};
         (status = 404, description = "`not_found`: a step needs an entry that is not there.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn post<B: Backend>(ask: &mut Ask<'_, B>, body: Incoming) -> Outcome {
+pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let dry_run = query.flag("dry_run");
     query.finish("dry_run")?;

@@ -14,7 +14,7 @@ use super::error::{Failure, quoted};
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
 use super::scan::scan;
-use super::{Backend, Outcome, access, command, coordinate, read, write};
+use super::{Outcome, access, command, coordinate, read, write};
 
 /// Lists the users, by name.
 #[utoipa::path(get, path = "/v1/access/users", tag = "access", operation_id = "users",
@@ -27,7 +27,7 @@ use super::{Backend, Outcome, access, command, coordinate, read, write};
         (status = 200, description = "A page.", body = UserList, example = json!({"users": [{"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn list(ask: &mut Ask<'_>) -> Outcome {
     let mut query = Query::parse(ask.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| UserName::new(text).ok())?;
     read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
@@ -49,7 +49,7 @@ pub async fn list<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = access::path_name(rest, UserName::new)?;
     read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
@@ -81,7 +81,7 @@ pub async fn get<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -> Outcome {
+pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     let name = access::path_name(rest, UserName::new)?;
     let text = command::text(ask, body, "a user").await?;
     let (roles, request_id) = read_user(&text)?;
@@ -110,7 +110,7 @@ pub async fn put<B: Backend>(ask: &mut Ask<'_, B>, rest: &str, body: Incoming) -
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete<B: Backend>(ask: &mut Ask<'_, B>, rest: &str) -> Outcome {
+pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     Query::parse(ask.head.uri.query()).finish("none")?;
     let name = access::path_name(rest, UserName::new)?;
     match access::decide(ask, name.as_str(), AccessOp::RemoveUser(name.clone())).await? {

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use quorate_store::state::StateFault;
 use quorate_store::types::Key;
 
-use super::Backend;
+use super::Node;
 use super::ask::Ask;
 use super::error::Failure;
 use super::lanes::Lane;
 use crate::spent::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
-pub async fn until<B: Backend, T: Send>(
-    ask: &Ask<'_, B>,
+pub async fn until<T: Send>(
+    ask: &Ask<'_>,
     waker: &Key,
     end: Instant,
-    read: impl Fn(&B) -> Result<Option<T>, StateFault> + Send + Sync,
+    read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
     let backend = &ask.api.backend;
     // Nor who would be one too many: it asks again, after a while in its own lane.
@@ -32,10 +32,14 @@ pub async fn until<B: Backend, T: Send>(
     loop {
         let mut found = None;
         let left = end.saturating_duration_since(Instant::now());
-        let woken = backend.wait_woken(waker, left, || {
-            found = read(backend)?;
-            Ok(found.is_some() || left.is_zero())
-        });
+        let woken = backend.wait_woken(
+            waker,
+            left,
+            Box::new(|| {
+                found = read(backend)?;
+                Ok(found.is_some() || left.is_zero())
+            }),
+        );
         let wait = async {
             tokio::select! {
                 woken = woken => woken.map(|()| false),
@@ -50,7 +54,7 @@ pub async fn until<B: Backend, T: Send>(
 }
 
 /// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
-pub async fn instead<B: Backend>(ask: &Ask<'_, B>, end: Instant) {
+pub async fn instead(ask: &Ask<'_>, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
     ask.api.lanes.count_refusal(Lane::Waiting);
     let until = end.min(Instant::now() + PAUSE);
@@ -58,6 +62,6 @@ pub async fn instead<B: Backend>(ask: &Ask<'_, B>, end: Instant) {
 }
 
 /// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.
-pub async fn for_applied<B: Backend>(backend: &B, index: u64, end: Instant) -> bool {
+pub async fn for_applied(backend: &Node, index: u64, end: Instant) -> bool {
     tokio::time::timeout_at(end.into(), backend.wait_applied(index)).await.is_ok()
 }

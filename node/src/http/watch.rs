@@ -14,7 +14,7 @@ use super::openapi::Common;
 use super::watch_body::WatchBody;
 use super::watch_read::Initial;
 use super::watch_wish::{Start, WatchWish, future};
-use super::{Backend, Outcome, headers, read, sse};
+use super::{Outcome, headers, read, sse};
 use crate::app::wall_now;
 use crate::limits;
 
@@ -47,7 +47,7 @@ use crate::limits;
         (status = 410, description = "`compacted`: what was asked for can no longer be read; begin anew with `initial`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get<B: Backend>(ask: &mut Ask<'_, B>) -> Outcome {
+pub async fn get(ask: &mut Ask<'_>) -> Outcome {
     let WatchWish { range, start, mut view, heartbeat, consistency } = WatchWish::of(ask.head)?;
     let backend = &ask.api.backend;
     if backend.feed().watches() >= limits::WATCHES_MAX {
@@ -82,7 +82,7 @@ fn demands(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'stati
 }
 
 /// Where the node is, and after what the watch begins.
-async fn position<B: Backend>(ask: &Ask<'_, B>, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
+async fn position(ask: &Ask<'_>, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
     let backend = &ask.api.backend;
     let mut at = backend.position();
     let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };

@@ -18,13 +18,13 @@ use super::sse::{self, Chunk, Source};
 use super::watch_event::{self, Shown};
 use super::watch_read::{self, Event, Initial, Read, Reading};
 use super::watch_wish::WatchView;
-use super::{Api, Backend, scan};
+use super::{Api, scan};
 use crate::limits;
 use crate::metrics::WatchSource;
 
 /// A watch and where it is.
-pub struct WatchBody<B> {
-    api: Arc<Api<B>>,
+pub struct WatchBody {
+    api: Arc<Api>,
     watch: Watch,
     view: Arc<WatchView>,
     /// What is left of the initial entries.
@@ -52,9 +52,9 @@ enum Step {
     Over(Vec<u8>),
 }
 
-impl<B: Backend> WatchBody<B> {
+impl WatchBody {
     /// Begins; with the initial entries of a revision, or right behind the position of `watch`.
-    pub fn new(api: Arc<Api<B>>, watch: Watch, view: WatchView, initial: Option<Initial>) -> Self {
+    pub fn new(api: Arc<Api>, watch: Watch, view: WatchView, initial: Option<Initial>) -> Self {
         Self {
             api,
             watch,
@@ -277,7 +277,7 @@ fn before(position: FeedPosition) -> FeedPosition {
     }
 }
 
-impl<B: Backend> Source for WatchBody<B> {
+impl Source for WatchBody {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         let mut out = Vec::new();
         self.judged = 0;

@@ -17,7 +17,7 @@ use quorate_store::types::{Key, Revision, WallMillis};
 
 use super::watch_event::{self, Shown};
 use super::watch_wish::WatchView;
-use super::{Api, Backend};
+use super::{Api, Node};
 use crate::limits;
 
 /// A read under way.
@@ -87,7 +87,7 @@ impl Initial {
 }
 
 /// Reads on from where the watch is.
-pub fn changes<B: Backend>(api: &Arc<Api<B>>, watch: &Watch, view: &Arc<WatchView>) -> Reading {
+pub fn changes(api: &Arc<Api>, watch: &Watch, view: &Arc<WatchView>) -> Reading {
     let query = ChangesQuery {
         after: watch.position(),
         range: watch.range().clone(),
@@ -131,7 +131,7 @@ fn events(page: &ChangesPage, view: &WatchView) -> Vec<Event> {
 }
 
 /// Reads the next initial entries.
-pub fn initial<B: Backend>(api: &Arc<Api<B>>, view: &Arc<WatchView>, initial: Initial) -> Reading {
+pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Reading {
     let query = ListQuery {
         start: initial.start.clone(),
         end: initial.end.clone(),
@@ -173,10 +173,7 @@ fn behind(key: &Key) -> Vec<u8> {
 }
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
-fn reading<B: Backend>(
-    api: &Arc<Api<B>>,
-    read: impl FnOnce(&B) -> Result<Read, StateFault> + Send + 'static,
-) -> Reading {
+fn reading(api: &Arc<Api>, read: impl FnOnce(&Node) -> Result<Read, StateFault> + Send + 'static) -> Reading {
     let (places, backend) = (Arc::clone(&api.watch_reads), api.backend.clone());
     Box::pin(async move {
         let place = places.acquire_owned().await.expect("the semaphore is never closed");

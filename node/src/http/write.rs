@@ -12,7 +12,7 @@ use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId
 use super::done::Done;
 use super::door::{self, Event, Names, Pass, Visitor};
 use super::error::{Effect, Failure};
-use super::{Backend, read};
+use super::{Node, read};
 use crate::app::{AppError, Consistency};
 
 /// How a write is carried out and answered.
@@ -25,8 +25,8 @@ pub struct Manner {
 }
 
 /// Submits a write, or only evaluates it.
-pub async fn perform<B: Backend>(
-    visitor: &Visitor<'_, B>,
+pub async fn perform(
+    visitor: &Visitor<'_>,
     key: &str,
     op: WriteOp,
     manner: Manner,
@@ -55,8 +55,8 @@ pub fn confused(reply: &Reply) -> Failure {
 }
 
 /// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.
-pub async fn propose<B: Backend>(
-    visitor: &Visitor<'_, B>,
+pub async fn propose(
+    visitor: &Visitor<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
@@ -68,13 +68,13 @@ pub async fn propose<B: Backend>(
     submit(&visitor.api.backend, command, deadline).await
 }
 
-async fn submit<B: Backend>(backend: &B, command: Command, deadline: Instant) -> Result<Reply, Failure> {
+async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
 }
 
 /// The same of somebody who must be allowed to, and told to the audit log.
-async fn propose_judged<B: Backend>(
-    visitor: &Visitor<'_, B>,
+async fn propose_judged(
+    visitor: &Visitor<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
@@ -88,14 +88,14 @@ async fn propose_judged<B: Backend>(
 
 /// A command on its way into the audit log, where it gets to also if whoever sent it hangs up before it is answered: it may
 /// be decided all the same.
-struct Noted<'a, B: Backend> {
-    visitor: &'a Visitor<'a, B>,
+struct Noted<'a> {
+    visitor: &'a Visitor<'a>,
     names: Names,
     id: String,
     is_told: bool,
 }
 
-impl<B: Backend> Noted<'_, B> {
+impl Noted<'_> {
     fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
         self.is_told = true;
         let (visitor, names) = (self.visitor, std::mem::take(&mut self.names));
@@ -103,7 +103,7 @@ impl<B: Backend> Noted<'_, B> {
     }
 }
 
-impl<B: Backend> Drop for Noted<'_, B> {
+impl Drop for Noted<'_> {
     fn drop(&mut self) {
         if !self.is_told {
             self.tell(None);
@@ -113,8 +113,8 @@ impl<B: Backend> Drop for Noted<'_, B> {
 
 /// Proposes until the rules by which it was let in are those by which it is decided. What was refused for that reason left nothing
 /// behind, so it goes under the same request id again.
-async fn until_judged_in_time<B: Backend>(
-    visitor: &Visitor<'_, B>,
+async fn until_judged_in_time(
+    visitor: &Visitor<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
@@ -135,7 +135,7 @@ async fn until_judged_in_time<B: Backend>(
 }
 
 /// A dry run is a linearizable read of what the write would do.
-async fn evaluate<B: Backend>(visitor: &Visitor<'_, B>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
+async fn evaluate(visitor: &Visitor<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
     read::admit(visitor, Consistency::Linearizable, deadline, &door::on_action(&action)).await?;
     visitor.api.backend.dry_run(&rehearsal(visitor.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
 }

@@ -2,9 +2,9 @@
 //!
 //! Owns the trait and its implementation by the real [`App`]. Never waits for anything but what it says.
 
-use std::future::Future;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
@@ -16,24 +16,23 @@ use crate::app::{App, AppError};
 /// What was observed, or a fault of the node.
 pub type Seen<T> = Result<Observed<T>, StateFault>;
 
+/// Says whether what is waited for has come.
+pub type IsDone<'a> = Box<dyn FnOnce() -> Result<bool, StateFault> + Send + 'a>;
+
 /// Coordination as the HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
 pub trait Coordination {
     /// Renews sessions, together with those that others renew at the same time.
-    fn renew(
-        &self,
-        sessions: Vec<SessionId>,
-        deadline: Instant,
-    ) -> impl Future<Output = Result<Renewed, AppError>> + Send;
+    fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>>;
     /// Waits until a log index is applied here.
-    fn wait_applied(&self, index: u64) -> impl Future<Output = ()> + Send;
+    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()>;
     /// Waits until what has this name changes, at most `wait`, unless `is_done` says so once a change would be noticed; may
     /// return early.
-    fn wait_woken(
-        &self,
-        waker: &Key,
+    fn wait_woken<'a>(
+        &'a self,
+        waker: &'a Key,
         wait: Duration,
-        is_done: impl FnOnce() -> Result<bool, StateFault> + Send,
-    ) -> impl Future<Output = Result<(), StateFault>> + Send;
+        is_done: IsDone<'a>,
+    ) -> BoxFuture<'a, Result<(), StateFault>>;
     /// Reads a session, with so many things of each kind that hang on it.
     fn session(&self, id: SessionId, shown_max: usize) -> Seen<Option<SessionHeld>>;
     /// Lists sessions. May take long: runs on a blocking thread.
@@ -59,22 +58,24 @@ pub trait Coordination {
 }
 
 impl Coordination for App {
-    async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
-        self.renew(sessions, deadline).await
+    fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(App::renew(self, sessions, deadline))
     }
 
-    async fn wait_applied(&self, index: u64) {
-        self.state().wait_applied(index).await;
+    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.state().wait_applied(index))
     }
 
-    async fn wait_woken(
-        &self,
-        waker: &Key,
+    fn wait_woken<'a>(
+        &'a self,
+        waker: &'a Key,
         wait: Duration,
-        is_done: impl FnOnce() -> Result<bool, StateFault> + Send,
-    ) -> Result<(), StateFault> {
-        let _waiting = self.count_waiting();
-        self.state().wait_woken(waker, wait, is_done).await
+        is_done: IsDone<'a>,
+    ) -> BoxFuture<'a, Result<(), StateFault>> {
+        Box::pin(async move {
+            let _waiting = self.count_waiting();
+            self.state().wait_woken(waker, wait, is_done).await
+        })
     }
 
     fn session(&self, id: SessionId, shown_max: usize) -> Seen<Option<SessionHeld>> {

@@ -18,7 +18,6 @@ use serde::Serialize;
 
 use super::{Demand, Visit, Visitor, Wanted};
 use crate::app::wall_now;
-use crate::http::Backend;
 use crate::http::error::{Failure, rejection_code};
 use crate::logging::Log;
 use crate::metrics::{MetricsSource, Sample};
@@ -69,7 +68,7 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Event {
-    fn new<B: Backend>(visitor: &Visitor<'_, B>, request_id: &str, outcome: &'static str) -> Self {
+    fn new(visitor: &Visitor<'_>, request_id: &str, outcome: &'static str) -> Self {
         Self {
             at: time::format(wall_now()),
             node: visitor.api.settings.node_id,
@@ -92,13 +91,7 @@ impl Event {
     }
 
     /// A request that was refused, or was about the cluster itself.
-    pub fn answered<B: Backend>(
-        visitor: &Visitor<'_, B>,
-        method: &str,
-        path: &str,
-        status: u16,
-        request_id: &str,
-    ) -> Self {
+    pub fn answered(visitor: &Visitor<'_>, method: &str, path: &str, status: u16, request_id: &str) -> Self {
         let outcome = match status {
             401 | 403 | 429 => "refused",
             200..300 => "done",
@@ -109,14 +102,14 @@ impl Event {
     }
 
     /// An operation of a stream that was refused.
-    pub fn refused<B: Backend>(visitor: &Visitor<'_, B>, status: u16, request_id: &str) -> Self {
+    pub fn refused(visitor: &Visitor<'_>, status: u16, request_id: &str) -> Self {
         Self { status: Some(status), ..Self::new(visitor, request_id, "refused") }
     }
 
     /// A command that came to something, or of which that is not known; without a result, since nobody waited for it. `None` where
     /// it was refused before: that is told with the answer.
-    pub fn command<B: Backend>(
-        visitor: &Visitor<'_, B>,
+    pub fn command(
+        visitor: &Visitor<'_>,
         names: Names,
         request_id: &str,
         result: Option<&Result<Reply, Failure>>,

@@ -12,9 +12,10 @@ use quorate_store::access::Rights;
 use quorate_store::state::StateFault;
 use quorate_store::types::{ROOT, Revision, TokenId, TokenRow, UserName};
 
+use super::Door;
 use super::proof::{Proof, is_same};
-use super::{Backend, Door};
 use crate::app::wall_now;
+use crate::http::Node;
 use crate::http::error::Failure;
 
 /// Tokens, and users, that are remembered at a time. With more of them in use all are forgotten now and then.
@@ -85,11 +86,11 @@ fn insert<K: Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, value: V) {
 
 impl Door {
     /// Who a proof is of, by what this node knows now.
-    pub fn prove<B: Backend>(&self, backend: &B, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, Failure> {
+    pub fn prove(&self, backend: &Node, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, Failure> {
         self.try_prove(backend, proof).map_err(|fault| Failure::from_fault(&fault))
     }
 
-    fn try_prove<B: Backend>(&self, backend: &B, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, StateFault> {
+    fn try_prove(&self, backend: &Node, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, StateFault> {
         let doubt = |why, may_be_behind| Ok(Err(Doubt { why, may_be_behind }));
         // Once, and first: all that is read then is as of it or newer, and so is whoever it stamps a command for.
         let revision = backend.access_revision();
@@ -119,12 +120,7 @@ impl Door {
         }
     }
 
-    fn token<B: Backend>(
-        &self,
-        backend: &B,
-        revision: Revision,
-        id: TokenId,
-    ) -> Result<Option<Arc<TokenRow>>, StateFault> {
+    fn token(&self, backend: &Node, revision: Revision, id: TokenId) -> Result<Option<Arc<TokenRow>>, StateFault> {
         if let Some(row) = self.memory.recall(revision, |remembered| remembered.tokens.get(&id).cloned()) {
             return Ok(Some(row));
         }
@@ -133,12 +129,7 @@ impl Door {
         Ok(Some(row))
     }
 
-    fn person<B: Backend>(
-        &self,
-        backend: &B,
-        revision: Revision,
-        name: &str,
-    ) -> Result<Option<Arc<Person>>, StateFault> {
+    fn person(&self, backend: &Node, revision: Revision, name: &str) -> Result<Option<Arc<Person>>, StateFault> {
         if let Some(person) = self.memory.recall(revision, |remembered| remembered.people.get(name).cloned()) {
             return Ok(Some(person));
         }

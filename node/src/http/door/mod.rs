@@ -30,7 +30,7 @@ pub use visitor::{Pass, Visitor, Wanted, Watching};
 use super::ask::Ask;
 use super::error::Failure;
 use super::paths::Guard;
-use super::{Answer, Backend, read};
+use super::{Answer, read};
 use known::Memory;
 use proof::Proof;
 use throttle::Throttle;
@@ -153,7 +153,7 @@ impl Door {
 }
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
-pub async fn enter<B: Backend>(ask: &mut Ask<'_, B>) -> Result<(), Failure> {
+pub async fn enter(ask: &mut Ask<'_>) -> Result<(), Failure> {
     let door = &ask.api.door;
     if door.is_open() {
         return Ok(());
@@ -171,7 +171,7 @@ pub async fn enter<B: Backend>(ask: &mut Ask<'_, B>) -> Result<(), Failure> {
 }
 
 /// Who asks. A proof that this node does not know may be newer than what it has applied.
-async fn identify<B: Backend>(ask: &Ask<'_, B>) -> Result<Who, Failure> {
+async fn identify(ask: &Ask<'_>) -> Result<Who, Failure> {
     let (door, from) = (&ask.api.door, ask.origin.address.ip());
     let proof = match Proof::of(ask.head, &ask.origin) {
         Ok(Some(proof)) => proof,
@@ -196,7 +196,7 @@ async fn identify<B: Backend>(ask: &Ask<'_, B>) -> Result<Who, Failure> {
 }
 
 /// Tells the audit log of an operation of a stream that was refused.
-pub fn note_refused<B: Backend>(visitor: &Visitor<'_, B>, status: StatusCode, request_id: &str) {
+pub fn note_refused(visitor: &Visitor<'_>, status: StatusCode, request_id: &str) {
     let status = status.as_u16();
     if matches!(status, 401 | 403) {
         visitor.api.door.note(|| Some(Event::refused(visitor, status, request_id)));
@@ -233,7 +233,7 @@ fn unauthenticated(why: &str) -> Failure {
 }
 
 /// Tells the audit log of a request that was refused, or that was about the cluster itself.
-pub fn note_answered<B: Backend>(ask: &Ask<'_, B>, response: &Answer, request_id: &str) {
+pub fn note_answered(ask: &Ask<'_>, response: &Answer, request_id: &str) {
     let status = response.status().as_u16();
     // Who is told to come later is many, and may be anybody: lines about them would hide the others.
     let is_refused = matches!(status, 401 | 403);

@@ -16,15 +16,15 @@ use super::{Demand, Visit, Who, unauthenticated};
 use crate::http::error::{Failure, quoted};
 use crate::http::origin::Origin;
 use crate::http::paths::Route;
-use crate::http::{Api, Backend, read, sessions};
+use crate::http::{Api, read, sessions};
 
 /// What is wanted: names everything that it demands.
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);
 
 /// Somebody who asks for something.
-pub struct Visitor<'a, B> {
+pub struct Visitor<'a> {
     /// The API that was asked.
-    pub api: &'a Arc<Api<B>>,
+    pub api: &'a Arc<Api>,
     /// Who asks.
     pub who: &'a Who,
     /// From where.
@@ -33,13 +33,13 @@ pub struct Visitor<'a, B> {
     pub route: Route,
 }
 
-impl<B> Clone for Visitor<'_, B> {
+impl Clone for Visitor<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<B> Copy for Visitor<'_, B> {}
+impl Copy for Visitor<'_> {}
 
 /// What a command takes along that was let in.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Refusal {
     }
 }
 
-impl<B: Backend> Visitor<'_, B> {
+impl Visitor<'_> {
     /// Lets a command in, or says why not.
     pub async fn admit(&self, deadline: Instant, wanted: Wanted<'_>) -> Result<Pass, Failure> {
         if let Who::Anybody = self.who {
@@ -220,18 +220,18 @@ fn shown(need: &Need<'_>) -> String {
 }
 
 /// Somebody who goes on being told something.
-pub struct Watching<B> {
-    api: Arc<Api<B>>,
+pub struct Watching {
+    api: Arc<Api>,
     who: Who,
     origin: Arc<Origin>,
     route: Route,
     wanted: Box<dyn Fn(&mut Visit<'_>) + Send + Sync>,
 }
 
-impl<B: Backend> Watching<B> {
+impl Watching {
     /// `None` where anybody may be told.
     pub fn of(
-        ask: &crate::http::ask::Ask<'_, B>,
+        ask: &crate::http::ask::Ask<'_>,
         wanted: impl Fn(&mut Visit<'_>) + Send + Sync + 'static,
     ) -> Option<Self> {
         if let Who::Anybody = ask.who {

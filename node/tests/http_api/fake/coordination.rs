@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use quorate_node::app::AppError;
 use quorate_node::app::renewals::Renewed;
-use quorate_node::http::{Backend, Coordination, Seen};
+use quorate_node::http::{Backend, Coordination, IsDone, Seen};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
@@ -42,41 +43,47 @@ impl Fake {
 }
 
 impl Coordination for Fake {
-    async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
-        let action = Action::Session(SessionOp::Renew(sessions));
-        let command = Command { request_id: None, principal: String::new(), action, stamp: None };
-        let reply = self.write(command, deadline).await?;
-        match reply.outcome {
-            Outcome::Session(SessionDone::Renewed(each)) => {
-                Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })
+    fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(async move {
+            let action = Action::Session(SessionOp::Renew(sessions));
+            let command = Command { request_id: None, principal: String::new(), action, stamp: None };
+            let reply = self.write(command, deadline).await?;
+            match reply.outcome {
+                Outcome::Session(SessionDone::Renewed(each)) => {
+                    Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })
+                }
+                other => panic!("not of a renewal: {other:?}"),
             }
-            other => panic!("not of a renewal: {other:?}"),
-        }
+        })
     }
 
-    async fn wait_applied(&self, index: u64) {
-        loop {
-            let changed = self.changed.notified();
-            if self.with(|state| state.coordinated.not_applied.is_none_or(|from| index < from)) {
-                return;
+    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let changed = self.changed.notified();
+                if self.with(|state| state.coordinated.not_applied.is_none_or(|from| index < from)) {
+                    return;
+                }
+                changed.await;
             }
-            changed.await;
-        }
+        })
     }
 
-    async fn wait_woken(
-        &self,
-        _: &Key,
+    fn wait_woken<'a>(
+        &'a self,
+        _: &'a Key,
         wait: Duration,
-        is_done: impl FnOnce() -> Result<bool, StateFault> + Send,
-    ) -> Result<(), StateFault> {
-        let changed = self.changed.notified();
-        tokio::pin!(changed);
-        changed.as_mut().enable();
-        if !is_done()? {
-            let _either = tokio::time::timeout(wait, changed).await;
-        }
-        Ok(())
+        is_done: IsDone<'a>,
+    ) -> BoxFuture<'a, Result<(), StateFault>> {
+        Box::pin(async move {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if !is_done()? {
+                let _either = tokio::time::timeout(wait, changed).await;
+            }
+            Ok(())
+        })
     }
 
     fn session(&self, id: SessionId, _: usize) -> Seen<Option<SessionHeld>> {

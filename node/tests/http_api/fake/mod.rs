@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
@@ -462,76 +463,86 @@ impl State {
 }
 
 impl Backend for Fake {
-    async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        self.with(|state| {
-            state.commands.push(command.clone());
-            state.deadlines.push(deadline);
-        });
-        self.pass(&command).await;
-        let reply = self.with(|state| {
-            if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
-                return Err(error);
-            }
-            if let Some(rejection) = state.rejection.clone() {
-                return Ok(state.reply(Outcome::Rejected(rejection)));
-            }
-            let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
-            if let Some(kept) = state.replies.get(&id) {
-                return Ok(Reply { replayed: true, ..kept.clone() });
-            }
-            if command.stamp.is_some_and(|stamp| stamp != state.admitted.revision) {
-                return Ok(state.reply(Outcome::Rejected(Rejection::AccessChanged)));
-            }
-            let reply = state.execute(&command.action);
-            let is_kept = match &reply.outcome {
-                Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
-                _ => true,
-            };
-            if is_kept {
-                state.replies.insert(id, reply.clone());
-            }
-            Ok(reply)
-        });
-        self.tell();
-        reply
-    }
-
-    async fn read_barrier(&self, consistency: Consistency, _: Instant) -> Result<(), AppError> {
-        self.with(|state| {
-            state.barriers.push(consistency);
-            state.read_error.clone().map_or(Ok(()), Err)
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+        Box::pin(async move {
+            self.with(|state| {
+                state.commands.push(command.clone());
+                state.deadlines.push(deadline);
+            });
+            self.pass(&command).await;
+            let reply = self.with(|state| {
+                if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
+                    return Err(error);
+                }
+                if let Some(rejection) = state.rejection.clone() {
+                    return Ok(state.reply(Outcome::Rejected(rejection)));
+                }
+                let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
+                if let Some(kept) = state.replies.get(&id) {
+                    return Ok(Reply { replayed: true, ..kept.clone() });
+                }
+                if command.stamp.is_some_and(|stamp| stamp != state.admitted.revision) {
+                    return Ok(state.reply(Outcome::Rejected(Rejection::AccessChanged)));
+                }
+                let reply = state.execute(&command.action);
+                let is_kept = match &reply.outcome {
+                    Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
+                    _ => true,
+                };
+                if is_kept {
+                    state.replies.insert(id, reply.clone());
+                }
+                Ok(reply)
+            });
+            self.tell();
+            reply
         })
     }
 
-    async fn hand_over(&self, to: Option<u64>, _: Instant) -> Result<u64, AppError> {
-        Ok(to.unwrap_or(2))
+    fn read_barrier(&self, consistency: Consistency, _: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+        Box::pin(async move {
+            self.with(|state| {
+                state.barriers.push(consistency);
+                state.read_error.clone().map_or(Ok(()), Err)
+            })
+        })
     }
 
-    async fn members_seen(&self, _: Instant) -> Result<MembersSeen, AppError> {
-        let member = |id| MemberSeen {
-            id,
-            peer_addr: format!("127.0.0.1:720{id}"),
-            client_addr: format!("127.0.0.1:710{id}"),
-            votes: id != 4,
-            is_heard: id != 3,
-            lag: if id == 3 { u64::MAX } else { 0 },
-            last_contact_ms: (id != 3).then_some(5),
-        };
-        let members = (1..=4).map(member).collect();
-        Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
+    fn hand_over(&self, to: Option<u64>, _: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+        Box::pin(async move { Ok(to.unwrap_or(2)) })
     }
 
-    async fn change_members(&self, ask: MemberAsk, _: Instant) -> Result<MemberDone, AppError> {
-        let explanation = vec![format!("{:?}", ask.wish)];
-        match ask.wish {
-            MemberWish::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
-            _ => Ok(MemberDone { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
-        }
+    fn members_seen(&self, _: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+        Box::pin(async move {
+            let member = |id| MemberSeen {
+                id,
+                peer_addr: format!("127.0.0.1:720{id}"),
+                client_addr: format!("127.0.0.1:710{id}"),
+                votes: id != 4,
+                is_heard: id != 3,
+                lag: if id == 3 { u64::MAX } else { 0 },
+                last_contact_ms: (id != 3).then_some(5),
+            };
+            let members = (1..=4).map(member).collect();
+            Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
+        })
     }
 
-    async fn wait_key_change(&self, _: &Key, _: u64, wait: Duration) {
-        // Looks again now and then, for the change between the read and the wait; tests do not mind.
-        let _either = tokio::time::timeout(wait.min(Duration::from_millis(20)), self.changed.notified()).await;
+    fn change_members(&self, ask: MemberAsk, _: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>> {
+        Box::pin(async move {
+            let explanation = vec![format!("{:?}", ask.wish)];
+            match ask.wish {
+                MemberWish::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
+                _ => Ok(MemberDone { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
+            }
+        })
+    }
+
+    fn wait_key_change<'a>(&'a self, _: &'a Key, _: u64, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // Looks again now and then, for the change between the read and the wait; tests do not mind.
+            let _either = tokio::time::timeout(wait.min(Duration::from_millis(20)), self.changed.notified()).await;
+        })
     }
 
     fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
@@ -749,16 +760,24 @@ impl Backend for Fake {
         Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
     }
 
-    async fn wait_tasks(&self, _: &QueueName, _: u64, _: (u64, Instant), until: Instant) -> Result<bool, StateFault> {
-        loop {
-            let changed = self.changed.notified();
-            if self.with(|state| !state.outcomes.is_empty()) {
-                return Ok(true);
+    fn wait_tasks<'a>(
+        &'a self,
+        _: &'a QueueName,
+        _: u64,
+        _: (u64, Instant),
+        until: Instant,
+    ) -> BoxFuture<'a, Result<bool, StateFault>> {
+        Box::pin(async move {
+            loop {
+                let changed = self.changed.notified();
+                if self.with(|state| !state.outcomes.is_empty()) {
+                    return Ok(true);
+                }
+                if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                    return Ok(false);
+                }
             }
-            if tokio::time::timeout_at(until.into(), changed).await.is_err() {
-                return Ok(false);
-            }
-        }
+        })
     }
 
     fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
@@ -866,8 +885,8 @@ impl Backend for Fake {
         self.with(|state| state.quarantine.clone())
     }
 
-    async fn repair(&self, node: u64, _: Instant) -> Result<Repaired, AppError> {
-        Ok(if node == 3 { Repaired::Done } else { Repaired::NotNeeded })
+    fn repair(&self, node: u64, _: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
+        Box::pin(async move { Ok(if node == 3 { Repaired::Done } else { Repaired::NotNeeded }) })
     }
 
     fn unready_reason(&self) -> Option<String> {
