@@ -24,7 +24,7 @@ use quorate_api::{StatusAnswer, WatchEndCode};
 
 pub use sample::{MetricsSource, Sample, Value};
 
-use crate::http::Route;
+use crate::http::{Route, all_routes};
 use process::Process;
 use sample::Sources;
 
@@ -131,8 +131,8 @@ impl Metrics {
         let (watch_events, watch_ends) = (Family::<Labels, Counter>::default(), Family::<Labels, Counter>::default());
         let sources = Arc::new(Sources::default());
         let metrics = Self {
-            requests: Route::ALL.into_iter().map(|route| by_class(&requests, route)).collect(),
-            latencies: Route::ALL.into_iter().map(|route| latency(&latencies, route)).collect(),
+            requests: all_routes().iter().map(|route| by_class(&requests, route)).collect(),
+            latencies: all_routes().iter().map(|route| latency(&latencies, route)).collect(),
             ends: ENDS.into_iter().map(|end| ends.get_or_create_owned(&vec![("reason", end)])).collect(),
             connections: Gauge::default(),
             batch_commands: Histogram::new(COUNT_BUCKETS),
@@ -185,10 +185,10 @@ impl Metrics {
     }
 
     /// A request was answered.
-    pub fn observe_request(&self, route: Route, status: StatusCode, took: Duration) {
+    pub fn observe_request(&self, route: &Route, status: StatusCode, took: Duration) {
         let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
-        self.requests[route as usize][class].inc();
-        self.latencies[route as usize].observe(took.as_secs_f64());
+        self.requests[route.number()][class].inc();
+        self.latencies[route.number()].observe(took.as_secs_f64());
     }
 
     /// A client connection was accepted; count it until the guard goes.
@@ -269,10 +269,10 @@ impl Drop for OpenConnection {
     }
 }
 
-fn by_class(family: &Family<Labels, Counter>, route: Route) -> [Counter; CLASSES.len()] {
+fn by_class(family: &Family<Labels, Counter>, route: &'static Route) -> [Counter; CLASSES.len()] {
     CLASSES.map(|class| family.get_or_create_owned(&vec![("route", route.template()), ("code", class)]))
 }
 
-fn latency(family: &Family<Labels, Histogram, fn() -> Histogram>, route: Route) -> Histogram {
+fn latency(family: &Family<Labels, Histogram, fn() -> Histogram>, route: &'static Route) -> Histogram {
     family.get_or_create_owned(&vec![("route", route.template())])
 }

@@ -3,26 +3,35 @@
 //! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, TLS, and the end of connections: silent, slow, idle,
 //! stalled, too many, drained. Body deadlines are in `body`, request deadlines in `ask`, the handshake of TLS in `handshake`.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, StatusCode, header};
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Api;
+use super::api::Api;
 use super::error::Failure;
 use super::handshake::Handshake;
 use super::mismatch;
 use super::origin::Origin;
 use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
+use super::response::Answer;
+use super::routes;
+use super::service::Arrival;
 use crate::limits;
 use crate::metrics::ConnectionEnd;
 use crate::net::{Listener, Stream};
@@ -235,13 +244,26 @@ async fn serve_tls(
     }
 }
 
-/// One handler for each connection: the API, and a mark that a request is in the works.
+/// What the router answered. It gives an answer without a body the length 0, which is not that of what has not changed.
+async fn answered(answer: impl Future<Output = Result<Answer, Infallible>>) -> Result<Answer, Infallible> {
+    let mut answer = answer.await?;
+    if answer.status() == StatusCode::NOT_MODIFIED {
+        answer.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    Ok(answer)
+}
+
+/// One handler for each connection: the router, and a mark that a request is in the works.
 macro_rules! handler {
     ($api:expr, $origin:expr, $pulse:expr) => {{
         let (api, origin, pulse) = ($api, Arc::new($origin), Arc::clone(&$pulse));
+        let router = TowerToHyperService::new(routes::router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
-        service_fn(move |request| {
-            Box::pin(Arc::clone(&api).handle(request, Arc::clone(&origin), Busy::new(Arc::clone(&pulse))))
+        service_fn(move |mut request: Request<Incoming>| {
+            let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&pulse)))));
+            let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), busy };
+            request.extensions_mut().insert(arrival);
+            Box::pin(answered(router.call(request)))
         })
     }};
 }

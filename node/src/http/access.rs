@@ -9,12 +9,20 @@ use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
 use quorate_store::rules::NameError;
 use quorate_store::types::{AccessDone, AccessOp, Action, Outcome as Decided, Reply};
 use serde_json::value::RawValue;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
-use super::{Outcome, command, json, key, op_body, read, write};
+use super::response::Outcome;
+use super::routes::{Guard, Policy, Routes};
+use super::{command, json, key, op_body, read, write};
+
+/// The route of one's own rights.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::node(Guard::Known), routes!(get_self))
+}
 
 /// Shows whom a node takes the caller for, and everything that one may do.
 #[utoipa::path(get, path = "/v1/access/self", tag = "access", operation_id = "who_am_i",
@@ -23,18 +31,18 @@ use super::{Outcome, command, json, key, op_body, read, write};
         (status = 200, description = "The caller. Where nodes ask nobody who they are, without `user`, and everything is allowed.", body = SelfAnswer, example = json!({"user": "app", "grants": [{"permission": "write", "prefix": "orders/"}], "access_revision": 12})),
         Common,
     ))]
-pub async fn get_self(ask: &mut Ask<'_>) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    read::refresh(&ask.api.backend, ask.deadline).await?;
-    let access_revision = ask.api.backend.access_revision();
-    let (user, rights) = ask.visitor().rights()?;
+pub async fn get_self(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    read::refresh(&context.api.backend, context.deadline).await?;
+    let access_revision = context.api.backend.access_revision();
+    let (user, rights) = context.visitor().rights()?;
     let answer = SelfAnswer { user, grants: grants_view(rights.grants()), access_revision };
-    command::answer(&answer, ask.api.backend.position().revision, None)
+    command::answer(&answer, context.api.backend.position().revision, None)
 }
 
 /// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.
-pub async fn decide(ask: &Ask<'_>, name: &str, op: AccessOp) -> Result<(Reply, AccessDone), Failure> {
-    let mut reply = command::decide(ask, Action::Access(op), false).await?;
+pub async fn decide(context: &RequestContext, name: &str, op: AccessOp) -> Result<(Reply, AccessDone), Failure> {
+    let mut reply = command::decide(context, Action::Access(op), false).await?;
     match std::mem::replace(&mut reply.outcome, Decided::Deferred) {
         Decided::Access(done) => Ok((reply, *done)),
         Decided::Rejected(why) => Err(Failure::from_rejection(name, &reply, &why)),

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::context::RequestContext;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use super::ask::Ask;
 use super::bucket::Bucket;
 use super::door::Who;
 use super::error::Failure;
@@ -46,10 +46,10 @@ pub enum Account {
 }
 
 /// Whose account a request is on.
-pub fn account(ask: &Ask<'_>) -> Account {
-    match &ask.who {
+pub fn account(context: &RequestContext) -> Account {
+    match context.who() {
         Who::Somebody(somebody) => Account::User(Arc::clone(somebody.name())),
-        Who::Anybody | Who::Nobody => Account::of_address(ask.origin.address.ip()),
+        Who::Anybody | Who::Nobody => Account::of_address(context.origin.address.ip()),
     }
 }
 

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::body::Body;
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Body as _;
 
 use super::error::Failure;
-use super::{Answer, Body};
+use super::response::Answer;
 use crate::limits;
 
 /// The memory of long answers.
@@ -65,15 +65,12 @@ impl AnswerRoom {
 
     /// Counts a body if it is long.
     pub fn count(&self, body: Body) -> Body {
-        match body {
-            Body::Full(full) if full.size_hint().lower() >= limits::LONG_ANSWER_BYTES => self.count_long(full),
-            other => other,
+        // What is still to come has no length yet.
+        if body.size_hint().exact().is_none_or(|bytes| bytes < limits::LONG_ANSWER_BYTES) {
+            return body;
         }
-    }
-
-    fn count_long(&self, full: Full<Bytes>) -> Body {
         // One frame, and it is there.
-        let frame = futures::FutureExt::now_or_never(http_body_util::BodyExt::frame(&mut { full }));
+        let frame = futures::FutureExt::now_or_never(http_body_util::BodyExt::frame(&mut { body }));
         let Some(Some(Ok(frame))) = frame else { return Body::default() };
         let bytes = frame.into_data().unwrap_or_default();
         self.held.fetch_add(bytes.len(), Ordering::Relaxed);

@@ -54,7 +54,7 @@ pub trait Backend: Access + Coordination + Send + Sync + 'static {
     /// The members as the leader knows them.
     fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>>;
     /// Changes the members.
-    fn change_members(&self, ask: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>>;
+    fn change_members(&self, context: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>>;
     /// Waits for a change of a key after `seen`, at most `wait`; may return early.
     fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()>;
     /// Reads one key.
@@ -152,8 +152,8 @@ impl Backend for App {
         Box::pin(App::members_seen(self, deadline))
     }
 
-    fn change_members(&self, ask: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>> {
-        Box::pin(App::change_members(self, ask, deadline))
+    fn change_members(&self, context: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>> {
+        Box::pin(App::change_members(self, context, deadline))
     }
 
     fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()> {

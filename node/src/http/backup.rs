@@ -5,24 +5,33 @@
 
 use std::io::{self, Write};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, Version, header};
-use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{Applied, BACKUP_CONTENT_TYPE, ErrorCode, Problem};
 use quorate_store::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::Query;
 use super::openapi::Common;
 use super::pulse::{Busy, Taking};
-use super::{Answer, Body, Node, Outcome, headers, read};
+use super::response::{Answer, Outcome};
+use super::routes::{Guard, Policy, Routes};
+use super::{headers, read};
 use crate::limits;
+
+/// The route of backups.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::node(Guard::Admin), routes!(get))
+}
 
 /// A backup of the whole cluster at one revision, as a stream. It takes no writes away from anybody and goes on beside them.
 ///
@@ -39,30 +48,28 @@ use crate::limits;
         (status = 410, description = "`compacted`: the revision asked for is of before a restore.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn get(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let consistency = read::consistency(&mut query);
     query.finish("consistency, min_revision")?;
-    let Ok(permit) = ask.api.backups.clone().try_acquire_owned() else {
+    let Ok(permit) = context.api.backups.clone().try_acquire_owned() else {
         return Err(Failure::too_many("this node gives out as many backups at once as it may"));
     };
-    read::admit(&ask.visitor(), consistency, ask.deadline, &door::on_prefix(Permission::Admin, b"")).await?;
-    if ask.head.method == Method::HEAD {
-        return Ok(answer(Body::default(), ask.api.backend.position().revision));
+    read::admit(&context.visitor(), consistency, context.deadline, &door::on_prefix(Permission::Admin, b"")).await?;
+    if context.head.method == Method::HEAD {
+        return Ok(answer(Body::default(), context.api.backend.position().revision));
     }
-    let Some(busy) = ask.busy.take() else {
-        return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
-    };
+    let busy = context.take_busy()?;
     let (begun, revision) = oneshot::channel();
     let (pieces, source) = mpsc::channel(limits::BACKUP_PIECES_MAX);
-    let backend = ask.api.backend.clone();
+    let backend = context.api.backend.clone();
     tokio::task::spawn_blocking(move || walk(&backend, pieces, begun, permit));
     let Ok(revision) = revision.await else {
         return Err(Failure::new(ErrorCode::Internal, Applied::No, "the backup did not begin").closing());
     };
-    let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
+    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
     let body = BackupBody { source, taking, _busy: busy };
-    Ok(answer(Body::Stream(UnsyncBoxBody::new(body)), revision))
+    Ok(answer(Body::new(body), revision))
 }
 
 fn answer(body: Body, revision: Revision) -> Answer {
@@ -131,7 +138,7 @@ impl HttpBody for BackupBody {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         if let Some(taking) = &this.taking {
             taking.taken();

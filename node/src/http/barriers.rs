@@ -5,21 +5,32 @@
 
 use std::time::{Duration, Instant};
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest, Problem};
 use quorate_store::limits::BARRIER_PARTIES_MAX;
 use quorate_store::state::{BarrierRead, Observed};
 use quorate_store::types::{
     Action, BarrierOp, BarrierRow, Name, Outcome as Decided, Reply, Revision, SessionId, Waker,
 };
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::{Context, RequestContext};
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
+use super::lanes::Lane;
 use super::openapi::{Changing, Common};
-use super::{Node, Outcome, command, coordinate, extract, read, sessions, wait, write};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
+use super::{command, coordinate, extract, read, sessions, wait, write};
 use crate::limits;
+
+/// The routes of barriers.
+pub fn routes() -> Routes {
+    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    Routes::new().add(COORDINATION, routes!(enter)).add(COORDINATION, routes!(leave)).add(COORDINATION, routes!(get))
+}
 
 /// Enters a barrier, which opens for all once `parties` sessions are in it.
 ///
@@ -39,22 +50,22 @@ use crate::limits;
         (status = 423, description = "`locked`: it is open, and not all who are in it have left.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn enter(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "who enters").await?;
+pub async fn enter(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "who enters").await?;
     let Entry { session, parties, wait, request_id } = Entry::read(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Enter { name: name.clone(), session, parties };
-    let reply = command::decide(ask, Action::Barrier(op), false).await?;
+    let reply = command::decide(&context, Action::Barrier(op), false).await?;
     let entered = after(&name, &reply)?;
     if entered.row.is_some_and(|row| row.opened.is_some())
-        || !wait::for_applied(&ask.api.backend, reply.index, end).await
+        || !wait::for_applied(&context.api.backend, reply.index, end).await
     {
         return entered.answer(&name, BarrierState::Open);
     }
     let has_moved = |read: &BarrierRead| !read.is_in || read.row.is_some_and(|row| row.opened.is_some());
-    let seen = watch(ask, &name, session, end, has_moved).await?;
+    let seen = watch(&context, &name, session, end, has_moved).await?;
     if !seen.found.is_in && !seen.found.lives {
         return Err(sessions::expired(session).evaluated_at(seen.at.revision, seen.at.index));
     }
@@ -76,26 +87,26 @@ pub async fn enter(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn leave(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "who leaves").await?;
+pub async fn leave(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "who leaves").await?;
     let (session, wait, request_id) = read_leave(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Leave { name: name.clone(), session };
-    let reply = command::decide(ask, Action::Barrier(op), false).await?;
+    let reply = command::decide(&context, Action::Barrier(op), false).await?;
     let left = after(&name, &reply)?;
     let Some(BarrierRow { opened, .. }) = left.row else { return left.answer(&name, BarrierState::Empty) };
     // One that did not open has nobody to wait for.
     if opened.is_none() {
         return left.answer(&name, BarrierState::Waiting);
     }
-    if !wait::for_applied(&ask.api.backend, reply.index, end).await {
+    if !wait::for_applied(&context.api.backend, reply.index, end).await {
         return left.answer(&name, BarrierState::Empty);
     }
     // Another opening, or none yet, means that all had left in between.
     let is_over = |row: Option<BarrierRow>| row.is_none_or(|row| row.opened != opened);
-    let seen = watch(ask, &name, session, end, |read| is_over(read.row)).await?;
+    let seen = watch(&context, &name, session, end, |read| is_over(read.row)).await?;
     let mut told = Told::seen(&seen, reply.replayed);
     told.row = told.row.filter(|row| !is_over(Some(*row)));
     told.answer(&name, BarrierState::Empty)
@@ -111,26 +122,26 @@ pub async fn leave(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = coordinate::name_of(rest)?;
-    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
-    let seen = ask.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = coordinate::name_of(context.name())?;
+    read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    let seen = context.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
     let told = Told::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)
 }
 
 /// Reads until it is as wanted or the time is over.
 async fn watch(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     name: &Name,
     session: SessionId,
     end: Instant,
     is_wanted: impl Fn(&BarrierRead) -> bool + Send + Sync,
 ) -> Result<Observed<BarrierRead>, Failure> {
-    let backend = &ask.api.backend;
+    let backend = &context.api.backend;
     let read = |backend: &Node| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
-    match wait::until(ask, &Waker::Barrier.of(name.as_str()), end, read).await? {
+    match wait::until(context, &Waker::Barrier.of(name.as_str()), end, read).await? {
         Some(seen) => Ok(seen),
         None => backend.barrier(name, Some(session)).map_err(|fault| Failure::from_fault(&fault)),
     }

@@ -3,35 +3,28 @@
 //! Owns the size limit, the bound on all bodies together, the deadline and the minimum rate of bodies. Never looks at what
 //! is in them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::header;
 use http_body_util::BodyExt;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use quorate_api::{Applied, ErrorCode};
 use tokio::time::Instant;
 
-use super::ask::Ask;
+use super::api::ApiSettings;
+use super::context::RequestContext;
 use super::error::Failure;
-use super::paths::Route;
-use super::{ApiSettings, headers};
+use super::headers;
 use crate::limits;
 use crate::spent::{self, Part};
 
-/// The longest body that a route takes. A stream of operations may be as long as it likes: it is its lines that are bounded.
-pub fn longest(ask: &Ask<'_>, route: Route) -> Option<usize> {
-    match route {
-        Route::Ops if headers::says_stream(ask.head) => None,
-        Route::Bulk => Some(limits::BULK_BODY_BYTES_MAX),
-        _ => Some(ask.api.settings.body_bytes_max),
-    }
-}
-
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
-pub fn check_declared(ask: &Ask<'_>, bytes_max: Option<usize>) -> Result<(), Failure> {
-    let fields = &ask.head.headers;
+pub fn check_declared(context: &RequestContext, bytes_max: Option<usize>) -> Result<(), Failure> {
+    let fields = &context.head.headers;
     if let Some(encoding) = fields.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
@@ -85,63 +78,63 @@ impl BodyRoom {
     }
 
     /// A place without room yet. What coordinates others has some that nobody else can take.
-    pub fn place(&self, coordinates: bool) -> BodyPlace<'_> {
+    pub fn place(self: &Arc<Self>, coordinates: bool) -> BodyPlace {
         let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
-        BodyPlace { room: self, bytes_max: self.bytes_max + reserve, bytes: 0 }
+        BodyPlace { room: Arc::clone(self), bytes_max: self.bytes_max + reserve, bytes: AtomicUsize::new(0) }
     }
 }
 
 /// What one body has taken; given back when its request is answered.
 #[derive(Debug)]
-pub struct BodyPlace<'a> {
-    room: &'a BodyRoom,
+pub struct BodyPlace {
+    room: Arc<BodyRoom>,
     /// Up to where the room may be filled for it.
     bytes_max: usize,
-    bytes: usize,
+    bytes: AtomicUsize,
 }
 
-impl BodyPlace<'_> {
+impl BodyPlace {
     /// What it takes at the moment.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes.load(Ordering::Relaxed)
     }
 
-    fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
+    fn grow(&self, bytes: usize) -> Result<(), Failure> {
         self.room.take_up_to(self.bytes_max, bytes).map_err(Failure::closing)?;
-        self.bytes += bytes;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 }
 
-impl Drop for BodyPlace<'_> {
+impl Drop for BodyPlace {
     fn drop(&mut self) {
-        self.room.give_back(self.bytes);
+        self.room.give_back(self.bytes());
     }
 }
 
 /// Collects a body of at most `bytes_max` bytes, and no more than is configured.
-pub async fn collect(ask: &mut Ask<'_>, body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
-    let bytes_max = bytes_max.min(ask.api.settings.body_bytes_max);
-    collect_long(ask, body, bytes_max).await
+pub async fn collect(context: &RequestContext, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+    let bytes_max = bytes_max.min(context.api.settings.body_bytes_max);
+    collect_long(context, body, bytes_max).await
 }
 
 /// The same of a body that may be longer than is configured for others. It keeps its place in memory until the request is
 /// answered: until then there is the body, or what was made of it.
-pub async fn collect_long(ask: &mut Ask<'_>, body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
-    spent::on(Part::Body, collect_in_time(ask, body, bytes_max)).await
+pub async fn collect_long(context: &RequestContext, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+    spent::on(Part::Body, collect_in_time(context, body, bytes_max)).await
 }
 
-async fn collect_in_time(ask: &mut Ask<'_>, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Failure> {
-    let settings = &ask.api.settings;
+async fn collect_in_time(context: &RequestContext, mut body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+    let settings = &context.api.settings;
     if let Some(declared) = body.size_hint().exact()
         && declared > bytes_max as u64
     {
         return Err(over(bytes_max, Some(declared)));
     }
-    let mut lease = Lease::new(settings, ask.deadline);
+    let mut lease = Lease::new(settings, context.deadline);
     let Some(first) = lease.next(&mut body, 0).await? else { return Ok(Bytes::new()) };
     check_size(first.len(), bytes_max)?;
-    ask.body_place.grow(first.len())?;
+    context.body_place.grow(first.len())?;
     if body.is_end_stream() {
         return Ok(first);
     }
@@ -150,7 +143,7 @@ async fn collect_in_time(ask: &mut Ask<'_>, mut body: Incoming, bytes_max: usize
     whole.extend_from_slice(&first);
     while let Some(chunk) = lease.next(&mut body, whole.len()).await? {
         check_size(whole.len() + chunk.len(), bytes_max)?;
-        ask.body_place.grow(chunk.len())?;
+        context.body_place.grow(chunk.len())?;
         whole.extend_from_slice(&chunk);
     }
     Ok(whole.freeze())
@@ -189,7 +182,7 @@ impl Lease {
     }
 
     /// The next piece; `None` at the end.
-    async fn next(&mut self, body: &mut Incoming, received: usize) -> Result<Option<Bytes>, Failure> {
+    async fn next(&mut self, body: &mut Body, received: usize) -> Result<Option<Bytes>, Failure> {
         let deadline = self.answer_due.min(self.started + self.patience.after(received));
         loop {
             let frame = tokio::time::timeout_at(deadline, body.frame()).await.map_err(|_| self.too_slow(received))?;
@@ -220,6 +213,6 @@ fn over(limit: usize, actual: Option<u64>) -> Failure {
     Failure::too_large("", "the body", limit as u64, actual).closing()
 }
 
-fn cut_short(error: &hyper::Error) -> Failure {
+fn cut_short(error: &axum::Error) -> Failure {
     Failure::invalid("", format!("the body could not be read to its end: {error}")).closing()
 }

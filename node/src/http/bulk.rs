@@ -5,22 +5,31 @@
 
 use std::time::Instant;
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{BulkAnswer, BulkRequest, Op, Problem};
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BULK_OPS_MAX};
 use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
 use super::bulk_answer::{BulkEnd, BulkTally};
 use super::bulk_body::{BulkOp, BulkWish, Form};
+use super::context::{Context, RequestContext};
 use super::door::Visit;
 use super::error::{Effect, Failure};
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::{Outcome, ok};
+use super::routes::{BodyLimit, Policy, Routes};
 use super::scan::{evaluate, parse};
-use super::{Outcome, body, headers, ok, prefer, read, write};
+use super::{body, headers, prefer, read, write};
 use crate::app::AppError;
 use crate::limits;
+
+/// The route of bulks.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point).with_body(BodyLimit::Bytes(limits::BULK_BODY_BYTES_MAX)), routes!(post))
+}
 
 /// Executes up to 10,000 operations, each on its own, in order.
 ///
@@ -52,24 +61,24 @@ use crate::limits;
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; parts that only delete still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn post(context: Context, body: Body) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let dry_run = query.flag("dry_run");
     query.finish("dry_run")?;
-    let form = match headers::says_stream(ask.head) {
+    let form = match headers::says_stream(&context.head) {
         true => Form::Lines,
-        false => Form::Object(headers::json_kind(ask.head, "a bulk")?),
+        false => Form::Object(headers::json_kind(&context.head, "a bulk")?),
     };
-    let body = body::collect_long(ask, body, limits::BULK_BODY_BYTES_MAX).await?;
-    let wish = parse(ask, body, move |body| BulkWish::read(body, form)).await?;
-    ask.take_request_id(wish.request_id)?;
-    let minimal = prefer::wants_minimal(ask.head);
+    let body = body::collect_long(&context, body, limits::BULK_BODY_BYTES_MAX).await?;
+    let wish = parse(&context, body, move |body| BulkWish::read(body, form)).await?;
+    context.take_request_id(wish.request_id)?;
+    let minimal = prefer::wants_minimal(&context.head);
     // Its parts go through the log one after the other.
-    ask.costs(wish.ops.len().min(BULK_OPS_MAX), wish.ops.len())?;
+    context.costs(wish.ops.len().min(BULK_OPS_MAX), wish.ops.len())?;
     let course = Course::new(wish.ops, minimal);
     let course = match dry_run || wish.dry_run {
-        true => rehearse(ask, course).await?,
-        false => carry_out(ask, course).await?,
+        true => rehearse(&context, course).await?,
+        false => carry_out(&context, course).await?,
     };
     let revision = course.end.revision;
     let mut response = ok(headers::JSON, course.tally.finish(course.end));
@@ -81,25 +90,25 @@ pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
 }
 
 /// Puts one part after the other through the log.
-async fn carry_out(ask: &Ask<'_>, mut course: Course) -> Result<Course, Failure> {
-    let visitor = ask.visitor();
+async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Course, Failure> {
+    let visitor = context.visitor();
     // All of it, before the first part takes effect.
-    visitor.admit(ask.deadline, &|visit| course.demands(visit)).await?;
-    let id = RequestId(ask.request_id.clone());
+    visitor.admit(context.deadline, &|visit| course.demands(visit)).await?;
+    let id = RequestId(context.request_id());
     while let Some(part) = course.part() {
-        let reply = write::propose(&visitor, part, id.of_part(course.next), ask.deadline).await;
+        let reply = write::propose(&visitor, part, id.of_part(course.next), context.deadline).await;
         course.take(&reply.map_err(|failure| course.stopped(failure))?)?;
     }
     Ok(course)
 }
 
 /// Evaluates one part after the other, each seeing what those before it would do.
-async fn rehearse(ask: &Ask<'_>, mut course: Course) -> Result<Course, Failure> {
+async fn rehearse(context: &RequestContext, mut course: Course) -> Result<Course, Failure> {
     let wanted = |visit: &mut Visit<'_>| course.demands(visit);
-    read::admit_to(ask, &wanted).await?;
+    read::admit_to(context, &wanted).await?;
     course.end.dry_run = true;
-    let deadline = ask.deadline;
-    let rehearsed = evaluate(ask, move |backend| {
+    let deadline = context.deadline;
+    let rehearsed = evaluate(context, move |backend| {
         let mut outcome = Ok(());
         backend.rehearse(&mut |reply| {
             let next = course.rehearsed(reply, deadline);

@@ -3,7 +3,7 @@
 //! Owns the reading of its body with a pointer to every fault, and its answer. The names are those of
 //! `quorate_api::ClaimRequest`, which a test holds this file to.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{ClaimAnswer, ClaimRequest, EntryView, Problem};
 use quorate_store::document::{Criteria, Order};
 use quorate_store::limits::CLAIM_LIMIT_MAX;
@@ -11,16 +11,25 @@ use quorate_store::rules::field_text;
 use quorate_store::types::{
     Action, ClaimDone, ClaimOp, ClusterMillis, Entry, Key, Outcome as Decided, Reply, Shown, Value,
 };
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::error::Failure;
 use super::extract::Faults;
+use super::lanes::Lane;
 use super::op_body::{lock_time, request_id, typed};
 use super::openapi::Common;
-use super::{Outcome, command, convert, coordinate, criteria, extract, find_body, key, matching, scan, write};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
+use super::{command, convert, coordinate, criteria, extract, find_body, key, matching, scan, write};
 
 const FIELDS: [&str; 9] =
     ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "guard", "request_id", "dry_run"];
+
+/// The route of claims.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Scan), routes!(post))
+}
 
 /// Claims entries: finds those that match and are not locked, in order, and locks each.
 ///
@@ -47,13 +56,13 @@ const FIELDS: [&str; 9] =
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let text = command::text(ask, body, "a claim").await?;
+pub async fn post(context: Context, body: Body) -> Outcome {
+    let text = command::text(&context, body, "a claim").await?;
     let ClaimWish { op, dry_run, request_id } = scan::beside(text.len(), || ClaimWish::read(&text))?;
-    ask.take_request_id(request_id)?;
-    ask.costs_a_find()?;
-    let _place = scan::place_in_log(ask).await?;
-    let reply = command::decide(ask, Action::Claim(op), dry_run).await?;
+    context.take_request_id(request_id)?;
+    context.costs_a_find()?;
+    let _place = scan::place_in_log(&context).await?;
+    let reply = command::decide(&context, Action::Claim(op), dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

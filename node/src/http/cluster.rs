@@ -1,31 +1,43 @@
 //! `/v1/cluster`: the cluster as this node sees it, and leadership.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::body_kind;
 use super::openapi::Common;
-use super::{Outcome, body, json, kv, ok_json};
+use super::response::{Outcome, ok_json};
+use super::routes::{Guard, Policy, Routes};
+use super::{body, json, kv};
+
+/// The routes of the cluster.
+pub fn routes() -> Routes {
+    const KNOWN: Policy = Policy::node(Guard::Known);
+    Routes::new()
+        .add(KNOWN, routes!(status))
+        .add(KNOWN, routes!(digest))
+        .add(Policy::node(Guard::Admin).without_command(), routes!(lead))
+}
 
 /// What this node knows of the cluster and itself. Local: never waits, works without a leader.
 #[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
     responses((status = 200, description = "The state of things.", body = StatusAnswer), Common))]
-pub fn status(ask: &Ask<'_>) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    ok_json(&ask.api.backend.status())
+pub async fn status(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    ok_json(&context.api.backend.status())
 }
 
 /// The digest of the replicated state on this node. Equal on all nodes for an equal index.
 #[utoipa::path(get, path = "/v1/cluster/digest", tag = "cluster", operation_id = "digest",
     responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": 40, "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
-pub fn digest(ask: &Ask<'_>) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let taken = ask.api.backend.digest();
+pub async fn digest(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let taken = context.api.backend.digest();
     ok_json(&DigestAnswer {
-        node_id: ask.api.settings.node_id,
+        node_id: context.api.settings.node_id,
         index: taken.at.index,
         revision: taken.at.revision,
         digest: format!("{:032x}", taken.digest),
@@ -42,18 +54,18 @@ pub fn digest(ask: &Ask<'_>) -> Outcome {
         (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn lead(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let text = body::collect(ask, body, 4_096).await?;
-    let to = if text.is_empty() { None } else { target(ask, &text)? };
-    let moved = ask.api.backend.hand_over(to, ask.deadline).await;
+pub async fn lead(context: Context, body: Body) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let text = body::collect(&context, body, 4_096).await?;
+    let to = if text.is_empty() { None } else { target(&context, &text)? };
+    let moved = context.api.backend.hand_over(to, context.deadline).await;
     // Leadership may have moved although the answer did not come; asking again does no harm.
     let leader_id = moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
     ok_json(&LeaderAnswer { leader_id })
 }
 
-fn target(ask: &Ask<'_>, text: &[u8]) -> Result<Option<u64>, Failure> {
-    let text = kv::json_of(body_kind(ask.head, "application/json")?, text)?;
+fn target(context: &RequestContext, text: &[u8]) -> Result<Option<u64>, Failure> {
+    let text = kv::json_of(body_kind(&context.head, "application/json")?, text)?;
     let fields = json::fields(text).map_err(|_| Failure::invalid("", "must be a JSON object like {\"to\": 2}"))?;
     let mut faults = Faults::default();
     let mut to = None;

@@ -3,7 +3,7 @@
 //! Owns their conditions and their answer. What rules are, and their faults, is `quorate_store::rules`'; what they do to
 //! writes is decided where those are applied.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{
     Applied, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState, IndexView,
     Problem,
@@ -13,16 +13,30 @@ use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Action, Expect, Key, Outcome as Decided, Rejection, Reply, RulesChange, RulesOp};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
 use super::conditions::{self, Condition};
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{Outcome, command, criteria, key, kv, read, write};
+use super::{command, criteria, key, kv, read, write};
 use crate::limits;
+
+/// The routes of collections.
+pub fn routes() -> Routes {
+    const POINT: Policy = Policy::data(Lane::Point);
+    Routes::new()
+        .add(Policy::data(Lane::Scan), routes!(list))
+        .add(POINT, routes!(get))
+        .add(POINT, routes!(put))
+        .add(POINT, routes!(delete))
+}
 
 /// Lists the collections, by name.
 ///
@@ -37,8 +51,8 @@ use crate::limits;
         (status = 200, description = "A page.", body = CollectionList, example = json!({"collections": [{"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": []}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_MAX as u64);
     if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
         query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
@@ -51,11 +65,12 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
-    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
+    read::admit_to(&context, &door::on_prefix(Permission::Read, b"")).await?;
     // Bounded a few lines above.
     let limit = limit as usize;
-    ask.costs_page(limit)?;
-    let page = scan(ask, move |backend| backend.collections(after.as_ref(), limit, limits::LIST_BYTES_MAX)).await?;
+    context.costs_page(limit)?;
+    let page =
+        scan(&context, move |backend| backend.collections(after.as_ref(), limit, limits::LIST_BYTES_MAX)).await?;
     let last = page.collections.last().map(|(name, _)| name.to_string());
     let shown = page.collections.iter().map(|(name, row)| view(name, row)).collect::<Result<_, _>>()?;
     let ReadPosition { revision, index, .. } = page.at;
@@ -74,12 +89,12 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = name_of(rest)?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = name_of(context.name())?;
     let keys = format!("{name}/");
-    read::admit_to(ask, &door::on_prefix(Permission::Read, keys.as_bytes())).await?;
-    let (at, row) = ask.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    read::admit_to(&context, &door::on_prefix(Permission::Read, keys.as_bytes())).await?;
+    let (at, row) = context.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));
         return Err(missing.evaluated_at(at.revision, at.index));
@@ -112,9 +127,9 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = name_of(rest)?;
-    let expect = match conditions::condition(ask.head)? {
+pub async fn put(context: Context, body: Body) -> Outcome {
+    let name = name_of(context.name())?;
+    let expect = match conditions::condition(&context.head)? {
         Condition::None => Expect::Any,
         Condition::Absent => Expect::Absent,
         Condition::Present => Expect::Present,
@@ -122,13 +137,13 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         Condition::AnyOf(list) => Expect::AnyOf(list),
         Condition::NoneOf(list) => Expect::NoneOf(list),
     };
-    let text = command::text(ask, body, "the rules of a collection").await?;
+    let text = command::text(&context, body, "the rules of a collection").await?;
     let mut faults = Faults::default();
     let rules = criteria::rules(&text, "", &mut faults);
     faults.check()?;
     let rules = rules.ok_or_else(|| Failure::invalid("", "not the rules of a collection"))?;
     let op = RulesOp { name: name.clone(), expect, change: RulesChange::Set(rules) };
-    let reply = command::decide(ask, Action::Rules(op), false).await?;
+    let reply = command::decide(&context, Action::Rules(op), false).await?;
     match &reply.outcome {
         Decided::RulesSet(Some(row)) => {
             let (revision, index) = (Some(reply.revision), Some(reply.index));
@@ -156,12 +171,12 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = name_of(rest)?;
-    let expect = kv::existing(conditions::condition(ask.head)?)?;
+pub async fn delete(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = name_of(context.name())?;
+    let expect = kv::existing(conditions::condition(&context.head)?)?;
     let op = RulesOp { name: name.clone(), expect, change: RulesChange::Remove };
-    let reply = command::decide(ask, Action::Rules(op), false).await?;
+    let reply = command::decide(&context, Action::Rules(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::RulesSet(_) => {

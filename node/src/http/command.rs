@@ -5,25 +5,26 @@
 
 use std::ops::RangeInclusive;
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::header;
-use hyper::body::Incoming;
 use quorate_store::types::{Action, Reply, RequestId, Revision};
 use serde_json::value::RawValue;
 
-use super::ask::Ask;
+use super::context::RequestContext;
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::decimal;
 use super::lanes::Lane;
+use super::response::{Outcome, ok_json};
 use super::scan::{evaluate, scan};
-use super::{Outcome, body, door, headers, kv, ok_json, read, write};
+use super::{body, door, headers, kv, read, write};
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
-pub async fn text(ask: &mut Ask<'_>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let kind = headers::json_kind(ask.head, what)?;
-    let body = body::collect(ask, body, usize::MAX).await?;
+pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let kind = headers::json_kind(&context.head, what)?;
+    let body = body::collect(context, body, usize::MAX).await?;
     Ok(body.slice_ref(kv::json_of(kind, &body)?))
 }
 
@@ -39,15 +40,15 @@ pub fn whole(raw: &RawValue, pointer: &str, bounds: RangeInclusive<u32>, faults:
 
 /// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and
 /// so holds up nobody else.
-pub async fn decide(ask: &Ask<'_>, action: Action, dry_run: bool) -> Result<Reply, Failure> {
+pub async fn decide(context: &RequestContext, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
-        return write::propose(&ask.visitor(), action, RequestId(ask.request_id.clone()), ask.deadline).await;
+        return write::propose(&context.visitor(), action, RequestId(context.request_id()), context.deadline).await;
     }
-    read::admit_to(ask, &door::on_action(&action)).await?;
-    let command = write::rehearsal(ask.who.name(), action)?;
-    match ask.place.lane() {
-        Lane::Scan => scan(ask, move |backend| backend.dry_run(&command)).await,
-        _ => evaluate(ask, move |backend| backend.dry_run(&command)).await,
+    read::admit_to(context, &door::on_action(&action)).await?;
+    let command = write::rehearsal(context.who().name(), action)?;
+    match context.place.lane() {
+        Lane::Scan => scan(context, move |backend| backend.dry_run(&command)).await,
+        _ => evaluate(context, move |backend| backend.dry_run(&command)).await,
     }
 }
 

@@ -6,18 +6,20 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::StatusCode;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use quorate_store::document::time;
 use quorate_store::types::{Guard, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
 use serde_json::value::RawValue;
 
-use super::ask::Ask;
+use super::context::RequestContext;
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::decimal;
-use super::{Outcome, command, extract, json, key, op_body};
+use super::response::Outcome;
+use super::{command, extract, json, key, op_body};
 use crate::limits;
 
 /// The name in a path.
@@ -161,10 +163,10 @@ pub fn whole_or(
 }
 
 /// The body of a request that may have none, which is as good as `{}`.
-pub async fn text_or_none(ask: &mut Ask<'_>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
+pub async fn text_or_none(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
     match body.is_end_stream() {
-        true => Query::parse(ask.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}")),
-        false => command::text(ask, body, what).await,
+        true => Query::parse(context.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}")),
+        false => command::text(context, body, what).await,
     }
 }
 

@@ -6,7 +6,8 @@ use http::header;
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Reply, Revision, Written};
 
-use super::{Answer, headers, ok, render};
+use super::response::{Answer, ok};
+use super::{headers, render};
 
 /// The answer to a read of one entry, or to a write.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! Owns the reading of their bodies and their answers. Who leads is decided where commands are applied; how a request waits is
 //! `queue`'s.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{
     CampaignAnswer, CampaignRequest, CampaignState, ElectionAnswer, ElectionList, ElectionSummary, JsonText,
     LeaderView, Problem, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest,
@@ -16,16 +16,32 @@ use quorate_store::types::{
     Revision, Value,
 };
 use serde_json::value::RawValue;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
+use super::lanes::Lane;
 use super::locks::{self, give_up, read_party};
 use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{Node, Outcome, command, convert, coordinate, extract, read, write};
+use super::{command, convert, coordinate, extract, read, write};
+
+/// The routes of elections.
+pub fn routes() -> Routes {
+    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    Routes::new()
+        .add(COORDINATION, routes!(campaign))
+        .add(COORDINATION, routes!(proclaim))
+        .add(COORDINATION, routes!(resign))
+        .add(COORDINATION, routes!(get))
+        .add(Policy::data(Lane::Scan), routes!(list))
+}
 
 /// Stands in an election for a session, first come first served.
 ///
@@ -47,13 +63,13 @@ use super::{Node, Outcome, command, convert, coordinate, extract, read, write};
         (status = 423, description = "`locked`: another led all the time; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn campaign(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "a candidacy").await?;
+pub async fn campaign(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "a candidacy").await?;
     let (wish, request_id) = read_wish(&text, &name)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let session = wish.acquire.session.to_string();
-    let Stood { standing, revision, index, replayed } = queue::stand(ask, wish).await?;
+    let Stood { standing, revision, index, replayed } = queue::stand(&context, wish).await?;
     let (state, term, place, ahead) = match standing {
         Standing::Holds { token } => (CampaignState::Leader, Some(token), None, None),
         Standing::Waits { place, ahead } => (CampaignState::Candidate, None, Some(place), ahead),
@@ -112,13 +128,13 @@ fn value_of(raw: &RawValue, faults: &mut Faults) -> Option<Value> {
         (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn proclaim(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "what to proclaim").await?;
+pub async fn proclaim(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "what to proclaim").await?;
     let (term, value, request_id) = read_proclamation(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let op = LockOp::Proclaim { lock: election_of(&name), token: term, value };
-    let reply = command::decide(ask, Action::Lock(op), false).await?;
+    let reply = command::decide(&context, Action::Lock(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Lock(LockDone::Proclaimed) => {
@@ -168,12 +184,12 @@ fn read_proclamation(text: &[u8]) -> Result<(Revision, Value, Option<String>), F
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn resign(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "who resigns").await?;
+pub async fn resign(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "who resigns").await?;
     let (party, request_id) = read_party(&text, "term")?;
-    ask.take_request_id(request_id)?;
-    let (reply, resigned) = give_up(ask, election_of(&name), party).await?;
+    context.take_request_id(request_id)?;
+    let (reply, resigned) = give_up(&context, election_of(&name), party).await?;
     let Reply { revision, index, replayed, .. } = reply;
     let answer = ResignAnswer { election: name.to_string(), resigned, revision, index, replayed };
     command::answer(&answer, revision, None)
@@ -189,10 +205,10 @@ pub async fn resign(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": 43, "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = coordinate::name_of(rest)?;
-    let Observed { at, wall, found } = locks::read_lock(ask, &election_of(&name)).await?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = coordinate::name_of(context.name())?;
+    let Observed { at, wall, found } = locks::read_lock(&context, &election_of(&name)).await?;
     let LockRead { head, holders, waiters } = found;
     let answer = ElectionAnswer {
         election: name.to_string(),
@@ -217,13 +233,13 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
-    ask.costs_page(limit)?;
-    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
+    context.costs_page(limit)?;
+    read::admit_to(&context, &door::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: Node| backend.locks(LockSpace::Election, after.as_ref(), limit);
-    let Observed { at, found, .. } = scan(ask, page).await?;
+    let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let summary = |(name, head): &(Name, LockHead)| ElectionSummary {
         election: name.to_string(),

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -15,12 +16,13 @@ use quorate_store::types::{
     AccessFault, Bounded, ClusterMillis, Entry, Guard, LockSpace, Rejection, Reply, Revision, Shown, StepRejected,
 };
 
-use super::{Answer, Body, convert, failed, headers, is_http1, key};
+use super::response::{Answer, is_http1};
+use super::{convert, failed, headers, key};
 use crate::app::AppError;
 use crate::limits;
 
 /// A request that failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Failure {
     /// Boxed, so that the `Result` of each handler stays small.
     problem: Box<Problem>,
@@ -299,7 +301,7 @@ impl Failure {
     }
 
     /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
-    pub fn into_response(mut self, head: &Parts, request_id: &str) -> Answer {
+    pub fn into_document(mut self, head: &Parts, request_id: &str) -> Answer {
         let mut response = Response::new(Body::from(Bytes::from(self.document(request_id))));
         *response.status_mut() = self.status();
         let problem = &*self.problem;

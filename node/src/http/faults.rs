@@ -4,31 +4,40 @@
 
 use std::fmt::Write as _;
 
+use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use hyper::body::Incoming;
 use quorate_api::{Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
 use quorate_store::level::HARDENED;
 use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, FaultsOp, Outcome as Decided, Reply};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::op_body::{self, request_id};
 use super::openapi::Common;
-use super::{Outcome, command, json, ok_json, scan, write};
+use super::response::{Outcome, ok_json};
+use super::routes::{Guard, Policy, Routes};
+use super::{command, json, scan, write};
+
+/// The routes of contained faults.
+pub fn routes() -> Routes {
+    const ADMIN: Policy = Policy::node(Guard::Admin);
+    Routes::new().add(ADMIN, routes!(get)).add(ADMIN, routes!(post))
+}
 
 /// Shows what was contained. Local: never waits, works without a leader.
 #[utoipa::path(get, path = "/v1/cluster/faults", tag = "cluster", operation_id = "faults",
     responses((status = 200, description = "Commands that faulted, and work that is set aside. Each is a bug: report it with what is shown here.", body = FaultsAnswer, example = json!({"commands": 0, "parked": 0, "kept": [], "work": []})), Common))]
-pub fn get(ask: &Ask<'_>) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
     // Thirty commands of a quarter of a megabyte take longer than others may wait.
     scan::beside(usize::MAX, || {
-        let read = ask.api.backend.faults().map_err(|fault| Failure::from_fault(&fault))?;
+        let read = context.api.backend.faults().map_err(|fault| Failure::from_fault(&fault))?;
         let FaultsRead { counts, commands, parked } = read;
         let kept = commands.into_iter().map(kept_view).collect();
         let work = parked.into_iter().map(parked_view).collect();
@@ -50,18 +59,18 @@ pub fn get(ask: &Ask<'_>) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let text = command::text(ask, body, "what to do").await?;
+pub async fn post(context: Context, body: Body) -> Outcome {
+    let text = command::text(&context, body, "what to do").await?;
     let (op, request_id) = read_request(&text)?;
-    ask.take_request_id(request_id)?;
-    let level = ask.api.backend.status().level;
+    context.take_request_id(request_id)?;
+    let level = context.api.backend.status().level;
     if level < HARDENED {
         let why = format!(
             "the members have not agreed on feature level {HARDENED} yet, the cluster is at {level}; ask again once they have"
         );
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
     }
-    let reply = command::decide(ask, Action::Faults(op), false).await?;
+    let reply = command::decide(&context, Action::Faults(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Maintained { removed, .. } => {

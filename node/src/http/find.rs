@@ -2,22 +2,32 @@
 //!
 //! Owns the way from a checked query to its answer. How a body is read is in `find_body`.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
 use quorate_store::document::path::Path;
 use quorate_store::rules::field_text;
 use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::cursor::FindCursor;
 use super::door::{Demand, Need, Permission, Visit};
 use super::error::Failure;
 use super::extract::Query;
 use super::find_body::{FindWish, Kind};
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::{beside, scan};
-use super::{Outcome, body, headers, key, kv, list, read, render};
+use super::{body, headers, key, kv, list, read, render};
 use crate::limits;
+
+/// The routes of searches.
+pub fn routes() -> Routes {
+    const SCAN: Policy = Policy::data(Lane::Scan).without_command();
+    Routes::new().add(SCAN, routes!(find)).add(SCAN, routes!(count))
+}
 
 /// Finds entries by what holds of their documents and metadata.
 ///
@@ -50,8 +60,8 @@ use crate::limits;
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn find(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    answer(ask, body, Kind::Find).await
+pub async fn find(context: Context, body: Body) -> Outcome {
+    answer(&context, body, Kind::Find).await
 }
 
 /// Counts the entries of which something holds.
@@ -68,20 +78,20 @@ pub async fn find(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn count(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    answer(ask, body, Kind::Count).await
+pub async fn count(context: Context, body: Body) -> Outcome {
+    answer(&context, body, Kind::Count).await
 }
 
-async fn answer(ask: &mut Ask<'_>, body: Incoming, kind: Kind) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let media = headers::json_kind(ask.head, "a query")?;
-    let body = body::collect(ask, body, usize::MAX).await?;
+async fn answer(context: &RequestContext, body: Body, kind: Kind) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let media = headers::json_kind(&context.head, "a query")?;
+    let body = body::collect(context, body, usize::MAX).await?;
     let text = kv::json_of(media, &body)?;
     let FindWish { mut query, consistency, hash } = beside(text.len(), || FindWish::read(text, kind))?;
-    query.may_walk_past = ask.who.may_see_all();
-    ask.costs_a_find()?;
-    read::admit(&ask.visitor(), consistency, ask.deadline, &|visit| demands(&query, visit)).await?;
-    let rendered = scan(ask, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
+    query.may_walk_past = context.who().may_see_all();
+    context.costs_a_find()?;
+    read::admit(&context.visitor(), consistency, context.deadline, &|visit| demands(&query, visit)).await?;
+    let rendered = scan(context, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;
     Ok(list::answer(bytes, at))
 }

@@ -5,13 +5,26 @@ use std::time::{Duration, Instant};
 use http::HeaderValue;
 use quorate_api::{Applied, ErrorCode, VersionAnswer};
 use quorate_store::background;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::error::{Effect, Failure};
+use super::headers;
 use super::openapi::Common;
-use super::{Outcome, headers, ok, ok_json};
+use super::response::{Outcome, ok, ok_json};
+use super::routes::{Guard, Policy, Routes};
 use crate::app::{AppError, Consistency};
 use crate::limits;
+
+/// The routes for those who watch over the node.
+pub fn routes() -> Routes {
+    const OPEN: Policy = Policy::node(Guard::None);
+    Routes::new()
+        .add(OPEN, routes!(livez))
+        .add(OPEN, routes!(readyz))
+        .add(OPEN, routes!(version))
+        .add(Policy::node(Guard::Known), routes!(metrics))
+}
 
 /// Whether the process works and trusts its own state. Says nothing of the cluster.
 #[utoipa::path(get, path = "/livez", tag = "node", operation_id = "livez",
@@ -19,9 +32,9 @@ use crate::limits;
         (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
         Common,
     ))]
-pub async fn livez(ask: &mut Ask<'_>) -> Outcome {
+pub async fn livez(context: Context) -> Outcome {
     // That reads do not see yet what was answered last is no reason to wait; only that the node does not trust itself counts.
-    match ask.api.backend.read_barrier(Consistency::Local, Instant::now()).await {
+    match context.api.backend.read_barrier(Consistency::Local, Instant::now()).await {
         Err(error @ (AppError::Quarantined(_) | AppError::Fault(_))) => Err(Failure::from_app(error, Effect::Read)),
         _ => Ok(ok(headers::TEXT, "ok\n")),
     }
@@ -35,8 +48,8 @@ pub async fn livez(ask: &mut Ask<'_>) -> Outcome {
         (status = 200, description = "It does.", body = String, content_type = "text/plain", example = json!("ok")),
         Common,
     ))]
-pub async fn readyz(ask: &mut Ask<'_>) -> Outcome {
-    let backend = &ask.api.backend;
+pub async fn readyz(context: Context) -> Outcome {
+    let backend = &context.api.backend;
     if let Some(reason) = backend.unready_reason() {
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, reason));
     }
@@ -52,8 +65,8 @@ pub async fn readyz(ask: &mut Ask<'_>) -> Outcome {
 /// Everything that can be counted, as OpenMetrics text.
 #[utoipa::path(get, path = "/metrics", tag = "node", operation_id = "metrics",
     responses((status = 200, description = "The metrics.", body = String, content_type = "application/openmetrics-text"), Common))]
-pub async fn metrics(ask: &mut Ask<'_>) -> Outcome {
-    let api = ask.api;
+pub async fn metrics(context: Context) -> Outcome {
+    let api = &context.api;
     let (metrics, status, load) = (api.metrics.clone(), api.backend.status(), api.load());
     // Never refused: a scrape that finds others at work waits for its turn.
     let _turn = api.scrapes.acquire().await.expect("the semaphore is never closed");
@@ -71,6 +84,6 @@ pub async fn metrics(ask: &mut Ask<'_>) -> Outcome {
 /// What this node runs.
 #[utoipa::path(get, path = "/version", tag = "node", operation_id = "version",
     responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1"})), Common))]
-pub fn version(_: &Ask<'_>) -> Outcome {
+pub async fn version(_: Context) -> Outcome {
     ok_json(&VersionAnswer { version: env!("CARGO_PKG_VERSION").to_owned(), api: "v1".to_owned() })
 }

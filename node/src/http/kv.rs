@@ -3,24 +3,38 @@
 //! Owns the body rules and the query parameters of writes. Reads are `read`'s, conditions come from `conditions`, writes go
 //! through `write`.
 
+use axum::body::Body;
 use bytes::Bytes;
-use hyper::body::Incoming;
 use quorate_api::{Problem, WriteAnswer};
 use quorate_store::document::Criteria;
 use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Value, WriteOp};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
 use super::conditions::{self, Condition};
+use super::context::{Context, RequestContext};
 use super::error::Failure;
 use super::extract::{Faults, Query};
 use super::headers::{BodyKind, body_kind};
 use super::json::JsonFault;
 use super::key::{self, NamedKey};
+use super::lanes::Lane;
 use super::openapi::{Common, Conditional, OpAnswer, ReadAnswer};
 use super::prefer::{self, Preferred};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::write::Manner;
-use super::{Outcome, body, coordinate, criteria, headers, json, read, scan, write};
+use super::{body, coordinate, criteria, headers, json, read, scan, write};
+
+/// The routes of single entries.
+pub fn routes() -> Routes {
+    const POINT: Policy = Policy::data(Lane::Point);
+    Routes::new()
+        .add(POINT, routes!(get))
+        .add(POINT, routes!(put))
+        .add(POINT, routes!(patch))
+        .add(POINT, routes!(delete))
+}
 
 /// Reads one entry.
 ///
@@ -50,9 +64,9 @@ use super::{Outcome, body, coordinate, criteria, headers, json, read, scan, writ
         (status = 412, description = "`cas_mismatch`: the entry has none of the tags in `If-Match`; `current` is the entry as it is. A key without an entry is 404, whatever the conditions.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    let key = key::from_path(rest)?;
-    read::read(ask, key).await
+pub async fn get(context: Context) -> Outcome {
+    let key = key::from_path(context.name())?;
+    read::read(&context, key).await
 }
 
 /// Creates or overwrites one entry.
@@ -84,15 +98,15 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let key = key::from_path(rest)?;
-    let wish = WriteWish::of(ask, true)?;
-    let condition = conditions::condition(ask.head)?;
-    let kind = body_kind(ask.head, "application/json")?;
+pub async fn put(context: Context, body: Body) -> Outcome {
+    let key = key::from_path(context.name())?;
+    let wish = WriteWish::of(&context, true)?;
+    let condition = conditions::condition(&context.head)?;
+    let kind = body_kind(&context.head, "application/json")?;
     if matches!(kind, BodyKind::MergePatch | BodyKind::JsonPatch) {
         return Err(headers::unsupported("a patch is sent with PATCH; PUT takes the whole value"));
     }
-    let value = value_of(kind, body::collect(ask, body, VALUE_BYTES_MAX).await?)?;
+    let value = value_of(kind, body::collect(&context, body, VALUE_BYTES_MAX).await?)?;
     let (change, expect) = match condition {
         Condition::None => (Change::Upsert(value), Expect::Any),
         Condition::Absent => (Change::Insert(value), Expect::Any),
@@ -102,7 +116,7 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),
         Condition::NoneOf(list) => (Change::Upsert(value), Expect::NoneOf(list)),
     };
-    submit(ask, key, change, expect, Expiry::Usual, wish).await
+    submit(&context, key, change, expect, Expiry::Usual, wish).await
 }
 
 /// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).
@@ -136,15 +150,15 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn patch(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let key = key::from_path(rest)?;
-    let wish = WriteWish::of(ask, true)?;
-    let expect = existing(conditions::condition(ask.head)?)?;
-    let kind = body_kind(ask.head, "application/merge-patch+json")?;
+pub async fn patch(context: Context, body: Body) -> Outcome {
+    let key = key::from_path(context.name())?;
+    let wish = WriteWish::of(&context, true)?;
+    let expect = existing(conditions::condition(&context.head)?)?;
+    let kind = body_kind(&context.head, "application/merge-patch+json")?;
     if kind == BodyKind::Bytes {
         return Err(headers::unsupported("a patch is JSON; send `Content-Type: application/merge-patch+json`"));
     }
-    let text = body::collect(ask, body, VALUE_BYTES_MAX).await?;
+    let text = body::collect(&context, body, VALUE_BYTES_MAX).await?;
     let text = json_of(kind, &text)?;
     let mut faults = Faults::default();
     let patch = scan::beside(text.len(), || match kind {
@@ -153,7 +167,7 @@ pub async fn patch(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
     });
     faults.check()?;
     let patch = patch.ok_or_else(|| Failure::invalid("", "not a patch"))?;
-    submit(ask, key, Change::Patch(patch), expect, Expiry::Keep, wish).await
+    submit(&context, key, Change::Patch(patch), expect, Expiry::Keep, wish).await
 }
 
 /// Removes one entry.
@@ -177,15 +191,15 @@ pub async fn patch(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    let key = key::from_path(rest)?;
-    let wish = WriteWish::of(ask, false)?;
-    let expect = existing(conditions::condition(ask.head)?)?;
-    submit(ask, key, Change::Remove, expect, Expiry::Keep, wish).await
+pub async fn delete(context: Context) -> Outcome {
+    let key = key::from_path(context.name())?;
+    let wish = WriteWish::of(&context, false)?;
+    let expect = existing(conditions::condition(&context.head)?)?;
+    submit(&context, key, Change::Remove, expect, Expiry::Keep, wish).await
 }
 
 async fn submit(
-    ask: &mut Ask<'_>,
+    context: &RequestContext,
     key: NamedKey<'_>,
     change: Change,
     expect: Expect,
@@ -193,13 +207,14 @@ async fn submit(
     wish: WriteWish,
 ) -> Outcome {
     let expiry = wish.ttl_ms.map_or(default_expiry, expiry_of);
-    let preferred = Preferred::of(ask.head, &key, wish.prev || wish.dry_run);
+    let preferred = Preferred::of(&context.head, &key, wish.prev || wish.dry_run);
     let (condition, return_previous) = (Criteria::default(), wish.prev);
     let (session, guard) = (wish.session, wish.guard);
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: wish.dry_run, shows_entry: false };
-    let done = write::perform(&ask.visitor(), &key.text, op, manner, &ask.request_id, ask.deadline).await?;
-    Ok(prefer::answer(ask, done, preferred).await)
+    let done =
+        write::perform(&context.visitor(), &key.text, op, manner, &context.request_id(), context.deadline).await?;
+    Ok(prefer::answer(context, done, preferred).await)
 }
 
 /// 0 stands for ever.
@@ -232,8 +247,8 @@ struct WriteWish {
 }
 
 impl WriteWish {
-    fn of(ask: &Ask<'_>, leaves_entry: bool) -> Result<Self, Failure> {
-        let Some(text) = ask.head.uri.query() else { return Ok(Self::default()) };
+    fn of(context: &RequestContext, leaves_entry: bool) -> Result<Self, Failure> {
+        let Some(text) = context.head.uri.query() else { return Ok(Self::default()) };
         let mut query = Query::parse(Some(text));
         let ttl_ms = if leaves_entry { query.number("ttl_ms") } else { None };
         if ttl_ms.is_some_and(|ttl| ttl > TTL_MS_MAX) {

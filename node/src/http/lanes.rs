@@ -122,9 +122,9 @@ impl Lanes {
     }
 
     /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Place::check`].
-    pub fn enter(&self, lane: Lane) -> Place<'_> {
+    pub fn enter(self: &Arc<Self>, lane: Lane) -> Place {
         let fits = self.try_take(lane, 1);
-        Place { lanes: self, lane, cost: 1, fits }
+        Place { lanes: Arc::clone(self), lane, cost: AtomicUsize::new(1), fits }
     }
 
     /// A request was done after this time, waits that it wished for aside.
@@ -170,14 +170,15 @@ impl Lanes {
 
 /// What a request takes of its lane, until it is answered.
 #[derive(Debug)]
-pub struct Place<'l> {
-    lanes: &'l Lanes,
+pub struct Place {
+    lanes: Arc<Lanes>,
     lane: Lane,
-    cost: usize,
+    /// Changed by its own request only.
+    cost: AtomicUsize,
     fits: bool,
 }
 
-impl<'l> Place<'l> {
+impl Place {
     /// The lane.
     pub fn lane(&self) -> Lane {
         self.lane
@@ -189,20 +190,21 @@ impl<'l> Place<'l> {
     }
 
     /// The request turned out to cost so much, all in all.
-    pub fn costs(&mut self, cost: usize) -> Result<(), Failure> {
-        let more = cost.saturating_sub(self.cost);
+    pub fn costs(&self, cost: usize) -> Result<(), Failure> {
+        let own = self.cost.load(Ordering::Relaxed);
+        let more = cost.saturating_sub(own);
         let room = self.lanes.room(self.lane);
         let before = room.in_use.fetch_add(more, Ordering::Relaxed);
-        self.cost += more;
+        self.cost.store(own + more, Ordering::Relaxed);
         // Alone in its lane it may cost what it likes, or it would never be done.
-        let is_alone = before <= self.cost - more;
+        let is_alone = before <= own;
         let fits = is_alone || before.saturating_add(more) <= room.bound;
         if fits { Ok(()) } else { Err(self.lanes.refusal(self.lane)) }
     }
 
     /// Waits in the lane for that, and out of its own until what is returned is dropped; `None` where no more may wait.
-    pub fn wait(&self) -> Option<Waiting<'l>> {
-        let (lanes, lane, cost) = (self.lanes, self.lane, self.cost);
+    pub fn wait(&self) -> Option<Waiting<'_>> {
+        let (lanes, lane, cost) = (&*self.lanes, self.lane, self.cost.load(Ordering::Relaxed));
         if !lanes.try_take(Lane::Waiting, 1) {
             lanes.give_back(Lane::Waiting, 1);
             return None;
@@ -212,9 +214,9 @@ impl<'l> Place<'l> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.lanes.give_back(self.lane, self.cost);
+        self.lanes.give_back(self.lane, self.cost.load(Ordering::Relaxed));
     }
 }
 
@@ -261,8 +263,8 @@ impl MetricsSource for LaneSamples {
 mod tests {
     use super::*;
 
-    fn lanes() -> Lanes {
-        Lanes::new(LaneBounds { coordination: 2, point: 10, scan: 4, waiting: 1 })
+    fn lanes() -> Arc<Lanes> {
+        Arc::new(Lanes::new(LaneBounds { coordination: 2, point: 10, scan: 4, waiting: 1 }))
     }
 
     fn in_use(lanes: &Lanes) -> Vec<usize> {
@@ -285,14 +287,14 @@ mod tests {
     #[test]
     fn the_cost_counts_and_one_alone_may_cost_what_it_likes() {
         let lanes = lanes();
-        let mut large = lanes.enter(Lane::Point);
+        let large = lanes.enter(Lane::Point);
         assert!(large.costs(1_000).is_ok(), "alone");
-        let mut other = lanes.enter(Lane::Point);
+        let other = lanes.enter(Lane::Point);
         assert!(other.check().is_err());
         drop(large);
         assert!(other.costs(8).is_ok() && lanes.take(Lane::Point, 2).is_ok());
         assert!(lanes.take(Lane::Point, 1).is_err());
-        let mut third = lanes.enter(Lane::Point);
+        let third = lanes.enter(Lane::Point);
         assert!(third.costs(2).is_err());
         drop((other, third));
         lanes.give_back(Lane::Point, 2);

@@ -5,18 +5,33 @@
 
 use std::time::{Duration, Instant};
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
 use quorate_store::limits::LATCH_COUNT_MAX;
 use quorate_store::state::Observed;
 use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
+use super::lanes::Lane;
 use super::openapi::{Changing, Common};
-use super::{Node, Outcome, command, coordinate, extract, read, wait, write};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
+use super::{command, coordinate, extract, read, wait, write};
+
+/// The routes of latches.
+pub fn routes() -> Routes {
+    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    Routes::new()
+        .add(COORDINATION, routes!(put))
+        .add(COORDINATION, routes!(count_down))
+        .add(COORDINATION, routes!(get))
+        .add(COORDINATION, routes!(delete))
+}
 
 /// Makes a latch that opens after `count` counts. The same again changes nothing and shows the latch as it is.
 #[utoipa::path(put, path = "/v1/latches/{name}", tag = "coordination", operation_id = "put_latch",
@@ -31,12 +46,12 @@ use super::{Node, Outcome, command, coordinate, extract, read, wait, write};
         (status = 409, description = "`different_settings`: it is there with another count. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = coordinate::text_or_none(ask, body, "a latch").await?;
+pub async fn put(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = coordinate::text_or_none(&context, body, "a latch").await?;
     let (count, request_id) = read_count(&text, "a latch", "count")?;
-    ask.take_request_id(request_id)?;
-    let reply = command::decide(ask, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
+    context.take_request_id(request_id)?;
+    let reply = command::decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
     after(&name, &reply)
 }
 
@@ -55,12 +70,12 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn count_down(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = coordinate::text_or_none(ask, body, "a count").await?;
+pub async fn count_down(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = coordinate::text_or_none(&context, body, "a count").await?;
     let (by, request_id) = read_count(&text, "a count", "by")?;
-    ask.take_request_id(request_id)?;
-    let reply = command::decide(ask, Action::Latch(LatchOp::CountDown { name: name.clone(), by }), false).await?;
+    context.take_request_id(request_id)?;
+    let reply = command::decide(&context, Action::Latch(LatchOp::CountDown { name: name.clone(), by }), false).await?;
     after(&name, &reply)
 }
 
@@ -76,16 +91,16 @@ pub async fn count_down(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcom
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn get(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let wait = read::wait(&mut query).unwrap_or(Duration::ZERO);
     query.finish("wait_ms")?;
-    let name = coordinate::name_of(rest)?;
-    let backend = &ask.api.backend;
-    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    let name = coordinate::name_of(context.name())?;
+    let backend = &context.api.backend;
+    read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &Node| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
-    let ended = wait::until(ask, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
+    let ended = wait::until(&context, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
     let Observed { at, found, .. } = match ended {
         Some(seen) => seen,
         None => backend.latch(&name).map_err(|fault| Failure::from_fault(&fault))?,
@@ -109,10 +124,10 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = coordinate::name_of(rest)?;
-    let reply = command::decide(ask, Action::Latch(LatchOp::Remove { name: name.clone() }), false).await?;
+pub async fn delete(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = coordinate::name_of(context.name())?;
+    let reply = command::decide(&context, Action::Latch(LatchOp::Remove { name: name.clone() }), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Latch(None) => {

@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
 use super::accounts::Spender;
+use super::api::Api;
 use super::door::{self, Visitor, Who};
 use super::error::Failure;
 use super::extract::Faults;
@@ -18,9 +19,8 @@ use super::json::JsonFault;
 use super::lanes::Lane;
 use super::op_body::OpWish;
 use super::origin::Origin;
-use super::paths::Route;
 use super::told::Told;
-use super::{Api, headers, json, ops, render};
+use super::{headers, json, ops, render};
 use crate::app::ClusterGlance;
 use crate::spent;
 
@@ -220,7 +220,7 @@ pub async fn run(task: Task) -> Answered {
     if answered.status != StatusCode::TOO_MANY_REQUESTS {
         api.lanes.observe(Lane::Point, took);
     }
-    let (route, method, path, request_id) = (Route::Ops, "POST", "", &request_id);
+    let (route, method, path, request_id) = (ops::route(), "POST", "", &request_id);
     Told { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
     answered
 }
@@ -235,7 +235,7 @@ async fn execute(task: Task) -> (Answered, String) {
         let request_id = headers::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
-    let visitor = Visitor { api: &place.api, who: &who, origin: &origin, route: Route::Ops };
+    let visitor = Visitor { api: &place.api, who: &who, origin: &origin, route: ops::route() };
     let mut request_id = match wish.request_id.take() {
         Some(given) => given,
         None if wish.writes() => headers::fresh_id(),

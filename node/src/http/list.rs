@@ -7,20 +7,29 @@ use quorate_api::{ListAnswer, Problem};
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
 use quorate_store::types::Revision;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::cursor::Cursor;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::{Answer, Outcome, ok};
+use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{Answer, Outcome, headers, key, ok, read, render};
+use super::{headers, key, read, render};
 use crate::app::Consistency;
 use crate::limits;
 
 const PARAMETERS: &str =
     "prefix, start, end, limit, cursor, keys_only, count_only, reverse, revision, consistency, min_revision";
+
+/// The route of listings.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Scan), routes!(get))
+}
 
 /// Lists entries in key order.
 ///
@@ -45,16 +54,16 @@ const PARAMETERS: &str =
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>) -> Outcome {
-    let wish = ListWish::of(ask.head.uri.query())?;
+pub async fn get(context: Context) -> Outcome {
+    let wish = ListWish::of(context.head.uri.query())?;
     match wish.count_only {
-        true => ask.costs_a_find()?,
-        false => ask.costs_page(wish.query.limit)?,
+        true => context.costs_a_find()?,
+        false => context.costs_page(wish.query.limit)?,
     }
     let wanted = door::on_range(Permission::Read, &wish.query.start, wish.query.end.as_deref());
-    read::admit(&ask.visitor(), wish.consistency, ask.deadline, &wanted).await?;
+    read::admit(&context.visitor(), wish.consistency, context.deadline, &wanted).await?;
     drop(wanted);
-    if wish.count_only { count(ask, wish.query).await } else { page(ask, wish.query).await }
+    if wish.count_only { count(&context, wish.query).await } else { page(&context, wish.query).await }
 }
 
 struct ListWish {
@@ -142,9 +151,9 @@ fn resume(text: &str, query: &mut Query<'_>) -> Range {
     Range { start, end, revision: Some(revision), reverse, from_cursor: true }
 }
 
-async fn page(ask: &mut Ask<'_>, query: ListQuery) -> Outcome {
+async fn page(context: &RequestContext, query: ListQuery) -> Outcome {
     let asked = query.revision.unwrap_or(0);
-    let rendered = scan(ask, move |backend| {
+    let rendered = scan(context, move |backend| {
         Ok(match backend.list(&query)? {
             ListRead::Page(page) => Ok((render_page(&query, &page), page.at)),
             ListRead::Compacted(at) => Err(Failure::compacted(asked, at)),
@@ -174,9 +183,9 @@ fn next(query: &ListQuery, page: &ListPage) -> Option<String> {
     Some(Cursor { start, end, revision: page.at.revision, reverse: query.reverse }.encode())
 }
 
-async fn count(ask: &mut Ask<'_>, query: ListQuery) -> Outcome {
+async fn count(context: &RequestContext, query: ListQuery) -> Outcome {
     if let Some(revision) = query.revision {
-        let at = ask.api.backend.position();
+        let at = context.api.backend.position();
         if revision < at.oldest_revision {
             return Err(Failure::compacted(revision, at));
         }
@@ -184,7 +193,7 @@ async fn count(ask: &mut Ask<'_>, query: ListQuery) -> Outcome {
             return Err(Failure::future(revision, at));
         }
     }
-    let (at, count) = scan(ask, move |backend| backend.count(&query)).await?;
+    let (at, count) = scan(context, move |backend| backend.count(&query)).await?;
     Ok(answer(render::page(std::iter::empty(), false, count, None, at), at))
 }
 

@@ -3,7 +3,7 @@
 //! Owns the reading of their bodies and their answers. Who holds a lock is decided where commands are applied; how a request
 //! waits is `queue`'s.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{
     AcquireAnswer, AcquireRequest, Applied, CheckAnswer, ErrorCode, LockAnswer, LockHolder, LockList, LockMode,
     LockState, LockSummary, LockWaiter, Problem, ReleaseAnswer, ReleaseRequest,
@@ -14,16 +14,32 @@ use quorate_store::state::{LockRead, Observed, PartyShown, ReadPosition};
 use quorate_store::types::{
     self, Acquire, Action, LockDone, LockName, LockOp, LockSpace, Name, Outcome as Decided, Reply, Revision, SessionId,
 };
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::{Context, RequestContext};
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
+use super::lanes::Lane;
 use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{Node, Outcome, command, coordinate, extract, op_body, read, write};
+use super::{command, coordinate, extract, op_body, read, write};
 use crate::limits;
+
+/// The routes of locks.
+pub fn routes() -> Routes {
+    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    Routes::new()
+        .add(COORDINATION, routes!(acquire))
+        .add(COORDINATION, routes!(release))
+        .add(COORDINATION, routes!(get))
+        .add(COORDINATION, routes!(check))
+        .add(Policy::data(Lane::Scan), routes!(list))
+}
 
 /// Acquires a lock for a session, first come first served.
 ///
@@ -48,13 +64,13 @@ use crate::limits;
         (status = 423, description = "`locked`: not to be had in the time given; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn acquire(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "a wish for a lock").await?;
+pub async fn acquire(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "a wish for a lock").await?;
     let (wish, request_id) = read_wish(&text, &name)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let (session, mode) = (wish.acquire.session.to_string(), mode_shown(wish.acquire.mode));
-    let Stood { standing, revision, index, replayed } = queue::stand(ask, wish).await?;
+    let Stood { standing, revision, index, replayed } = queue::stand(&context, wish).await?;
     let (state, token, place, ahead) = match standing {
         Standing::Holds { token } => (LockState::Held, Some(token), None, None),
         Standing::Waits { place, ahead } => (LockState::Waiting, None, Some(place), ahead),
@@ -109,12 +125,12 @@ fn read_wish(text: &[u8], name: &Name) -> Result<(Wish, Option<String>), Failure
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn release(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = coordinate::name_of(rest)?;
-    let text = command::text(ask, body, "what to release").await?;
+pub async fn release(context: Context, body: Body) -> Outcome {
+    let name = coordinate::name_of(context.name())?;
+    let text = command::text(&context, body, "what to release").await?;
     let (party, request_id) = read_party(&text, "token")?;
-    ask.take_request_id(request_id)?;
-    let (reply, released) = give_up(ask, lock_of(&name), party).await?;
+    context.take_request_id(request_id)?;
+    let (reply, released) = give_up(&context, lock_of(&name), party).await?;
     let Reply { revision, index, replayed, .. } = reply;
     let answer = ReleaseAnswer { lock: name.to_string(), released, revision, index, replayed };
     command::answer(&answer, revision, None)
@@ -147,13 +163,13 @@ pub fn read_party(text: &[u8], token_name: &str) -> Result<(PartyNamed, Option<S
 }
 
 /// Gives it up. Tells whether there was something.
-pub async fn give_up(ask: &Ask<'_>, lock: LockName, party: PartyNamed) -> Result<(Reply, bool), Failure> {
+pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed) -> Result<(Reply, bool), Failure> {
     let name = lock.name.to_string();
     let op = match party {
         PartyNamed::Token(token) => LockOp::Release { lock, token },
         PartyNamed::Session(session) => LockOp::Leave { lock, session, asked: None, release: true },
     };
-    let reply = command::decide(ask, Action::Lock(op), false).await?;
+    let reply = command::decide(context, Action::Lock(op), false).await?;
     match reply.outcome {
         Decided::Lock(LockDone::Gone(was_there)) => Ok((reply, was_there)),
         Decided::Rejected(ref why) => Err(Failure::from_rejection(&name, &reply, why)),
@@ -171,10 +187,10 @@ pub async fn give_up(ask: &Ask<'_>, lock: LockName, party: PartyNamed) -> Result
         (status = 200, description = "The lock.", body = LockAnswer, example = json!({"lock": "reports", "slots": 1, "mode": "exclusive", "holders": [{"session": "42", "owner": "worker-7", "token": 43, "mode": "exclusive", "age_ms": 900}], "queue": [], "holder_count": 1, "waiter_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = coordinate::name_of(rest)?;
-    let Observed { at, wall, found } = read_lock(ask, &lock_of(&name)).await?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = coordinate::name_of(context.name())?;
+    let Observed { at, wall, found } = read_lock(&context, &lock_of(&name)).await?;
     let LockRead { head, holders, waiters } = found;
     let answer = LockAnswer {
         lock: name.to_string(),
@@ -192,9 +208,9 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
 }
 
 /// A lock as it is now.
-pub async fn read_lock(ask: &Ask<'_>, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
-    read::admit_to(ask, &door::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
-    ask.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
+pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
+    read::admit_to(context, &door::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
+    context.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
 
 /// Lists the locks in use, by name.
@@ -208,13 +224,13 @@ pub async fn read_lock(ask: &Ask<'_>, lock: &LockName) -> Result<Observed<LockRe
         (status = 200, description = "A page.", body = LockList, example = json!({"locks": [{"lock": "reports", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
-    ask.costs_page(limit)?;
-    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
+    context.costs_page(limit)?;
+    read::admit_to(&context, &door::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: Node| backend.locks(LockSpace::Lock, after.as_ref(), limit);
-    let Observed { at, found, .. } = scan(ask, page).await?;
+    let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let summary = |(name, head): &(Name, quorate_store::keyspace::lock_queue::LockHead)| LockSummary {
         lock: name.to_string(),
@@ -240,17 +256,17 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         (status = 412, description = "`guard_failed`: it does not, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn check(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn check(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let token = query.number("token");
     if token.is_none() && !query.faults.has("query:token") {
         query.faults.add("query:token", "missing; the fencing token");
     }
     query.finish("token")?;
-    let name = coordinate::name_of(rest)?;
+    let name = coordinate::name_of(context.name())?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
-    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
-    let held = ask.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
+    read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    let held = context.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (held.at.revision, held.at.index);
     let Some(row) = held.found else {
         let detail = format!("token {token} does not hold the lock {}, or not any more", quoted(name.as_str()));

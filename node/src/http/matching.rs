@@ -3,7 +3,7 @@
 //! Owns the reading of their bodies with a pointer to every fault, and their answer. Which entries match is decided where
 //! the command is applied. The names are those of `quorate_api::WhereRequest`, which a test holds this file to.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
 use quorate_store::codec;
 use quorate_store::document::Criteria;
@@ -12,15 +12,19 @@ use quorate_store::types::{
     Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereDone, WhereItem, WhereOp,
 };
 use serde_json::value::RawValue;
+use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::cursor::WhereCursor;
 use super::error::Failure;
 use super::extract::Faults;
+use super::lanes::Lane;
 use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
-use super::{Outcome, command, coordinate, criteria, extract, find_body, key, kv, scan, write};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
+use super::{command, coordinate, criteria, extract, find_body, key, kv, scan, write};
 
 const FIELDS: [&str; 10] =
     ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "guard", "dry_run", "request_id"];
@@ -32,6 +36,12 @@ enum Kind {
     Update,
     /// `POST /v1/delete_where`
     Delete,
+}
+
+/// The routes of changes of all that matches.
+pub fn routes() -> Routes {
+    const SCAN: Policy = Policy::data(Lane::Scan);
+    Routes::new().add(SCAN, routes!(update)).add(SCAN, routes!(delete))
 }
 
 /// Changes every entry that matches.
@@ -57,8 +67,8 @@ enum Kind {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn update(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    answer(ask, body, Kind::Update).await
+pub async fn update(context: Context, body: Body) -> Outcome {
+    answer(&context, body, Kind::Update).await
 }
 
 /// Deletes every entry that matches.
@@ -79,17 +89,17 @@ pub async fn update(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    answer(ask, body, Kind::Delete).await
+pub async fn delete(context: Context, body: Body) -> Outcome {
+    answer(&context, body, Kind::Delete).await
 }
 
-async fn answer(ask: &mut Ask<'_>, body: Incoming, kind: Kind) -> Outcome {
-    let text = command::text(ask, body, "what to change").await?;
+async fn answer(context: &RequestContext, body: Body, kind: Kind) -> Outcome {
+    let text = command::text(context, body, "what to change").await?;
     let WhereWish { op, dry_run, request_id, hash } = scan::beside(text.len(), || WhereWish::read(&text, kind))?;
-    ask.take_request_id(request_id)?;
-    ask.costs_a_find()?;
-    let _place = scan::place_in_log(ask).await?;
-    let reply = command::decide(ask, Action::Where(op), dry_run).await?;
+    context.take_request_id(request_id)?;
+    context.costs_a_find()?;
+    let _place = scan::place_in_log(context).await?;
+    let reply = command::decide(context, Action::Where(op), dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

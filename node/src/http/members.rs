@@ -2,20 +2,23 @@
 //!
 //! Owns the reading of their paths, parameters and bodies, and their answers. Whether a change is made, the leader judges.
 
+use axum::body::Body;
 use bytes::Bytes;
-use hyper::body::Incoming;
 use quorate_api::{
     AddMemberRequest, Applied, ErrorCode, Member, MemberRole, MembersAnswer, MembersChanged, Problem, RepairAnswer,
     ReplaceMemberRequest,
 };
 use serde_json::value::RawValue;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::decimal;
 use super::openapi::Common;
-use super::{Outcome, body, extract, headers, json, kv, ok_json};
+use super::response::{Outcome, ok_json};
+use super::routes::{Guard, Policy, Routes};
+use super::{body, extract, headers, json, kv};
 use crate::app::integrity::Repaired;
 use crate::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 
@@ -24,13 +27,26 @@ const BODY_BYTES_MAX: usize = 4_096;
 /// Longer than the name of any host.
 const ADDRESS_BYTES_MAX: usize = 300;
 
+/// The routes of members.
+pub fn routes() -> Routes {
+    const ADMIN: Policy = Policy::node(Guard::Admin).without_command();
+    Routes::new()
+        .add(ADMIN, routes!(list))
+        .add(ADMIN, routes!(add))
+        .add(ADMIN, routes!(promote))
+        .add(ADMIN, routes!(demote))
+        .add(ADMIN, routes!(remove))
+        .add(ADMIN, routes!(replace))
+        .add(ADMIN, routes!(repair))
+}
+
 /// The members as the leader knows them. Needs a leader; `GET /v1/cluster/status` does not.
 #[utoipa::path(get, path = "/v1/cluster/members", tag = "cluster", operation_id = "members",
     params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     responses((status = 200, description = "All members.", body = MembersAnswer, example = json!({"leader_id": 1, "changing": false, "needed": 1, "prospect": "1 of 1 voters (1) heard of, 1 needed: one failure from loss", "members": [{"id": 1, "role": "voter", "leader": true, "healthy": true, "lag": 0, "last_contact_ms": 0, "peer_addr": "127.0.0.1:7201", "client_addr": "127.0.0.1:7101"}]})), Common))]
-pub async fn list(ask: &Ask<'_>) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let seen = ask.api.backend.members_seen(ask.deadline).await;
+pub async fn list(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let seen = context.api.backend.members_seen(context.deadline).await;
     let MembersSeen { leader, changing, majority, prospect, members } =
         seen.map_err(|error| Failure::from_app(error, Effect::Read))?;
     let members = members.into_iter().map(|member| shown(member, leader)).collect();
@@ -65,9 +81,9 @@ fn shown(seen: MemberSeen, leader: u64) -> Member {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn add(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let how = How::of(ask)?;
-    let text = text(ask, body, "a new member").await?;
+pub async fn add(context: Context, body: Body) -> Outcome {
+    let how = How::of(&context)?;
+    let text = text(&context, body, "a new member").await?;
     let mut faults = Faults::default();
     let fields = extract::object(&text, "a new member", ["id", "peer_addr", "promote"], &mut faults);
     let [id, peer_addr, promote] = fields.unwrap_or_default();
@@ -82,7 +98,7 @@ pub async fn add(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
         }
     });
     faults.check()?;
-    change(ask, how, MemberWish::Add { id, peer_addr, promote }).await
+    change(&context, how, MemberWish::Add { id, peer_addr, promote }).await
 }
 
 /// Gives a learner that has caught up a vote.
@@ -99,10 +115,10 @@ pub async fn add(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn promote(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let (how, id) = (How::of(ask)?, id_of(rest)?);
-    no_body(ask, body).await?;
-    change(ask, how, MemberWish::Promote { id }).await
+pub async fn promote(context: Context, body: Body) -> Outcome {
+    let (how, id) = (How::of(&context)?, id_of(context.name())?);
+    no_body(&context, body).await?;
+    change(&context, how, MemberWish::Promote { id }).await
 }
 
 /// Takes the vote of a member, which stays a learner.
@@ -119,10 +135,10 @@ pub async fn promote(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn demote(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let (how, id) = (How::of(ask)?, id_of(rest)?);
-    no_body(ask, body).await?;
-    change(ask, how, MemberWish::Demote { id }).await
+pub async fn demote(context: Context, body: Body) -> Outcome {
+    let (how, id) = (How::of(&context)?, id_of(context.name())?);
+    no_body(&context, body).await?;
+    change(&context, how, MemberWish::Demote { id }).await
 }
 
 /// Lets a member go. It ends by itself when it hears of it; its id and its disk are not used again.
@@ -138,9 +154,9 @@ pub async fn demote(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn remove(ask: &Ask<'_>, rest: &str) -> Outcome {
-    let (how, id) = (How::of(ask)?, id_of(rest)?);
-    change(ask, how, MemberWish::Remove { id }).await
+pub async fn remove(context: Context) -> Outcome {
+    let (how, id) = (How::of(&context)?, id_of(context.name())?);
+    change(&context, how, MemberWish::Remove { id }).await
 }
 
 /// Lets a learner vote in place of a voter, which goes, in one step.
@@ -158,14 +174,14 @@ pub async fn remove(ask: &Ask<'_>, rest: &str) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn replace(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let (how, old) = (How::of(ask)?, id_of(rest)?);
-    let text = text(ask, body, "a replacement").await?;
+pub async fn replace(context: Context, body: Body) -> Outcome {
+    let (how, old) = (How::of(&context)?, id_of(context.name())?);
+    let text = text(&context, body, "a replacement").await?;
     let mut faults = Faults::default();
     let [with] = extract::object(&text, "a replacement", ["with"], &mut faults).unwrap_or_default();
     let new = needed_id(with, "/with", &mut faults);
     faults.check()?;
-    change(ask, how, MemberWish::Replace { old, new }).await
+    change(&context, how, MemberWish::Replace { old, new }).await
 }
 
 /// Rebuilds the state of a member in quarantine from the leader's. Any node takes the request.
@@ -182,15 +198,15 @@ pub async fn replace(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn repair(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let node_id = id_of(rest)?;
-    no_body(ask, body).await?;
-    if ask.api.backend.status().members.iter().all(|member| member.id != node_id) {
+pub async fn repair(context: Context, body: Body) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let node_id = id_of(context.name())?;
+    no_body(&context, body).await?;
+    if context.api.backend.status().members.iter().all(|member| member.id != node_id) {
         let detail = format!("node {node_id} is not a member of this cluster");
         return Err(Failure::new(ErrorCode::NotFound, Applied::No, detail));
     }
-    let repaired = ask.api.backend.repair(node_id, ask.deadline).await;
+    let repaired = context.api.backend.repair(node_id, context.deadline).await;
     let repaired = repaired.map_err(|error| Failure::from_app(error, Effect::Write))?;
     ok_json(&RepairAnswer { node_id, repaired: repaired == Repaired::Done })
 }
@@ -202,18 +218,18 @@ struct How {
 }
 
 impl How {
-    fn of(ask: &Ask<'_>) -> Result<Self, Failure> {
-        let mut query = Query::parse(ask.head.uri.query());
+    fn of(context: &RequestContext) -> Result<Self, Failure> {
+        let mut query = Query::parse(context.head.uri.query());
         let how = Self { dry_run: query.flag("dry_run"), force: query.flag("force") };
         query.finish("dry_run, force")?;
         Ok(how)
     }
 }
 
-async fn change(ask: &Ask<'_>, how: How, wish: MemberWish) -> Outcome {
+async fn change(context: &RequestContext, how: How, wish: MemberWish) -> Outcome {
     let How { dry_run, force } = how;
     let asked = MemberAsk { wish, dry_run, force };
-    let done = ask.api.backend.change_members(asked, ask.deadline).await;
+    let done = context.api.backend.change_members(asked, context.deadline).await;
     let effect = if dry_run { Effect::Read } else { Effect::Write };
     let MemberDone { changed, explanation, voters, learners } =
         done.map_err(|error| Failure::from_app(error, effect))?;
@@ -254,19 +270,19 @@ fn address(raw: Option<&RawValue>, faults: &mut Faults) -> String {
     text.map(|text| text.to_string()).unwrap_or_default()
 }
 
-async fn text(ask: &mut Ask<'_>, body: Incoming, what: &str) -> Result<Bytes, Failure> {
-    let kind = headers::json_kind(ask.head, what)?;
-    let text = body::collect(ask, body, BODY_BYTES_MAX).await?;
+async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
+    let kind = headers::json_kind(&context.head, what)?;
+    let text = body::collect(context, body, BODY_BYTES_MAX).await?;
     Ok(text.slice_ref(kv::json_of(kind, &text)?))
 }
 
 /// Where there is nothing to say in a body, it is left out or empty.
-async fn no_body(ask: &mut Ask<'_>, body: Incoming) -> Result<(), Failure> {
-    let text = body::collect(ask, body, BODY_BYTES_MAX).await?;
+async fn no_body(context: &RequestContext, body: Body) -> Result<(), Failure> {
+    let text = body::collect(context, body, BODY_BYTES_MAX).await?;
     if text.is_empty() {
         return Ok(());
     }
-    let kind = headers::json_kind(ask.head, "an empty object")?;
+    let kind = headers::json_kind(&context.head, "an empty object")?;
     let mut faults = Faults::default();
     let _nothing = extract::object(kv::json_of(kind, &text)?, "an empty object", [], &mut faults);
     faults.check()

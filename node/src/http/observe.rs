@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,15 +13,26 @@ use futures::future::BoxFuture;
 use quorate_api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
 use quorate_store::state::{LeaderChange, Observed, Page, StateFault};
 use quorate_store::types::{LockName, LockSpace, Name, Revision};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::api::Api;
+use super::backend::Node;
+use super::context::Context;
 use super::door::{self, Permission, Watching};
 use super::error::Failure;
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::sse::{self, Chunk, Source};
-use super::{Api, Node, Outcome, coordinate, elections, headers, read, watch_event, watch_wish};
+use super::{coordinate, elections, headers, read, watch_event, watch_wish};
 use crate::limits;
+
+/// The route of observers.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Coordination), routes!(get))
+}
 
 /// Observes an election: a stream of server-sent events.
 ///
@@ -40,17 +51,18 @@ use crate::limits;
         (status = 410, description = "`compacted`: what follows `Last-Event-ID` can no longer be read; begin anew without it.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn get(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let heartbeat = watch_wish::heartbeat(&mut query);
     query.finish("heartbeat_ms")?;
-    let election = coordinate::name_of(rest)?;
-    let resume = watch_wish::last_event_id(ask.head)?.map(|position| position.revision);
-    read::admit_to(ask, &door::on_name(Permission::Read, election.as_str().as_bytes())).await?;
-    let Some(place) = Place::take(ask.api) else {
+    let election = coordinate::name_of(context.name())?;
+    let resume = watch_wish::last_event_id(&context.head)?.map(|position| position.revision);
+    read::admit_to(&context, &door::on_name(Permission::Read, election.as_str().as_bytes())).await?;
+    let Some(place) = Place::take(&context.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };
-    let Observed { at, found, .. } = ask.api.backend.elected(&election).map_err(|fault| Failure::from_fault(&fault))?;
+    let Observed { at, found, .. } =
+        context.api.backend.elected(&election).map_err(|fault| Failure::from_fault(&fault))?;
     let mut first = Vec::new();
     let after = match resume {
         Some(revision) if revision > at.revision => {
@@ -68,8 +80,9 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     let election_name = election.clone();
     let body = ObserveBody { place, election, first: Some(first), sent_up_to, work: None, began };
     let name = election_name;
-    let watching = Watching::of(ask, move |visit| door::on_name(Permission::Read, name.as_str().as_bytes())(visit));
-    let mut response = sse::open(ask, body, heartbeat, watching)?;
+    let watching =
+        Watching::of(&context, move |visit| door::on_name(Permission::Read, name.as_str().as_bytes())(visit));
+    let mut response = sse::open(&context, body, heartbeat, watching)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)
 }
@@ -181,7 +194,7 @@ impl ObserveBody {
 }
 
 impl Source for ObserveBody {
-    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
+    fn poll_chunk(&mut self, cx: &mut task::Context<'_>) -> Poll<io::Result<Chunk>> {
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Poll::Ready(Ok(Chunk::Some(first.into())));
         }

@@ -2,22 +2,38 @@
 //!
 //! Owns what becomes of an operation once it is read, which is `op_body`'s.
 
+use std::sync::LazyLock;
 use std::time::Instant;
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpKind, OpLine, Problem};
 use quorate_store::types::Step;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::done::Done;
 use super::door::Visitor;
 use super::error::Failure;
 use super::extract::Query;
+use super::lanes::Lane;
 use super::op_body::OpWish;
 use super::openapi::{Common, Conditional, OpAnswer};
 use super::prefer::{self, Preferred};
+use super::response::Outcome;
+use super::routes::{self, BodyLimit, Policy, Route, Routes};
 use super::write::Manner;
-use super::{Outcome, body, headers, kv, read, scan, stream, write};
+use super::{body, headers, kv, read, scan, stream, write};
+
+/// The route of operations, for those that come as lines of a stream.
+pub fn route() -> &'static Route {
+    static ROUTE: LazyLock<&Route> = LazyLock::new(|| routes::route("/v1/ops"));
+    &ROUTE
+}
+
+/// The route of single operations and of streams of them.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point).with_body(BodyLimit::Lines), routes!(post))
+}
 
 /// Executes one operation, or a stream of them.
 ///
@@ -48,20 +64,20 @@ use super::{Outcome, body, headers, kv, read, scan, stream, write};
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    if headers::says_stream(ask.head) {
-        return stream::open(ask, body).await;
+pub async fn post(context: Context, body: Body) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    if headers::says_stream(&context.head) {
+        return stream::open(&context, body).await;
     }
-    let kind = headers::json_kind(ask.head, "an operation")?;
-    let body = body::collect(ask, body, usize::MAX).await?;
+    let kind = headers::json_kind(&context.head, "an operation")?;
+    let body = body::collect(&context, body, usize::MAX).await?;
     let text = kv::json_of(kind, &body)?;
     let mut wish = scan::beside(text.len(), || OpWish::read(text))?;
-    ask.take_request_id(wish.request_id.take())?;
+    context.take_request_id(wish.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
-    let preferred = Preferred::of(ask.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
-    let done = perform(&ask.visitor(), wish, &ask.request_id, ask.deadline).await?;
-    Ok(prefer::answer(ask, done, preferred).await)
+    let preferred = Preferred::of(&context.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
+    let done = perform(&context.visitor(), wish, &context.request_id(), context.deadline).await?;
+    Ok(prefer::answer(&context, done, preferred).await)
 }
 
 /// Executes a checked operation.

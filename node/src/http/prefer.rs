@@ -5,15 +5,18 @@
 
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use quorate_store::state::{PastRead, ReadPosition};
 use quorate_store::types::Entry;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::RequestContext;
 use super::done::{Decided, Done};
+use super::headers;
 use super::key::NamedKey;
-use super::{Answer, Body, Node, headers};
+use super::response::Answer;
 use crate::app::Consistency;
 use crate::limits;
 
@@ -66,11 +69,11 @@ fn wanted(head: &Parts) -> Option<String> {
 }
 
 /// Answers as preferred where that is possible, else as usual.
-pub async fn answer(ask: &Ask<'_>, done: Done, preferred: Option<Preferred>) -> Answer {
+pub async fn answer(context: &RequestContext, done: Done, preferred: Option<Preferred>) -> Answer {
     let (Some(preferred), Some(decided)) = (preferred, done.decided) else { return done.into_response() };
     let mut response = match &preferred {
         Preferred::Minimal => without_body(done, &decided),
-        Preferred::Representation(key) => match written(&ask.api.backend, key, &decided, ask.deadline).await {
+        Preferred::Representation(key) => match written(&context.api.backend, key, &decided, context.deadline).await {
             Some((entry, at)) => Done::read(&key.text, &entry, at).into_response(),
             None => return done.into_response(),
         },

@@ -12,11 +12,12 @@ use quorate_store::types::{
 };
 use serde_json::value::RawValue;
 
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::RequestContext;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Faults;
-use super::{Node, command, coordinate, read, sessions, wait, write};
+use super::{command, coordinate, read, sessions, wait, write};
 use crate::limits;
 
 /// A wish, and how long a request waits for it.
@@ -62,17 +63,17 @@ pub fn poll(raw: Option<&RawValue>, faults: &mut Faults) -> Duration {
 }
 
 /// Asks for the lock, and waits for it as long as the wish says.
-pub async fn stand(ask: &Ask<'_>, wish: Wish) -> Result<Stood, Failure> {
+pub async fn stand(context: &RequestContext, wish: Wish) -> Result<Stood, Failure> {
     let Wish { acquire, poll } = wish;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
-    let reply = command::decide(ask, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    let reply = command::decide(context, Action::Lock(LockOp::Acquire(acquire)), false).await?;
     match reply.outcome {
         // The kept answer may be of a hold that is over.
         Decided::Lock(LockDone::Held { token }) if reply.replayed => {
             let place = Place { lock, session, place: token, asked: reply.index };
-            place.look_again(ask, &reply).await
+            place.look_again(context, &reply).await
         }
         Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token })),
         // An earlier question of the session waits; this one does not.
@@ -81,7 +82,7 @@ pub async fn stand(ask: &Ask<'_>, wish: Wish) -> Result<Stood, Failure> {
         }
         Decided::Lock(LockDone::Waiting { place, asked }) => {
             let place = Place { lock, session, place, asked };
-            place.wait(ask, &reply, end_of_poll).await
+            place.wait(context, &reply, end_of_poll).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
         _ => Err(write::confused(&reply)),
@@ -98,8 +99,8 @@ struct Place {
 }
 
 impl Place {
-    async fn wait(&self, ask: &Ask<'_>, reply: &Reply, end_of_poll: Instant) -> Result<Stood, Failure> {
-        let backend = &ask.api.backend;
+    async fn wait(&self, context: &RequestContext, reply: &Reply, end_of_poll: Instant) -> Result<Stood, Failure> {
+        let backend = &context.api.backend;
         let waits = |ahead| Stood::by(reply, Standing::Waits { place: self.place, ahead });
         if !wait::for_applied(backend, reply.index, end_of_poll).await {
             return Ok(waits(None));
@@ -113,18 +114,18 @@ impl Place {
             other => Ok(Some(other)),
         };
         let end = end_of_poll.min(end_of_wait);
-        match wait::until(ask, &self.lock.waker(), end, left).await? {
+        match wait::until(context, &self.lock.waker(), end, left).await? {
             Some(party) => self.found(reply, party),
-            None if end_of_wait <= Instant::now() => self.leave(ask).await,
+            None if end_of_wait <= Instant::now() => self.leave(context).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
     }
 
     /// What is true now of a session that was told that it holds the lock.
-    async fn look_again(&self, ask: &Ask<'_>, reply: &Reply) -> Result<Stood, Failure> {
-        let backend = &ask.api.backend;
+    async fn look_again(&self, context: &RequestContext, reply: &Reply) -> Result<Stood, Failure> {
+        let backend = &context.api.backend;
         let wanted = door::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
-        read::admit_to(ask, &wanted).await?;
+        read::admit_to(context, &wanted).await?;
         let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         self.found(reply, party)
     }
@@ -163,14 +164,14 @@ impl Place {
     }
 
     /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.
-    async fn leave(&self, ask: &Ask<'_>) -> Result<Stood, Failure> {
-        let backend = &ask.api.backend;
+    async fn leave(&self, context: &RequestContext) -> Result<Stood, Failure> {
+        let backend = &context.api.backend;
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
         // Of the same request: a retry of it is told the same.
-        let id = RequestId(ask.request_id.clone()).of_part(1);
-        let deadline = Instant::now() + ask.timeout;
-        let reply = write::propose(&ask.visitor(), Action::Lock(op), id, deadline).await;
+        let id = RequestId(context.request_id()).of_part(1);
+        let deadline = Instant::now() + context.timeout;
+        let reply = write::propose(&context.visitor(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
         match &reply.outcome {
             Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),

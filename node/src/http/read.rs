@@ -9,34 +9,36 @@ use http::{HeaderValue, StatusCode, header};
 use quorate_store::state::{KeyRead, PastRead};
 use quorate_store::types::{ContentKind, Entry, Key, Revision};
 
-use super::ask::Ask;
+use super::backend::Node;
 use super::conditions::{ReadCondition, Verdict, Versions};
+use super::context::RequestContext;
 use super::done::Done;
 use super::door::{self, Permission, Visitor, Wanted};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::key::NamedKey;
 use super::lanes::Lane;
-use super::{Node, Outcome, convert, headers, ok};
+use super::response::{Outcome, ok};
+use super::{convert, headers};
 use crate::app::Consistency;
 use crate::limits;
 use crate::spent::{self, Part};
 
 /// Reads as the request wants it.
-pub async fn read(ask: &mut Ask<'_>, key: NamedKey<'_>) -> Outcome {
-    let wish = ReadWish::of(ask)?;
-    let (backend, visitor) = (&ask.api.backend, ask.visitor());
+pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
+    let wish = ReadWish::of(context)?;
+    let (backend, visitor) = (&context.api.backend, context.visitor());
     let wanted = door::on_name(Permission::Read, key.key.as_bytes());
-    admit(&visitor, wish.consistency, ask.deadline, &wanted).await?;
+    admit(&visitor, wish.consistency, context.deadline, &wanted).await?;
     let read = match wish.revision {
         Some(revision) => read_past(backend, &key.key, revision)?,
-        None => read_now(ask, &key.key, &wish).await?,
+        None => read_now(context, &key.key, &wish).await?,
     };
     if wish.wait.is_some() {
         // Who waited for long may have lost the right meanwhile.
         visitor.check(&wanted)?;
     }
-    answer_read(ask, &key.text, read, &wish)
+    answer_read(context, &key.text, read, &wish)
 }
 
 /// Reads without any wishes: what an operation in JSON does.
@@ -60,8 +62,8 @@ pub async fn admit(
 }
 
 /// The same of a request that asks for what is true now.
-pub async fn admit_to(ask: &Ask<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
-    admit(&ask.visitor(), Consistency::Linearizable, ask.deadline, wanted).await
+pub async fn admit_to(context: &RequestContext, wanted: Wanted<'_>) -> Result<(), Failure> {
+    admit(&context.visitor(), Consistency::Linearizable, context.deadline, wanted).await
 }
 
 /// Waits until reads are as fresh as asked for.
@@ -86,10 +88,10 @@ struct ReadWish {
 }
 
 impl ReadWish {
-    fn of(ask: &Ask<'_>) -> Result<Self, Failure> {
-        let (raw, condition) = (headers::wants_bytes(ask.head), ReadCondition::of(ask.head)?);
+    fn of(context: &RequestContext) -> Result<Self, Failure> {
+        let (raw, condition) = (headers::wants_bytes(&context.head), ReadCondition::of(&context.head)?);
         let wish = Self { raw, condition, ..Self::default() };
-        match ask.head.uri.query() {
+        match context.head.uri.query() {
             None => Ok(wish),
             Some(text) => wish.with_query(Query::parse(Some(text))),
         }
@@ -169,11 +171,11 @@ fn read_past(backend: &Node, key: &Key, revision: Revision) -> Result<KeyRead, F
 /// Reads, and with `wait_ms` reads again until there is something new.
 ///
 /// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
-async fn read_now(ask: &Ask<'_>, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
-    let backend = &ask.api.backend;
+async fn read_now(context: &RequestContext, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
+    let backend = &context.api.backend;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = wish.wait else { return Ok(read) };
-    let Some(_waiting) = ask.place.wait() else { return Err(ask.api.lanes.refusal(Lane::Waiting)) };
+    let Some(_waiting) = context.place.wait() else { return Err(context.api.lanes.refusal(Lane::Waiting)) };
     let until = Instant::now() + wait;
     while wish.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());
@@ -187,7 +189,7 @@ async fn read_now(ask: &Ask<'_>, key: &Key, wish: &ReadWish) -> Result<KeyRead, 
     Ok(read)
 }
 
-fn answer_read(ask: &Ask<'_>, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
+fn answer_read(context: &RequestContext, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
     let KeyRead { at, entry } = read;
     let verdict = wish.condition.judge(entry.as_ref(), at.clock);
     let mut response = match entry {
@@ -211,14 +213,14 @@ fn answer_read(ask: &Ask<'_>, key: &str, read: KeyRead, wish: &ReadWish) -> Outc
         fields.insert(headers::INDEX, at.index.into());
     }
     if wish.consistency == Consistency::Local {
-        let age = ask.api.backend.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
+        let age = context.api.backend.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
         fields.insert(headers::STALENESS_MS, age);
     }
     Ok(response)
 }
 
 /// The bare value, and what is known of it in headers.
-fn raw(entry: Entry, clock: u64) -> super::Answer {
+fn raw(entry: Entry, clock: u64) -> super::response::Answer {
     let content_type = match entry.value.kind {
         ContentKind::Json => headers::JSON,
         ContentKind::Bytes => headers::BYTES,

@@ -1,17 +1,26 @@
 //! `GET /v1/requests/{id}`: what became of a request id.
 
+use quorate_api::{Applied, ErrorCode};
 use quorate_api::{Problem, RequestAnswer, RequestState};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::door::Demand;
 use super::error::{Failure, rejection_code};
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::Common;
-use super::{Outcome, headers, key, ok_json, read};
+use super::response::{Outcome, ok_json};
+use super::routes::{Policy, Routes};
+use super::{headers, key, read};
 use crate::app::Consistency;
-use quorate_api::{Applied, ErrorCode};
+
+/// The route of the outcomes of requests.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point), routes!(get))
+}
 
 /// Tells the fate of a request id.
 ///
@@ -28,15 +37,15 @@ use quorate_api::{Applied, ErrorCode};
         (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let id = key::percent_decode(rest).map_err(|why| Failure::invalid("path:id", why))?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let id = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     if let Some(why) = headers::request_id_fault(&id) {
         return Err(Failure::invalid("path:id", why));
     }
-    let backend = &ask.api.backend;
-    let visitor = ask.visitor();
-    read::admit(&visitor, Consistency::Linearizable, ask.deadline, &|visit| visit(Demand::Something)).await?;
+    let backend = &context.api.backend;
+    let visitor = context.visitor();
+    read::admit(&visitor, Consistency::Linearizable, context.deadline, &|visit| visit(Demand::Something)).await?;
     let id = RequestId(id.into_owned());
     let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
     if let Some(kept) = &kept {

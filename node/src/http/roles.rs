@@ -2,19 +2,32 @@
 //!
 //! Owns their bodies and their answers. What a change of roles does is decided where commands are applied.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{Applied, ErrorCode, Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
 use quorate_store::access::Grant;
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, RoleRow};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Guard, Policy, Routes};
 use super::scan::scan;
-use super::{Outcome, access, command, coordinate, read, write};
+use super::{access, command, coordinate, read, write};
+
+/// The routes of roles.
+pub fn routes() -> Routes {
+    const ADMIN: Policy = Policy::node(Guard::Admin);
+    Routes::new()
+        .add(ADMIN, routes!(list))
+        .add(ADMIN, routes!(get))
+        .add(ADMIN, routes!(put))
+        .add(ADMIN, routes!(delete))
+}
 
 /// Lists the roles, by name.
 #[utoipa::path(get, path = "/v1/access/roles", tag = "access", operation_id = "roles",
@@ -27,11 +40,11 @@ use super::{Outcome, access, command, coordinate, read, write};
         (status = 200, description = "A page.", body = RoleList, example = json!({"roles": [{"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| RoleName::new(text).ok())?;
-    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
-    let Observed { at, found, .. } = scan(ask, move |backend| backend.roles(after.as_ref(), limit)).await?;
+    read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
+    let Observed { at, found, .. } = scan(&context, move |backend| backend.roles(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let roles = found.items.iter().map(|(name, row)| view(name, row)).collect();
     let answer = RoleList { roles, cursor: last.filter(|_| found.more), revision: at.revision, index: at.index };
@@ -49,11 +62,11 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         (status = 404, description = "`not_found`: there is no such role.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = access::path_name(rest, RoleName::new)?;
-    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
-    let seen = ask.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = access::path_name(context.name(), RoleName::new)?;
+    read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
+    let seen = context.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
         let detail = format!("there is no role {}", quoted(name.as_str()));
@@ -78,13 +91,13 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = access::path_name(rest, RoleName::new)?;
-    let text = command::text(ask, body, "a role").await?;
+pub async fn put(context: Context, body: Body) -> Outcome {
+    let name = access::path_name(context.name(), RoleName::new)?;
+    let text = command::text(&context, body, "a role").await?;
     let (grants, request_id) = read_role(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let op = AccessOp::SetRole { name: name.clone(), grants };
-    match access::decide(ask, name.as_str(), op).await? {
+    match access::decide(&context, name.as_str(), op).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Role(row)) => {
             let at = (Some(revision), Some(index));
             let answer = RoleAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
@@ -107,10 +120,10 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 409, description = "`in_use`: a user has it; `detail` names one. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = access::path_name(rest, RoleName::new)?;
-    match access::decide(ask, name.as_str(), AccessOp::RemoveRole(name.clone())).await? {
+pub async fn delete(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = access::path_name(context.name(), RoleName::new)?;
+    match access::decide(&context, name.as_str(), AccessOp::RemoveRole(name.clone())).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Removed { .. }) => {
             let answer = RoleRemoved { role: name.to_string(), revision, index, replayed };
             command::answer(&answer, revision, None)

@@ -12,37 +12,37 @@ use quorate_store::state::StateFault;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::Node;
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::RequestContext;
 use super::error::{Effect, Failure};
 use crate::app::AppError;
 use crate::{limits, watchdog};
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
 pub async fn scan<T: Send + 'static>(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    blocking(ask, &ask.api.scans, work).await
+    blocking(context, &context.api.scans, work).await
 }
 
 /// The same of work on what a request names: it has places of its own, which no scan can take.
 pub async fn evaluate<T: Send + 'static>(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    blocking(ask, &ask.api.evaluations, work).await
+    blocking(context, &context.api.evaluations, work).await
 }
 
 async fn blocking<T: Send + 'static>(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     places: &Arc<Semaphore>,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (deadline, rules) = (ask.deadline, ask.api.backend.access_revision());
+    let (deadline, rules) = (context.deadline, context.api.backend.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
     let place = waited.map_err(|_late| too_late())?.expect(OPEN);
-    let backend = ask.api.backend.clone();
+    let backend = context.api.backend.clone();
     let done = background::blocking(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
@@ -51,7 +51,7 @@ async fn blocking<T: Send + 'static>(
     });
     let done = done.await;
     // Whoever asked was judged before it waited.
-    if !ask.api.door.is_open() && ask.api.backend.access_revision() != rules {
+    if !context.api.door.is_open() && context.api.backend.access_revision() != rules {
         let why = "users, roles or tokens changed while the request was at work; ask again";
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
     }
@@ -63,9 +63,9 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
-pub async fn place_in_log<'a>(ask: &Ask<'a>) -> Result<SemaphorePermit<'a>, Failure> {
-    let api: &'a super::Api = ask.api;
-    let waited = tokio::time::timeout_at(ask.deadline.into(), api.log_scans.acquire()).await;
+pub async fn place_in_log<'a>(context: &'a RequestContext) -> Result<SemaphorePermit<'a>, Failure> {
+    let api: &'a super::Api = &context.api;
+    let waited = tokio::time::timeout_at(context.deadline.into(), api.log_scans.acquire()).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }
 
@@ -79,11 +79,11 @@ fn too_late() -> Failure {
 
 /// Reads a body that may take long to understand, however short it is: where it holds up nobody else.
 pub async fn parse_aside<T: Send + 'static>(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    evaluate(ask, move |_| Ok(read(&body))).await?
+    evaluate(context, move |_| Ok(read(&body))).await?
 }
 
 /// Reads text of so many bytes where it stands. While a long one is read, others are served by other threads.
@@ -100,12 +100,12 @@ pub fn beside<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
 
 /// Reads a body; a long one where it holds up nobody else.
 pub async fn parse<T: Send + 'static>(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match body.len() {
         0..=limits::READ_INLINE_BYTES_MAX => read(&body),
-        _ => parse_aside(ask, body, read).await,
+        _ => parse_aside(context, body, read).await,
     }
 }

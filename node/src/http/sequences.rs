@@ -2,20 +2,31 @@
 //!
 //! Owns the reading of the body and the answers. The names are those of `quorate_api::SequenceRequest`.
 
+use axum::body::Body;
 use bytes::Bytes;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as _;
 use quorate_api::{Problem, SequenceAnswer, SequenceNext, SequenceRequest};
 use quorate_store::limits::NUMBERS_MAX;
 use quorate_store::rules::SequenceName;
 use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
+use super::lanes::Lane;
 use super::op_body::request_id;
 use super::openapi::Common;
-use super::{Outcome, command, extract, key, read, write};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
+use super::{command, extract, key, read, write};
+
+/// The routes of sequences.
+pub fn routes() -> Routes {
+    const POINT: Policy = Policy::data(Lane::Point);
+    Routes::new().add(POINT, routes!(get)).add(POINT, routes!(post))
+}
 
 /// Shows the last number that a sequence gave. One that nobody ever drew from has given 0.
 #[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
@@ -27,11 +38,11 @@ use super::{Outcome, command, extract, key, read, write};
         (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = name_of(rest)?;
-    read::admit_to(ask, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
-    let (at, value) = ask.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = name_of(context.name())?;
+    read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    let (at, value) = context.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)
 }
@@ -52,16 +63,16 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = name_of(rest)?;
+pub async fn post(context: Context, body: Body) -> Outcome {
+    let name = name_of(context.name())?;
     let text = match body.is_end_stream() {
-        true => Query::parse(ask.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}"))?,
-        false => command::text(ask, body, "what to take").await?,
+        true => Query::parse(context.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}"))?,
+        false => command::text(&context, body, "what to take").await?,
     };
     let (count, request_id) = read_request(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let op = NumbersOp { name: name.clone(), count };
-    let reply = command::decide(ask, Action::Numbers(op), false).await?;
+    let reply = command::decide(&context, Action::Numbers(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Numbers { first, last } => {

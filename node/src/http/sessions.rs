@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{
     Applied, ErrorCode, LockState, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer, SESSIONS_RENEWED_MAX,
     SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList, SessionRenewed,
@@ -19,16 +19,33 @@ use quorate_store::types::{
     Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionDone, SessionId, SessionOp,
 };
 use serde_json::value::RawValue;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::door::{self, Demand, Permission, Visit};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::decimal;
+use super::lanes::Lane;
 use super::openapi::{Changing, Common};
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{Outcome, command, coordinate, extract, json, key, op_body, read, write};
+use super::{command, coordinate, extract, json, key, op_body, read, write};
 use crate::limits;
+
+/// The routes of sessions.
+pub fn routes() -> Routes {
+    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    const RENEWAL: Policy = Policy::data(Lane::Coordination).without_command().vital();
+    Routes::new()
+        .add(COORDINATION, routes!(create))
+        .add(COORDINATION, routes!(get))
+        .add(COORDINATION, routes!(end))
+        .add(Policy::data(Lane::Scan), routes!(list))
+        .add(RENEWAL, routes!(renew_many))
+        .add(RENEWAL, routes!(renew))
+}
 
 /// Creates a session.
 ///
@@ -46,20 +63,20 @@ use crate::limits;
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn create(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let text = coordinate::text_or_none(ask, body, "a session").await?;
+pub async fn create(context: Context, body: Body) -> Outcome {
+    let text = coordinate::text_or_none(&context, body, "a session").await?;
     let (SessionOp::Create { ttl_ms, owner, labels }, request_id) = read_session(&text)? else {
         return Err(Failure::invalid("", "not a session"));
     };
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let action = Action::Session(SessionOp::Create { ttl_ms, owner: owner.clone(), labels: labels.clone() });
-    let reply = command::decide(ask, action, false).await?;
+    let reply = command::decide(&context, action, false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Session(SessionDone::Created { id, expires_at }) => {
             // What is kept tells of the time when it began: renewed, it is true again.
             let SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms } = match replayed {
-                true => renew_one(ask, *id).await?,
+                true => renew_one(&context, *id).await?,
                 false => renewed(*id, ttl_ms, *expires_at, reply.clock),
             };
             let labels = labels.into_iter().collect();
@@ -123,13 +140,13 @@ fn labels_of(raw: &RawValue, faults: &mut Faults) -> BTreeMap<String, String> {
         (status = 409, description = "`session_expired`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn renew(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let id = coordinate::session_of(rest)?;
-    let text = coordinate::text_or_none(ask, body, "a renewal").await?;
+pub async fn renew(context: Context, body: Body) -> Outcome {
+    let id = coordinate::session_of(context.name())?;
+    let text = coordinate::text_or_none(&context, body, "a renewal").await?;
     let mut faults = Faults::default();
     extract::object::<0>(&text, "a renewal, which says nothing", [], &mut faults);
     faults.check()?;
-    let RenewAnswer { mut sessions, revision, index } = renew_all(ask, vec![id]).await?;
+    let RenewAnswer { mut sessions, revision, index } = renew_all(&context, vec![id]).await?;
     match sessions.pop() {
         Some(Renewal::Renewed(SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms })) => {
             let answer = RenewedAnswer { session, ttl_ms, expires_in_ms, renew_in_ms, revision, index };
@@ -148,25 +165,25 @@ pub async fn renew(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn renew_many(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let text = command::text(ask, body, "what to renew").await?;
+pub async fn renew_many(context: Context, body: Body) -> Outcome {
+    let text = command::text(&context, body, "what to renew").await?;
     let sessions = read_renewal(&text)?;
-    let answer = renew_all(ask, sessions).await?;
+    let answer = renew_all(&context, sessions).await?;
     command::answer(&answer, answer.revision, None)
 }
 
 /// Renews a session that has to live.
-async fn renew_one(ask: &Ask<'_>, id: SessionId) -> Result<SessionRenewed, Failure> {
-    let done = renew_all(ask, vec![id]).await?;
+async fn renew_one(context: &RequestContext, id: SessionId) -> Result<SessionRenewed, Failure> {
+    let done = renew_all(context, vec![id]).await?;
     match done.sessions.into_iter().next() {
         Some(Renewal::Renewed(renewed)) => Ok(renewed),
         _ => Err(expired(id).evaluated_at(done.revision, done.index)),
     }
 }
 
-async fn renew_all(ask: &Ask<'_>, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
-    ask.visitor().admit_renewal(ask.deadline, &ids).await?;
-    let done = ask.api.backend.renew(ids.clone(), ask.deadline).await;
+async fn renew_all(context: &RequestContext, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
+    context.visitor().admit_renewal(context.deadline, &ids).await?;
+    let done = context.api.backend.renew(ids.clone(), context.deadline).await;
     let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
     let sessions = ids.iter().zip(&done.each).map(|(id, each)| match each {
         Some((ttl_ms, expires_at)) => Renewal::Renewed(renewed(*id, *ttl_ms, *expires_at, done.clock)),
@@ -203,17 +220,18 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
         (status = 404, description = "`not_found`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let id = coordinate::session_of(rest)?;
-    read::admit_to(ask, &|visit: &mut Visit<'_>| visit(Demand::Something)).await?;
-    let seen = ask.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let id = coordinate::session_of(context.name())?;
+    read::admit_to(&context, &|visit: &mut Visit<'_>| visit(Demand::Something)).await?;
+    let seen =
+        context.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
     let Some(held) = found else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_session(id));
         return Err(missing.evaluated_at(at.revision, at.index));
     };
-    ask.visitor().check(&|visit| visit(Demand::Session(id)))?;
+    context.visitor().check(&|visit| visit(Demand::Session(id)))?;
     let mut view = view_of(id, &held.row, at.clock, wall);
     (view.holds, view.revision, view.index) = (Some(holds_of(&held)), Some(at.revision), Some(at.index));
     command::answer(&view, at.revision, None)
@@ -230,12 +248,12 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": 50, "index": 71})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
-    ask.costs_page(limit)?;
-    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
-    let Observed { at, wall, found } = scan(ask, move |backend| backend.sessions(after, limit)).await?;
+    context.costs_page(limit)?;
+    read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
+    let Observed { at, wall, found } = scan(&context, move |backend| backend.sessions(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let sessions = found.items.iter().map(|(id, row)| view_of(*id, row, at.clock, wall)).collect();
     let cursor = last.filter(|_| found.more);
@@ -255,10 +273,10 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         (status = 409, description = "`session_expired`: there is no such session, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn end(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let id = coordinate::session_of(rest)?;
-    let reply = command::decide(ask, Action::Session(SessionOp::End(id)), false).await?;
+pub async fn end(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let id = coordinate::session_of(context.name())?;
+    let reply = command::decide(&context, Action::Session(SessionOp::End(id)), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Session(SessionDone::Ended(count)) => {

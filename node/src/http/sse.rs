@@ -10,20 +10,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Response, Version, header};
-use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame};
-use quorate_api::{Applied, ErrorCode, WatchEndCode};
+use quorate_api::WatchEndCode;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::accounts::{Held, Spender};
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::RequestContext;
 use super::door::Watching;
-use super::error::Failure;
 use super::pulse::{Busy, Taking};
-use super::{Body, Node, Outcome, headers, render};
+use super::response::Outcome;
+use super::{headers, render};
 use crate::{limits, watchdog};
 
 /// A part of a stream.
@@ -66,20 +67,18 @@ pub fn event(out: &mut Vec<u8>, name: &str, id: Option<u64>, data: &impl serde::
 
 /// Answers with a stream: the head at once, the events as they come.
 /// What it says is no more than `watching` says may be told.
-pub fn open(ask: &mut Ask<'_>, source: impl Source, heartbeat: Duration, watching: Option<Watching>) -> Outcome {
-    let Some(mut busy) = ask.busy.take() else {
-        return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
-    };
-    let account = ask.account.clone();
+pub fn open(context: &RequestContext, source: impl Source, heartbeat: Duration, watching: Option<Watching>) -> Outcome {
+    let mut busy = context.take_busy()?;
+    let account = context.account().cloned();
     let counted = account.as_ref().map(Spender::watch).transpose()?;
     busy.goes_on();
     // On HTTP/1.1 the socket tells.
-    let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let mut response = Response::new(Body::Stream(UnsyncBoxBody::new(Sse {
+    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
+    let mut response = Response::new(Body::new(Sse {
         account,
         _counted: counted,
         ..Sse::new(source, heartbeat, busy, taking, watching)
-    })));
+    }));
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

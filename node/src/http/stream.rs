@@ -12,46 +12,46 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
 use http::{Response, Version, header};
-use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::{Body as HttpBody, Frame, Incoming};
+use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{Applied, ErrorCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::accounts::Spender;
-use super::ask::Ask;
+use super::api::Api;
 use super::body::BodyPatience;
+use super::context::RequestContext;
 use super::door::{Visitor, Who};
 use super::error::Failure;
 use super::line::{Answered, BadLine, Line, Place, Task, run};
 use super::lines::{Lines, Next};
+use super::ops;
 use super::origin::Origin;
-use super::paths::Route;
 use super::pulse::{Busy, Taking};
-use super::{Api, Body, Outcome, headers, json, scan};
+use super::response::Outcome;
+use super::{headers, json, scan};
 use crate::{limits, watchdog};
 
 /// Answers a stream: the head at once, the lines as their operations are done.
-pub async fn open(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    if ask.has_idempotency_key {
+pub async fn open(context: &RequestContext, body: Body) -> Outcome {
+    if context.has_idempotency_key() {
         let why = "a stream has no request id; each operation in it carries its own `request_id`";
         return Err(headers::fault(&headers::IDEMPOTENCY_KEY, why).closing());
     }
-    let Some(busy) = ask.busy.take() else {
-        return Err(Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing());
-    };
+    let busy = context.take_busy()?;
     // On HTTP/1.1 the socket tells.
-    let taking = (ask.head.version == Version::HTTP_2).then(|| busy.watch_taking());
-    let mut pump = Pump::new(ask, body, busy, run);
-    pump.account = ask.account.clone();
+    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
+    let mut pump = Pump::new(context, body, busy, run);
+    pump.account = context.account().cloned();
     pump.taking = taking;
-    if ask.head.headers.contains_key(header::EXPECT) {
+    if context.head.headers.contains_key(header::EXPECT) {
         pump.invite().await;
     }
-    let mut response = Response::new(Body::Stream(UnsyncBoxBody::new(pump)));
+    let mut response = Response::new(Body::new(pump));
     response.headers_mut().insert(header::CONTENT_TYPE, headers::STREAM);
     Ok(response)
 }
@@ -74,7 +74,7 @@ enum Phase {
 struct Pump<F, R> {
     api: Arc<Api>,
     /// The request, until its last line.
-    body: Incoming,
+    body: Body,
     lines: Lines,
     /// Bytes of `lines` that are counted among the bodies.
     counted: usize,
@@ -104,8 +104,8 @@ where
     F: Future<Output = Answered>,
     R: Fn(Task) -> F,
 {
-    fn new(ask: &Ask<'_>, body: Incoming, busy: Busy, run: R) -> Self {
-        let api = Arc::clone(ask.api);
+    fn new(context: &RequestContext, body: Body, busy: Busy, run: R) -> Self {
+        let api = Arc::clone(&context.api);
         let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
         let lines = Lines::new(api.settings.body_bytes_max);
         let clock = StreamClock::new(busy.pulse().idle(), BodyPatience::of(&api.settings));
@@ -114,9 +114,9 @@ where
             body,
             lines,
             counted: 0,
-            timeout: ask.timeout,
-            who: ask.who.clone(),
-            origin: Arc::clone(&ask.origin),
+            timeout: context.timeout,
+            who: context.who().clone(),
+            origin: Arc::clone(&context.origin),
             run,
             under_way: FuturesUnordered::new(),
             out: Vec::new(),
@@ -258,7 +258,7 @@ where
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };
         // Who is not known any more can say no more either.
-        let visitor = Visitor { api: &self.api, who: &self.who, origin: &self.origin, route: Route::Ops };
+        let visitor = Visitor { api: &self.api, who: &self.who, origin: &self.origin, route: ops::route() };
         if let Err(failure) = visitor.is_known() {
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();
@@ -298,7 +298,7 @@ where
 
     fn write(&mut self, answered: &Answered, now: Instant) {
         let took = now.saturating_duration_since(answered.came);
-        self.api.metrics.observe_request(Route::Ops, answered.status, took);
+        self.api.metrics.observe_request(ops::route(), answered.status, took);
         if !matches!(self.phase, Phase::Broken(_)) {
             answered.write(&mut self.out, self.api.backend.glance());
         }

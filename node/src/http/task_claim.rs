@@ -5,21 +5,30 @@
 
 use std::time::{Duration, Instant};
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
 use quorate_store::types::{
     Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskDone, TaskOp, TaskVerb, TasksClaimed,
 };
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::error::Failure;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::task_body::ClaimWish;
-use super::{Outcome, command, task_answer, tasks, wait, write};
+use super::{command, task_answer, tasks, wait, write};
 use crate::spent::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The route of claims of tasks.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point), routes!(post))
+}
 
 /// Claims tasks that are due, in the order in which they are, each for `lease_ms`.
 ///
@@ -40,21 +49,21 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let queue = tasks::queue_of(rest)?;
-    let text = command::text(ask, body, "a claim").await?;
+pub async fn post(context: Context, body: Body) -> Outcome {
+    let queue = tasks::queue_of(context.name())?;
+    let text = command::text(&context, body, "a claim").await?;
     let ClaimWish { limit, lease_ms, worker, session, wait, request_id } = ClaimWish::read(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let verb = TaskVerb::Claim { limit, lease_ms, worker, session };
     let claim = Claim { op: TaskOp { queue, verb }, began: Instant::now() };
-    let first = claim.attempt(ask).await?;
+    let first = claim.attempt(&context).await?;
     if first.is_done() || wait.is_zero() {
         return claim.answer(&first);
     }
-    let mut last = claim.wait(ask, first, claim.began + wait).await?;
+    let mut last = claim.wait(&context, first, claim.began + wait).await?;
     if !last.is_done() {
         // What was scheduled or planned while it waited is news.
-        let (_, queue) = ask.api.backend.queue(claim.queue()).map_err(|fault| Failure::from_fault(&fault))?;
+        let (_, queue) = context.api.backend.queue(claim.queue()).map_err(|fault| Failure::from_fault(&fault))?;
         last.done.next_due = queue.first_due;
     }
     claim.answer(&last)
@@ -87,12 +96,12 @@ impl Claim {
         &self.op.queue
     }
 
-    async fn attempt(&self, ask: &Ask<'_>) -> Result<Tried, Failure> {
+    async fn attempt(&self, context: &RequestContext) -> Result<Tried, Failure> {
         let waited = self.began.elapsed();
         // The time that a claim waits is none of the time that it may take.
-        let deadline = ask.deadline + waited;
-        let id = RequestId(ask.request_id.clone());
-        let reply = write::propose(&ask.visitor(), Action::Task(self.op.clone()), id, deadline).await?;
+        let deadline = context.deadline + waited;
+        let id = RequestId(context.request_id());
+        let reply = write::propose(&context.visitor(), Action::Task(self.op.clone()), id, deadline).await?;
         let at = Instant::now();
         let done = match &reply.outcome {
             Decided::Task(done) => match &**done {
@@ -106,19 +115,19 @@ impl Claim {
     }
 
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
-    async fn wait(&self, ask: &Ask<'_>, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
+    async fn wait(&self, context: &RequestContext, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
         // Who would be one too many to wait asks again.
-        let Some(_waiting) = ask.place.wait() else {
-            wait::instead(ask, until).await;
+        let Some(_waiting) = context.place.wait() else {
+            wait::instead(context, until).await;
             return Ok(tried);
         };
-        let mut line = ask.api.task_lines.enter(self.queue());
+        let mut line = context.api.task_lines.enter(self.queue());
         while spent::on(Part::Wish, line.come_to_head(until)).await {
             loop {
-                if !spent::on(Part::Wish, self.wait_until_due(ask, &tried, until)).await? {
+                if !spent::on(Part::Wish, self.wait_until_due(context, &tried, until)).await? {
                     return Ok(tried);
                 }
-                tried = self.attempt(ask).await?;
+                tried = self.attempt(context).await?;
                 if tried.is_done() {
                     line.found(tried.done.due_left);
                     return Ok(tried);
@@ -132,8 +141,8 @@ impl Claim {
     }
 
     /// Sleeps until something looks due here. False: the time is over, or this node cannot serve any more.
-    async fn wait_until_due(&self, ask: &Ask<'_>, tried: &Tried, until: Instant) -> Result<bool, Failure> {
-        let backend = &ask.api.backend;
+    async fn wait_until_due(&self, context: &RequestContext, tried: &Tried, until: Instant) -> Result<bool, Failure> {
+        let backend = &context.api.backend;
         let wall = (tried.done.wall, tried.at);
         loop {
             let slice = until.min(Instant::now() + LOOK_EVERY);

@@ -3,7 +3,7 @@
 //! Owns the handlers but for claiming, and what of a path is the queue and what the task. What is due and what becomes of a task is
 //! decided where commands are applied.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskComplete, TaskExtend, TaskFail,
     TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
@@ -13,16 +13,20 @@ use quorate_store::types::{
     Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskDone, TaskGlance, TaskId, TaskOp,
     TaskState, TaskVerb,
 };
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::cursor::TaskCursor;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::{beside, parse, parse_aside, scan};
 use super::task_body::{self, ScheduleWish};
-use super::{Outcome, command, key, read, task_answer, write};
+use super::{command, key, read, task_answer, write};
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
@@ -50,6 +54,23 @@ pub enum ScheduleAnswer {
     Several(TasksScheduled),
 }
 
+/// The routes of tasks.
+pub fn routes() -> Routes {
+    const SCAN: Policy = Policy::data(Lane::Scan);
+    const POINT: Policy = Policy::data(Lane::Point);
+    Routes::new()
+        .add(SCAN, routes!(queues))
+        .add(SCAN, routes!(list))
+        .add(SCAN, routes!(requeue))
+        .add(POINT, routes!(schedule))
+        .add(POINT, routes!(extend))
+        .add(POINT, routes!(complete))
+        .add(POINT, routes!(fail))
+        .add(POINT, routes!(cancel))
+        .add(POINT, routes!(stats))
+        .add(POINT, routes!(get))
+}
+
 /// Lists the queues, by name, with what they count.
 #[utoipa::path(get, path = "/v1/tasks", tag = "tasks", operation_id = "queues",
     params(
@@ -61,8 +82,8 @@ pub enum ScheduleAnswer {
         (status = 200, description = "A page.", body = QueueList, example = json!({"queues": [{"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z"}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn queues(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn queues(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let limit = limit(&mut query);
     let after = query.text("cursor").and_then(|text| match QueueName::new(text) {
         Ok(name) => Some(name),
@@ -72,9 +93,9 @@ pub async fn queues(ask: &mut Ask<'_>) -> Outcome {
         }
     });
     query.finish("limit, cursor")?;
-    ask.costs_page(limit)?;
-    read::admit_to(ask, &door::on_prefix(Permission::Read, b"")).await?;
-    let page = scan(ask, move |backend| backend.queues(after.as_ref(), limit)).await?;
+    context.costs_page(limit)?;
+    read::admit_to(&context, &door::on_prefix(Permission::Read, b"")).await?;
+    let page = scan(&context, move |backend| backend.queues(after.as_ref(), limit)).await?;
     let last = page.queues.last().map(|view| view.name.to_string());
     let ReadPosition { revision, index, .. } = page.at;
     let queues = page.queues.iter().map(task_answer::queue).collect();
@@ -103,17 +124,17 @@ pub async fn queues(ask: &mut Ask<'_>) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn schedule(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let queue = queue_of(rest)?;
-    let text = command::text(ask, body, "a task").await?;
+pub async fn schedule(context: Context, body: Body) -> Outcome {
+    let queue = queue_of(context.name())?;
+    let text = command::text(&context, body, "a task").await?;
     let wish = match ScheduleWish::may_reckon(&text) {
-        true => parse_aside(ask, text, ScheduleWish::read).await?,
-        false => parse(ask, text, ScheduleWish::read).await?,
+        true => parse_aside(&context, text, ScheduleWish::read).await?,
+        false => parse(&context, text, ScheduleWish::read).await?,
     };
     let ScheduleWish { tasks, is_list, dry_run, request_id } = wish;
-    ask.costs(tasks.len(), tasks.len())?;
-    ask.take_request_id(request_id)?;
-    let reply = decide(ask, queue, TaskVerb::Schedule(tasks), dry_run).await?;
+    context.costs(tasks.len(), tasks.len())?;
+    context.take_request_id(request_id)?;
+    let reply = decide(&context, queue, TaskVerb::Schedule(tasks), dry_run).await?;
     let done = match &reply.outcome {
         Decided::Task(done) => match &**done {
             TaskDone::Scheduled(done) => done,
@@ -154,9 +175,9 @@ pub async fn schedule(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome 
         (status = 200, description = "A page.", body = TaskList, example = json!({"tasks": [{"id": "welcome-7", "state": "dead", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 5, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "last_error": "no such mailbox", "died_at": "2026-11-21T08:10:00.000Z", "payload": {"to": "ann"}}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    let queue = queue_of(rest)?;
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let queue = queue_of(context.name())?;
+    let mut query = Query::parse(context.head.uri.query());
     let limit = limit(&mut query);
     let filter = filter(&mut query);
     let after = query.text("cursor").and_then(|text| match TaskCursor::decode(&text) {
@@ -168,11 +189,11 @@ pub async fn list(ask: &mut Ask<'_>, rest: &str) -> Outcome {
     });
     query.finish("state, limit, cursor")?;
     // Those in another state are looked at too.
-    ask.costs_a_find()?;
-    read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    context.costs_a_find()?;
+    read::admit_to(&context, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (bytes_max, rows_max) = (limits::LIST_BYTES_MAX, limits::TASK_ROWS_MAX);
     let wish = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };
-    let page = scan(ask, move |backend| backend.tasks(&wish)).await?;
+    let page = scan(&context, move |backend| backend.tasks(&wish)).await?;
     let ReadPosition { revision, index, clock, .. } = page.at;
     let tasks = page.tasks.iter().map(|(id, row)| task_answer::task(id, row, clock)).collect();
     let cursor = page.after.map(|after| TaskCursor { after }.encode());
@@ -189,11 +210,11 @@ pub async fn list(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 200, description = "The queue; all zero where nothing was ever scheduled into it.", body = QueueStats, example = json!({"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn stats(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let queue = queue_of(rest)?;
-    read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
-    let (at, view) = ask.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn stats(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let queue = queue_of(context.name())?;
+    read::admit_to(&context, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    let (at, view) = context.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = QueueStats { revision: Some(at.revision), index: Some(at.index), ..task_answer::queue(&view) };
     command::answer(&answer, at.revision, None)
 }
@@ -210,14 +231,14 @@ pub async fn stats(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let (queue, id) = rest.split_once(TASK_MARK).unwrap_or((rest, ""));
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let (queue, id) = context.name().split_once(TASK_MARK).unwrap_or((context.name(), ""));
     let queue = queue_of(queue)?;
     let id = key::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
-    read::admit_to(ask, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
-    let (at, row) = ask.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
+    read::admit_to(&context, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    let (at, row) = context.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));
         return Err(missing.evaluated_at(at.revision, at.index));
@@ -241,8 +262,8 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn extend(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    act(ask, rest, body, "an extension", task_body::extend).await
+pub async fn extend(context: Context, body: Body) -> Outcome {
+    act(&context, context.name(), body, "an extension", task_body::extend).await
 }
 
 /// Completes a task: it is done, once, whoever else had it before. One that recurs waits for its next time.
@@ -259,8 +280,8 @@ pub async fn extend(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn complete(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    act(ask, rest, body, "a completion", task_body::complete).await
+pub async fn complete(context: Context, body: Body) -> Outcome {
+    act(&context, context.name(), body, "a completion", task_body::complete).await
 }
 
 /// Ends an attempt without success. The task is tried again after a pause, as long as it has attempts left; else it is dead and keeps
@@ -278,8 +299,8 @@ pub async fn complete(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome 
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn fail(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    act(ask, rest, body, "a failure", task_body::fail).await
+pub async fn fail(context: Context, body: Body) -> Outcome {
+    act(&context, context.name(), body, "a failure", task_body::fail).await
 }
 
 /// Takes a task away, whatever its state. Whoever works on it learns of it when the claim is extended or the task completed.
@@ -297,8 +318,8 @@ pub async fn fail(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn cancel(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    act(ask, rest, body, "a cancellation", task_body::cancel).await
+pub async fn cancel(context: Context, body: Body) -> Outcome {
+    act(&context, context.name(), body, "a cancellation", task_body::cancel).await
 }
 
 /// Schedules dead tasks again, at once and as if they had never been tried: one by its `id`, or those that died first.
@@ -316,28 +337,28 @@ pub async fn cancel(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn requeue(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    act(ask, rest, body, "a requeue", task_body::requeue).await
+pub async fn requeue(context: Context, body: Body) -> Outcome {
+    act(&context, context.name(), body, "a requeue", task_body::requeue).await
 }
 
 /// Reads what is to be done, has it decided and tells of it.
 async fn act(
-    ask: &mut Ask<'_>,
+    context: &RequestContext,
     rest: &str,
-    body: Incoming,
+    body: Body,
     what: &str,
     read: impl FnOnce(&[u8]) -> Result<(TaskVerb, Option<String>), Failure>,
 ) -> Outcome {
     let queue = queue_of(rest)?;
-    let text = command::text(ask, body, what).await?;
+    let text = command::text(context, body, what).await?;
     let (verb, request_id) = beside(text.len(), || read(&text))?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let lease_ms = match &verb {
         TaskVerb::Extend { lease_ms, .. } => Some(*lease_ms),
         _ => None,
     };
     let is_requeue = matches!(verb, TaskVerb::Requeue(_));
-    let reply = decide(ask, queue, verb, false).await?;
+    let reply = decide(context, queue, verb, false).await?;
     let Decided::Task(done) = &reply.outcome else { return Err(write::confused(&reply)) };
     let Reply { revision, index, replayed, .. } = reply;
     match &**done {
@@ -353,7 +374,7 @@ async fn act(
     }
 }
 
-async fn decide(ask: &Ask<'_>, queue: QueueName, verb: TaskVerb, dry_run: bool) -> Result<Reply, Failure> {
+async fn decide(context: &RequestContext, queue: QueueName, verb: TaskVerb, dry_run: bool) -> Result<Reply, Failure> {
     let id = match &verb {
         TaskVerb::Extend { ticket, .. } | TaskVerb::Complete(ticket) | TaskVerb::Fail { ticket, .. } => {
             ticket.id.to_string()
@@ -362,7 +383,7 @@ async fn decide(ask: &Ask<'_>, queue: QueueName, verb: TaskVerb, dry_run: bool) 
     };
     let what = if matches!(verb, TaskVerb::Requeue(_)) { "dead task" } else { "task" };
     let missing = no_task(&queue, what);
-    let reply = command::decide(ask, Action::Task(TaskOp { queue, verb }), dry_run).await?;
+    let reply = command::decide(context, Action::Task(TaskOp { queue, verb }), dry_run).await?;
     match &reply.outcome {
         Decided::Rejected(why @ Rejection::NotFound) => Err(Failure::from_rejection(&id, &reply, why).saying(missing)),
         Decided::Rejected(why) => Err(Failure::from_rejection(&id, &reply, why)),

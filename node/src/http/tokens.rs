@@ -3,23 +3,32 @@
 //! Owns their bodies and their answers, and that the secret of a token leaves the node once and stays nowhere. Never looks at a
 //! token that somebody shows.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
 use quorate_store::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis};
 use serde_json::value::RawValue;
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{self, Faults, Query};
 use super::headers::decimal;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Guard, Policy, Routes};
 use super::scan::scan;
 use super::secret::TokenText;
-use super::{Outcome, access, command, coordinate, key, op_body, read, write};
+use super::{access, command, coordinate, key, op_body, read, write};
 use crate::app::wall_now;
+
+/// The routes of tokens.
+pub fn routes() -> Routes {
+    const ADMIN: Policy = Policy::node(Guard::Admin);
+    Routes::new().add(ADMIN, routes!(list)).add(ADMIN, routes!(create)).add(ADMIN, routes!(delete))
+}
 
 /// Lists the tokens, by id. Those whose time is over are among them until their user gets another.
 #[utoipa::path(get, path = "/v1/access/tokens", tag = "access", operation_id = "tokens",
@@ -32,11 +41,11 @@ use crate::app::wall_now;
         (status = 200, description = "A page.", body = TokenList, example = json!({"tokens": [{"id": "00c0ffee00c0ffee", "user": "app", "note": "ci", "created": "2026-11-22T01:06:00.123Z", "expires": "2026-11-23T01:06:00.123Z"}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| text.parse::<TokenId>().ok())?;
-    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
-    let Observed { at, wall, found } = scan(ask, move |backend| backend.tokens(after, limit)).await?;
+    read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
+    let Observed { at, wall, found } = scan(&context, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();
     let answer = TokenList { tokens, cursor: last.filter(|_| found.more), revision: at.revision, index: at.index };
@@ -62,15 +71,15 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn create(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let text = command::text(ask, body, "a token").await?;
+pub async fn create(context: Context, body: Body) -> Outcome {
+    let text = command::text(&context, body, "a token").await?;
     let (wish, request_id) = read_token(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let TokenWish { user, expires_in_ms, note } = wish;
     let token = TokenText::make();
     let expires_at = expires_in_ms.map(|ms| wall_now().saturating_add(ms));
     let new = NewToken { id: token.id, user: user.clone(), hash: token.hash(), expires_at, note };
-    match access::decide(ask, user.as_str(), AccessOp::AddToken(new)).await.map_err(say_lost)? {
+    match access::decide(&context, user.as_str(), AccessOp::AddToken(new)).await.map_err(say_lost)? {
         (Reply { revision, index, .. }, AccessDone::Token(_)) => {
             let answer = TokenCreated {
                 token: Secret(token.reveal()),
@@ -99,11 +108,11 @@ pub async fn create(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:id", why))?;
+pub async fn delete(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let text = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     let id: TokenId = text.parse().map_err(|why: NoTokenId| Failure::invalid("path:id", why.to_string()))?;
-    match access::decide(ask, &text, AccessOp::RemoveToken(id)).await? {
+    match access::decide(&context, &text, AccessOp::RemoveToken(id)).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Removed { .. }) => {
             command::answer(&TokenRemoved { id: id.to_string(), revision, index, replayed }, revision, None)
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::Api;
-use super::paths::Route;
+use super::api::Api;
+use super::routes::Route;
 use crate::slow::{ms, shown};
 use crate::spent::{Part, Spent};
 use crate::traces::Answered;
@@ -16,7 +16,7 @@ use crate::traces::Answered;
 #[derive(Debug)]
 pub struct Told<'r> {
     /// Where it went.
-    pub route: Route,
+    pub route: &'static Route,
     /// What was to be done there.
     pub method: &'r str,
     /// As it came; empty for a line of an operation stream.

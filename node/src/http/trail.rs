@@ -5,16 +5,25 @@
 use quorate_api::{AuditAnswer, AuditView};
 use quorate_store::keyspace::audit::AuditEffect;
 use quorate_store::state::{AuditFound, AuditQuery};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::cursor::AuditCursor;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{Outcome, command, coordinate, key, read};
+use super::{command, coordinate, key, read};
 use crate::limits;
+
+/// The route of audit trails.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Scan), routes!(get))
+}
 
 /// Shows who changed a key, who tried to, and when: in the order in which it was decided.
 ///
@@ -33,13 +42,13 @@ use crate::limits;
         (status = 200, description = "A page.", body = AuditAnswer, example = json!({"key": "orders/o42", "lines": [{"revision": 17, "index": 28, "time": "2026-11-22T01:06:00.123Z", "op": "upsert", "effect": "changed", "principal": "app", "request_id": "order-42"}], "oldest_revision": 1, "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>) -> Outcome {
-    let query = wish(ask.head.uri.query())?;
+pub async fn get(context: Context) -> Outcome {
+    let query = wish(context.head.uri.query())?;
     let wanted = door::on_name(Permission::Read, query.key.as_bytes());
-    read::admit_to(ask, &wanted).await?;
+    read::admit_to(&context, &wanted).await?;
     drop(wanted);
     let name = key::shown(&query.key).into_owned();
-    let page = scan(ask, move |backend| backend.audit(&query)).await?;
+    let page = scan(&context, move |backend| backend.audit(&query)).await?;
     let answer = AuditAnswer {
         key: name,
         lines: page.lines.iter().map(view).collect(),

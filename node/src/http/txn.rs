@@ -3,18 +3,27 @@
 //! Owns which transactions go into the log and which are only evaluated. How a body is read is in `txn_body`, how the
 //! answer is written in `txn_answer`.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{Problem, TxnAnswer, TxnRequest};
 use quorate_store::types::{Action, Outcome as Decided};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::error::Failure;
 use super::extract::Query;
+use super::lanes::Lane;
 use super::openapi::{Common, Conditional};
+use super::response::{Outcome, ok};
+use super::routes::{Policy, Routes};
 use super::scan::parse;
 use super::txn_answer::render_txn;
 use super::txn_body::TxnWish;
-use super::{Outcome, body, command, headers, kv, ok, write};
+use super::{body, command, headers, kv, write};
+
+/// The route of transactions.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point), routes!(post))
+}
 
 /// Takes the steps of `then` if all checks of `if` hold, else those of `else`: all of them, or none.
 ///
@@ -43,18 +52,18 @@ use super::{Outcome, body, command, headers, kv, ok, write};
         (status = 404, description = "`not_found`: a step needs an entry that is not there.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
-pub async fn post(ask: &mut Ask<'_>, body: Incoming) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn post(context: Context, body: Body) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let dry_run = query.flag("dry_run");
     query.finish("dry_run")?;
-    let kind = headers::json_kind(ask.head, "a transaction")?;
-    let body = body::collect(ask, body, usize::MAX).await?;
-    let wish = parse(ask, body, move |body| TxnWish::read(kv::object_of(kind, body)?)).await?;
-    ask.take_request_id(wish.request_id)?;
-    ask.costs(wish.count, wish.count)?;
+    let kind = headers::json_kind(&context.head, "a transaction")?;
+    let body = body::collect(&context, body, usize::MAX).await?;
+    let wish = parse(&context, body, move |body| TxnWish::read(kv::object_of(kind, body)?)).await?;
+    context.take_request_id(wish.request_id)?;
+    context.costs(wish.count, wish.count)?;
     let dry_run = dry_run || wish.dry_run;
     let only_reads = dry_run || !wish.txn.writes();
-    let reply = command::decide(ask, Action::Txn(wish.txn), only_reads).await?;
+    let reply = command::decide(&context, Action::Txn(wish.txn), only_reads).await?;
     let done = match &reply.outcome {
         Decided::Txn(done) => done,
         Decided::TxnRejected(rejected) => return Err(Failure::from_step(&reply, rejected)),

@@ -2,19 +2,32 @@
 //!
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
-use hyper::body::Incoming;
+use axum::body::Body;
 use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
 use quorate_store::limits::USER_ROLES_MAX;
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, UserName, UserRow};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{self, Faults, Query};
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Guard, Policy, Routes};
 use super::scan::scan;
-use super::{Outcome, access, command, coordinate, read, write};
+use super::{access, command, coordinate, read, write};
+
+/// The routes of users.
+pub fn routes() -> Routes {
+    const ADMIN: Policy = Policy::node(Guard::Admin);
+    Routes::new()
+        .add(ADMIN, routes!(list))
+        .add(ADMIN, routes!(get))
+        .add(ADMIN, routes!(put))
+        .add(ADMIN, routes!(delete))
+}
 
 /// Lists the users, by name.
 #[utoipa::path(get, path = "/v1/access/users", tag = "access", operation_id = "users",
@@ -27,11 +40,11 @@ use super::{Outcome, access, command, coordinate, read, write};
         (status = 200, description = "A page.", body = UserList, example = json!({"users": [{"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
         Common,
     ))]
-pub async fn list(ask: &mut Ask<'_>) -> Outcome {
-    let mut query = Query::parse(ask.head.uri.query());
+pub async fn list(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| UserName::new(text).ok())?;
-    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
-    let Observed { at, found, .. } = scan(ask, move |backend| backend.users(after.as_ref(), limit)).await?;
+    read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
+    let Observed { at, found, .. } = scan(&context, move |backend| backend.users(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let users = found.items.iter().map(|(name, row)| view(name, row)).collect();
     let answer = UserList { users, cursor: last.filter(|_| found.more), revision: at.revision, index: at.index };
@@ -49,11 +62,11 @@ pub async fn list(ask: &mut Ask<'_>) -> Outcome {
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = access::path_name(rest, UserName::new)?;
-    read::admit_to(ask, &door::on_prefix(Permission::Admin, b"")).await?;
-    let seen = ask.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
+pub async fn get(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = access::path_name(context.name(), UserName::new)?;
+    read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
+    let seen = context.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
         let detail = format!("there is no user {}", quoted(name.as_str()));
@@ -81,13 +94,13 @@ pub async fn get(ask: &mut Ask<'_>, rest: &str) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
-    let name = access::path_name(rest, UserName::new)?;
-    let text = command::text(ask, body, "a user").await?;
+pub async fn put(context: Context, body: Body) -> Outcome {
+    let name = access::path_name(context.name(), UserName::new)?;
+    let text = command::text(&context, body, "a user").await?;
     let (roles, request_id) = read_user(&text)?;
-    ask.take_request_id(request_id)?;
+    context.take_request_id(request_id)?;
     let op = AccessOp::SetUser { name: name.clone(), roles };
-    match access::decide(ask, name.as_str(), op).await? {
+    match access::decide(&context, name.as_str(), op).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::User(row)) => {
             let at = (Some(revision), Some(index));
             let answer = UserAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
@@ -110,10 +123,10 @@ pub async fn put(ask: &mut Ask<'_>, rest: &str, body: Incoming) -> Outcome {
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(ask: &mut Ask<'_>, rest: &str) -> Outcome {
-    Query::parse(ask.head.uri.query()).finish("none")?;
-    let name = access::path_name(rest, UserName::new)?;
-    match access::decide(ask, name.as_str(), AccessOp::RemoveUser(name.clone())).await? {
+pub async fn delete(context: Context) -> Outcome {
+    Query::parse(context.head.uri.query()).finish("none")?;
+    let name = access::path_name(context.name(), UserName::new)?;
+    match access::decide(&context, name.as_str(), AccessOp::RemoveUser(name.clone())).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Removed { tokens }) => {
             let answer = UserRemoved { user: name.to_string(), tokens: tokens.into(), revision, index, replayed };
             command::answer(&answer, revision, None)

@@ -8,27 +8,27 @@ use std::time::{Duration, Instant};
 use quorate_store::state::StateFault;
 use quorate_store::types::Key;
 
-use super::Node;
-use super::ask::Ask;
+use super::backend::Node;
+use super::context::RequestContext;
 use super::error::Failure;
 use super::lanes::Lane;
 use crate::spent::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
 pub async fn until<T: Send>(
-    ask: &Ask<'_>,
+    context: &RequestContext,
     waker: &Key,
     end: Instant,
     read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
-    let backend = &ask.api.backend;
+    let backend = &context.api.backend;
     // Nor who would be one too many: it asks again, after a while in its own lane.
-    let Some(_waiting) = ask.place.wait() else {
-        instead(ask, end).await;
+    let Some(_waiting) = context.place.wait() else {
+        instead(context, end).await;
         return Ok(None);
     };
     // Who has no connection any more is not waited for.
-    let Some(stop) = ask.busy.as_ref().map(|busy| busy.pulse().stop().clone()) else { return Ok(None) };
+    let Some(stop) = context.stop() else { return Ok(None) };
     loop {
         let mut found = None;
         let left = end.saturating_duration_since(Instant::now());
@@ -54,9 +54,9 @@ pub async fn until<T: Send>(
 }
 
 /// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
-pub async fn instead(ask: &Ask<'_>, end: Instant) {
+pub async fn instead(context: &RequestContext, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
-    ask.api.lanes.count_refusal(Lane::Waiting);
+    context.api.lanes.count_refusal(Lane::Waiting);
     let until = end.min(Instant::now() + PAUSE);
     spent::on(Part::Wish, tokio::time::sleep_until(until.into())).await;
 }

@@ -6,17 +6,26 @@ use std::sync::Arc;
 
 use quorate_api::{Problem, WatchEvent};
 use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
+use utoipa_axum::routes;
 
-use super::ask::Ask;
+use super::context::{Context, RequestContext};
 use super::door::{Demand, Need, Permission, Visit, Watching};
 use super::error::Failure;
+use super::lanes::Lane;
 use super::openapi::Common;
+use super::response::Outcome;
+use super::routes::{Policy, Routes};
 use super::watch_body::WatchBody;
 use super::watch_read::Initial;
 use super::watch_wish::{Start, WatchWish, future};
-use super::{Outcome, headers, read, sse};
+use super::{headers, read, sse};
 use crate::app::wall_now;
 use crate::limits;
+
+/// The route of watches.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point), routes!(get))
+}
 
 /// Watches keys: a stream of server-sent events.
 ///
@@ -47,26 +56,26 @@ use crate::limits;
         (status = 410, description = "`compacted`: what was asked for can no longer be read; begin anew with `initial`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn get(ask: &mut Ask<'_>) -> Outcome {
-    let WatchWish { range, start, mut view, heartbeat, consistency } = WatchWish::of(ask.head)?;
-    let backend = &ask.api.backend;
+pub async fn get(context: Context) -> Outcome {
+    let WatchWish { range, start, mut view, heartbeat, consistency } = WatchWish::of(&context.head)?;
+    let backend = &context.api.backend;
     if backend.feed().watches() >= limits::WATCHES_MAX {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
     let wanted = demands(&range);
-    read::admit(&ask.visitor(), consistency, ask.deadline, &wanted).await?;
+    read::admit(&context.visitor(), consistency, context.deadline, &wanted).await?;
     if view.has_criteria()
         && let Some(collection) =
             backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
     {
         view.understand_by(collection.rules);
     }
-    let (at, position) = position(ask, start).await?;
-    let watching = Watching::of(ask, wanted);
+    let (at, position) = position(&context, start).await?;
+    let watching = Watching::of(&context, wanted);
     let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
     let watch = backend.feed().watch(range, position);
-    let body = WatchBody::new(Arc::clone(ask.api), watch, view, initial);
-    let mut response = sse::open(ask, body, heartbeat, watching)?;
+    let body = WatchBody::new(Arc::clone(&context.api), watch, view, initial);
+    let mut response = sse::open(&context, body, heartbeat, watching)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());
     Ok(response)
 }
@@ -82,13 +91,13 @@ fn demands(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'stati
 }
 
 /// Where the node is, and after what the watch begins.
-async fn position(ask: &Ask<'_>, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
-    let backend = &ask.api.backend;
+async fn position(context: &RequestContext, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
+    let backend = &context.api.backend;
     let mut at = backend.position();
     let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };
     if position.revision > at.revision {
         // This node may only be behind the one that the caller has seen it on.
-        read::refresh(backend, ask.deadline).await?;
+        read::refresh(backend, context.deadline).await?;
         at = backend.position();
     }
     if position.revision > at.revision {

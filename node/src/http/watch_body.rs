@@ -14,11 +14,12 @@ use quorate_api::WatchEndCode;
 use quorate_store::state::{FeedPosition, Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 
+use super::api::Api;
+use super::scan;
 use super::sse::{self, Chunk, Source};
 use super::watch_event::{self, Shown};
 use super::watch_read::{self, Event, Initial, Read, Reading};
 use super::watch_wish::WatchView;
-use super::{Api, scan};
 use crate::limits;
 use crate::metrics::WatchSource;
 

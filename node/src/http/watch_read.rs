@@ -15,9 +15,10 @@ use quorate_store::state::{
 };
 use quorate_store::types::{Key, Revision, WallMillis};
 
+use super::api::Api;
+use super::backend::Node;
 use super::watch_event::{self, Shown};
 use super::watch_wish::WatchView;
-use super::{Api, Node};
 use crate::limits;
 
 /// A read under way.

@@ -9,10 +9,11 @@ use quorate_store::codec;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
 
+use super::backend::Node;
 use super::done::Done;
 use super::door::{self, Event, Names, Pass, Visitor};
 use super::error::{Effect, Failure};
-use super::{Node, read};
+use super::read;
 use crate::app::{AppError, Consistency};
 
 /// How a write is carried out and answered.

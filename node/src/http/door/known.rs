@@ -15,7 +15,7 @@ use quorate_store::types::{ROOT, Revision, TokenId, TokenRow, UserName};
 use super::Door;
 use super::proof::{Proof, is_same};
 use crate::app::wall_now;
-use crate::http::Node;
+use crate::http::backend::Node;
 use crate::http::error::Failure;
 
 /// Tokens, and users, that are remembered at a time. With more of them in use all are forgotten now and then.

@@ -27,10 +27,11 @@ pub use quorate_store::access::{Demand, Need, Permission, Visit};
 pub use root::RootToken;
 pub use visitor::{Pass, Visitor, Wanted, Watching};
 
-use super::ask::Ask;
 use super::error::Failure;
-use super::paths::Guard;
-use super::{Answer, read};
+use super::read;
+use super::routes::Guard;
+use crate::http::context::RequestContext;
+use crate::http::response::Answer;
 use known::Memory;
 use proof::Proof;
 use throttle::Throttle;
@@ -153,38 +154,38 @@ impl Door {
 }
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
-pub async fn enter(ask: &mut Ask<'_>) -> Result<(), Failure> {
-    let door = &ask.api.door;
+pub async fn enter(context: &RequestContext) -> Result<(), Failure> {
+    let door = &context.api.door;
     if door.is_open() {
         return Ok(());
     }
-    let guard = ask.route.guard();
-    ask.who = match guard {
+    let guard = context.policy.guard;
+    context.identify(match guard {
         Guard::None => Who::Nobody,
-        Guard::Known | Guard::Admin | Guard::Judged => identify(ask).await?,
-    };
+        Guard::Known | Guard::Admin | Guard::Judged => identify(context).await?,
+    });
     if guard == Guard::Admin {
         let everything = |visit: &mut Visit<'_>| visit(Demand::Need(Need::Prefix(Permission::Admin, b"")));
-        ask.visitor().admit(ask.deadline, &everything).await?;
+        context.visitor().admit(context.deadline, &everything).await?;
     }
     Ok(())
 }
 
 /// Who asks. A proof that this node does not know may be newer than what it has applied.
-async fn identify(ask: &Ask<'_>) -> Result<Who, Failure> {
-    let (door, from) = (&ask.api.door, ask.origin.address.ip());
-    let proof = match Proof::of(ask.head, &ask.origin) {
+async fn identify(context: &RequestContext) -> Result<Who, Failure> {
+    let (door, from) = (&context.api.door, context.origin.address.ip());
+    let proof = match Proof::of(&context.head, &context.origin) {
         Ok(Some(proof)) => proof,
         Ok(None) => {
             return Err(door.unknown(from, "the request does not say who asks; send `Authorization: Bearer TOKEN`"));
         }
         Err(why) => return Err(door.unknown(from, why)),
     };
-    let backend = &ask.api.backend;
+    let backend = &context.api.backend;
     let first = door.prove(backend, &proof)?;
     let proved = match first {
         Err(doubt) if doubt.may_be_behind => {
-            read::refresh(backend, ask.deadline).await?;
+            read::refresh(backend, context.deadline).await?;
             door.prove(backend, &proof)?
         }
         other => other,
@@ -233,13 +234,16 @@ fn unauthenticated(why: &str) -> Failure {
 }
 
 /// Tells the audit log of a request that was refused, or that was about the cluster itself.
-pub fn note_answered(ask: &Ask<'_>, response: &Answer, request_id: &str) {
+pub fn note_answered(context: &RequestContext, response: &Answer, request_id: &str) {
     let status = response.status().as_u16();
     // Who is told to come later is many, and may be anybody: lines about them would hide the others.
     let is_refused = matches!(status, 401 | 403);
-    if !ask.api.door.notes() || !(is_refused || ask.route.guard() == Guard::Admin) {
+    if !context.api.door.notes() || !(is_refused || context.policy.guard == Guard::Admin) {
         return;
     }
-    let path = ask.head.uri.path();
-    ask.api.door.note(|| Some(Event::answered(&ask.visitor(), ask.head.method.as_str(), path, status, request_id)));
+    let path = context.head.uri.path();
+    context
+        .api
+        .door
+        .note(|| Some(Event::answered(&context.visitor(), context.head.method.as_str(), path, status, request_id)));
 }

@@ -13,10 +13,12 @@ use quorate_store::types::{Revision, SessionId};
 
 use super::known::Person;
 use super::{Demand, Visit, Who, unauthenticated};
+use crate::http::api::Api;
+use crate::http::context::RequestContext;
 use crate::http::error::{Failure, quoted};
 use crate::http::origin::Origin;
-use crate::http::paths::Route;
-use crate::http::{Api, read, sessions};
+use crate::http::routes::Route;
+use crate::http::{read, sessions};
 
 /// What is wanted: names everything that it demands.
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);
@@ -30,7 +32,7 @@ pub struct Visitor<'a> {
     /// From where.
     pub origin: &'a Origin,
     /// Where.
-    pub route: Route,
+    pub route: &'static Route,
 }
 
 impl Clone for Visitor<'_> {
@@ -224,20 +226,18 @@ pub struct Watching {
     api: Arc<Api>,
     who: Who,
     origin: Arc<Origin>,
-    route: Route,
+    route: &'static Route,
     wanted: Box<dyn Fn(&mut Visit<'_>) + Send + Sync>,
 }
 
 impl Watching {
     /// `None` where anybody may be told.
-    pub fn of(
-        ask: &crate::http::ask::Ask<'_>,
-        wanted: impl Fn(&mut Visit<'_>) + Send + Sync + 'static,
-    ) -> Option<Self> {
-        if let Who::Anybody = ask.who {
+    pub fn of(context: &RequestContext, wanted: impl Fn(&mut Visit<'_>) + Send + Sync + 'static) -> Option<Self> {
+        if let Who::Anybody = context.who() {
             return None;
         }
-        let (api, who, origin, route) = (Arc::clone(ask.api), ask.who.clone(), Arc::clone(&ask.origin), ask.route);
+        let (api, who, origin, route) =
+            (Arc::clone(&context.api), context.who().clone(), Arc::clone(&context.origin), context.route);
         Some(Self { api, who, origin, route, wanted: Box::new(wanted) })
     }
 

@@ -1,0 +1,155 @@
+//! The API of one node: what all its requests share.
+//!
+//! Owns the settings, the bounds and the caches. Never handles a request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use super::accounts::{AccountLimits, AccountSamples, Accounts};
+use super::answers::AnswerRoom;
+use super::backend::{Backend, Node};
+use super::body::BodyRoom;
+use super::door::{AuditFile, Door, DoorSettings};
+use super::headers::GlanceCache;
+use super::lanes::{LaneBounds, LaneSamples, Lanes};
+use super::task_line::TaskLines;
+use crate::limits;
+use crate::metrics::{HttpLoad, Metrics};
+use crate::slow::SlowLog;
+use crate::traces::Traces;
+
+/// What the handlers need to know of the configuration.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// This node.
+    pub node_id: u64,
+    /// Deadline of a request that names none.
+    pub request_timeout: Duration,
+    /// Longest deadline a request may name.
+    pub request_timeout_max: Duration,
+    /// Largest request body, bytes.
+    pub body_bytes_max: usize,
+    /// Most bytes of all bodies together; a request that needs more is answered with 429.
+    pub bodies_bytes_max: usize,
+    /// How long a body may take before its rate counts.
+    pub body_timeout: Duration,
+    /// Slowest body tolerated after that, bytes a second.
+    pub body_rate_min: u64,
+    /// Most bytes of long answers that nobody has taken yet; beyond it requests are answered with 429.
+    pub answers_bytes_max: usize,
+    /// What is handled at once; more is answered with 429.
+    pub lanes: LaneBounds,
+    /// What one caller may take.
+    pub accounts: AccountLimits,
+    /// From when on a request is logged as slow; zero for never.
+    pub slow_request: Duration,
+    /// Where spans of requests go.
+    pub traces: Option<Arc<Traces>>,
+    /// Who has to say who they are.
+    pub door: DoorSettings,
+    /// Where it is told who did what.
+    pub audit: Option<Arc<AuditFile>>,
+}
+
+/// The API over one node.
+pub struct Api {
+    /// The node.
+    pub backend: Node,
+    /// Who asks, and whether they may.
+    pub door: Door,
+    /// As configured.
+    pub settings: ApiSettings,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// Requests being handled.
+    pub in_flight: AtomicUsize,
+    /// Where requests are admitted.
+    pub lanes: Arc<Lanes>,
+    /// What each caller has taken.
+    pub accounts: Arc<Accounts>,
+    /// Streams that observe an election.
+    pub observers: AtomicUsize,
+    /// Term and leader as headers.
+    pub glances: GlanceCache,
+    /// Where bodies have their place while their request is handled.
+    pub bodies: Arc<BodyRoom>,
+    /// Where long answers have theirs until they are taken.
+    pub answers: AnswerRoom,
+    /// Held by listings, counts and finds while they scan.
+    pub scans: Arc<Semaphore>,
+    /// Held by dry runs, transactions that only read, and long bodies while they are read.
+    pub evaluations: Arc<Semaphore>,
+    /// Held by changes of all that matches while they are in the log.
+    pub log_scans: Semaphore,
+    /// Held while the metrics are written.
+    pub scrapes: Semaphore,
+    /// Held by watches while they read from disk.
+    pub watch_reads: Arc<Semaphore>,
+    /// Held by backups while they are given out.
+    pub backups: Arc<Semaphore>,
+    /// Where claims stand that wait for tasks.
+    pub task_lines: TaskLines,
+    /// Which requests take too long.
+    pub slow: SlowLog,
+}
+
+impl Api {
+    /// Puts the API in front of `backend`.
+    pub fn new(backend: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
+        let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
+        let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
+        let bodies = Arc::new(BodyRoom::new(settings.bodies_bytes_max));
+        let lanes = Arc::new(Lanes::new(settings.lanes));
+        let accounts = Accounts::new(settings.accounts);
+        metrics.add_source(LaneSamples(Arc::clone(&lanes)));
+        metrics.add_source(AccountSamples(Arc::clone(&accounts)));
+        let answers = AnswerRoom::new(settings.answers_bytes_max);
+        let (log_scans, scrapes) = (Semaphore::new(limits::LOG_SCANS_MAX), Semaphore::new(limits::SCRAPES_MAX));
+        let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
+        let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
+        let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
+        let task_lines = TaskLines::default();
+        let slow = SlowLog::new(settings.slow_request);
+        let door = Door::new(settings.door.clone(), settings.audit.clone());
+        Arc::new(Self {
+            backend: Arc::new(backend),
+            door,
+            settings,
+            metrics,
+            in_flight,
+            lanes,
+            accounts,
+            observers,
+            glances,
+            bodies,
+            answers,
+            scans,
+            evaluations,
+            log_scans,
+            scrapes,
+            watch_reads,
+            backups,
+            task_lines,
+            slow,
+        })
+    }
+
+    /// The deadline that a caller gets who asks for this one.
+    pub fn timeout(&self, wanted: Duration) -> Duration {
+        wanted.min(self.settings.request_timeout_max)
+    }
+
+    /// Requests being handled at the moment.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// What the server holds, for the metrics.
+    pub fn load(&self) -> HttpLoad {
+        let (body_bytes, answer_bytes) = (self.bodies.taken(), self.answers.held());
+        HttpLoad { requests: self.in_flight(), body_bytes, answer_bytes }
+    }
+}

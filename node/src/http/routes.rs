@@ -1,0 +1,354 @@
+//! Which routes there are, and what holds for every request to one before its handler runs.
+//!
+//! Owns [`Policy`], the table of all routes that the resources' files declare, and the router and the OpenAPI document that are made
+//! of it. Never decodes what stands in a path, and never knows what a handler does.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::routing::MethodRouter;
+use http::Method;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::path::{HttpMethod, Operation as Described, PathItem, Paths};
+use utoipa::openapi::schema::Schema;
+
+use super::lanes::Lane;
+use super::service;
+
+/// Who may ask, where authentication is required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Anybody: it tells no more than that the node lives, and what it is.
+    None,
+    /// Whoever says who they are.
+    Known,
+    /// Who may administer everything.
+    Admin,
+    /// Who has a right on what the request names: its handler says what that is.
+    Judged,
+}
+
+/// How long a body may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLimit {
+    /// As configured.
+    Configured,
+    /// So many bytes, whatever is configured.
+    Bytes(usize),
+    /// A stream of operations is bounded by its lines; everything else as configured.
+    Lines,
+}
+
+/// What holds for every request to an operation before its handler runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Where it is admitted.
+    pub lane: Lane,
+    /// Who may ask.
+    pub guard: Guard,
+    /// Whether it puts a command into the log under a request id, if it is not a `GET`.
+    is_command: bool,
+    /// Whether it is served whatever its account owes.
+    pub is_vital: bool,
+    /// How long its body may be.
+    pub body: BodyLimit,
+}
+
+impl Policy {
+    /// Work on data, admitted in this lane. The handler judges what the request names.
+    pub const fn data(lane: Lane) -> Self {
+        Self { lane, guard: Guard::Judged, is_command: true, is_vital: false, body: BodyLimit::Configured }
+    }
+
+    /// About the node or the cluster: never held back, so that an operator learns what is going on.
+    pub const fn node(guard: Guard) -> Self {
+        Self { guard, ..Self::data(Lane::Node) }
+    }
+
+    /// Puts no command into the log, though it is no `GET`.
+    pub const fn without_command(self) -> Self {
+        Self { is_command: false, ..self }
+    }
+
+    /// Served whatever its account owes: what hangs on it is worth more than one operation.
+    pub const fn vital(self) -> Self {
+        Self { is_vital: true, ..self }
+    }
+
+    /// With another bound on its body.
+    pub const fn with_body(self, body: BodyLimit) -> Self {
+        Self { body, ..self }
+    }
+}
+
+/// One method of a route.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// `GET` stands for `HEAD` too.
+    pub method: Method,
+    /// What holds for it.
+    pub policy: Policy,
+}
+
+impl Operation {
+    /// Whether it puts a command into the log, so that it has a request id.
+    pub fn writes(&self) -> bool {
+        self.policy.is_command && self.method != Method::GET
+    }
+
+    /// Whether it takes a body.
+    pub fn takes_body(&self) -> bool {
+        self.method != Method::GET && self.method != Method::DELETE
+    }
+
+    /// Whether it serves data rather than telling about the node.
+    pub fn is_data(&self) -> bool {
+        self.policy.lane != Lane::Node
+    }
+}
+
+/// One path of the API, with what it takes.
+#[derive(Clone)]
+pub struct Route {
+    template: String,
+    operations: Vec<Operation>,
+    /// The value of the `Allow` header.
+    allow: String,
+    /// Its number in the table.
+    number: usize,
+    /// What stands before and behind the name in its paths.
+    before: usize,
+    behind: usize,
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.template)
+    }
+}
+
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Route {
+    fn new(template: String, number: usize) -> Self {
+        let before = template.find('{').unwrap_or(template.len());
+        // With two names in it, the handler takes both apart.
+        let behind = match template.matches('{').count() {
+            1 => template.len() - template.find('}').map_or(template.len(), |end| end + 1),
+            _ => 0,
+        };
+        Self { template, operations: Vec::new(), allow: String::new(), number, before, behind }
+    }
+
+    /// The path as the documentation and the metrics show it.
+    pub fn template(&self) -> &str {
+        &self.template
+    }
+
+    /// Its number in the table of all routes.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// What it takes.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Whether it serves data rather than telling about the node.
+    pub fn is_data(&self) -> bool {
+        self.operations.iter().any(Operation::is_data)
+    }
+
+    /// The value of the `Allow` header.
+    pub fn allow(&self) -> &str {
+        &self.allow
+    }
+
+    /// What it does under `method`; `None` where it does not take it.
+    pub fn operation(&self, method: &Method) -> Option<&Operation> {
+        let wanted = if *method == Method::HEAD { &Method::GET } else { method };
+        self.operations.iter().find(|operation| operation.method == *wanted)
+    }
+
+    /// The name in a path of this route, as it came; empty where the route has none.
+    pub fn name<'p>(&self, path: &'p str) -> &'p str {
+        path.get(self.before..path.len() - self.behind).unwrap_or("")
+    }
+
+    fn add(&mut self, method: Method, policy: Policy) {
+        self.operations.push(Operation { method, policy });
+        let order = [Method::GET, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
+        self.operations.sort_by_key(|operation| order.iter().position(|method| *method == operation.method));
+        let names = self.operations.iter().map(|operation| match operation.method {
+            Method::GET => "GET, HEAD",
+            ref other => other.as_str(),
+        });
+        self.allow = names.collect::<Vec<_>>().join(", ");
+    }
+
+    /// The paths that the router has for it. A name at the end may have slashes in it, unless something can stand behind it. A name
+    /// that is empty is for the handler to refuse.
+    fn patterns(&self, others: &[Route]) -> Vec<String> {
+        let Some(start) = self.template.rfind('{') else { return vec![self.template.clone()] };
+        let with_more = format!("{}/", self.template);
+        let is_last =
+            self.template.ends_with('}') && !others.iter().any(|other| other.template.starts_with(&with_more));
+        let mut pattern = self.template.clone();
+        if is_last {
+            pattern.insert(start + 1, '*');
+        }
+        let end = self.template.rfind('}').map_or(start, |end| end + 1);
+        vec![pattern, format!("{}{}", &self.template[..start], &self.template[end..])]
+    }
+}
+
+/// What `utoipa_axum::routes!` makes of a handler: its schemas, its path with its description, its method with itself.
+type Declared = (Vec<(String, RefOr<Schema>)>, Paths, MethodRouter);
+
+/// The routes of one resource, in the order in which they were declared.
+#[derive(Default)]
+pub struct Routes(Vec<(Policy, Declared)>);
+
+impl Routes {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an operation.
+    pub fn add(mut self, policy: Policy, declared: Declared) -> Self {
+        self.0.push((policy, declared));
+        self
+    }
+}
+
+/// All routes, with what is made of them once.
+struct Table {
+    routes: Vec<Route>,
+    handlers: Vec<MethodRouter>,
+    paths: Paths,
+    schemas: Vec<(String, RefOr<Schema>)>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::of(super::declared()));
+
+impl Table {
+    fn of(declared: impl IntoIterator<Item = Routes>) -> Self {
+        let mut table = Self { routes: Vec::new(), handlers: Vec::new(), paths: Paths::new(), schemas: Vec::new() };
+        for (policy, declared) in declared.into_iter().flat_map(|routes| routes.0) {
+            table.add(policy, declared);
+        }
+        // What is at no other path.
+        table.routes.push(Route::new("unknown".into(), table.routes.len()));
+        table
+    }
+
+    fn add(&mut self, policy: Policy, (schemas, paths, handler): Declared) {
+        self.schemas.extend(schemas);
+        for (template, item) in paths.paths {
+            let at = self.routes.iter().position(|route| route.template == template).unwrap_or_else(|| {
+                self.routes.push(Route::new(template.clone(), self.routes.len()));
+                self.handlers.push(MethodRouter::new());
+                self.routes.len() - 1
+            });
+            for (method, name, described) in described(item) {
+                self.routes[at].add(method, policy);
+                self.paths.add_path_operation(&template, vec![name], described);
+            }
+            self.handlers[at] = std::mem::take(&mut self.handlers[at]).merge(handler.clone());
+        }
+    }
+}
+
+/// The operations of a path.
+fn described(item: PathItem) -> Vec<(Method, HttpMethod, Described)> {
+    let all = [
+        (Method::GET, HttpMethod::Get, item.get),
+        (Method::PUT, HttpMethod::Put, item.put),
+        (Method::PATCH, HttpMethod::Patch, item.patch),
+        (Method::POST, HttpMethod::Post, item.post),
+        (Method::DELETE, HttpMethod::Delete, item.delete),
+    ];
+    all.into_iter().filter_map(|(method, name, described)| Some((method, name, described?))).collect()
+}
+
+/// All routes, the last for every path that has none.
+pub fn all() -> &'static [Route] {
+    &TABLE.routes
+}
+
+/// The route of every path that has none.
+pub fn unknown() -> &'static Route {
+    &TABLE.routes[TABLE.routes.len() - 1]
+}
+
+/// The route with this template.
+pub fn route(template: &str) -> &'static Route {
+    TABLE.routes.iter().find(|route| route.template == template).unwrap_or_else(|| unknown())
+}
+
+/// The router of all nodes in this process: which node was asked travels with each request.
+pub fn router() -> Router {
+    static ROUTER: LazyLock<Router> = LazyLock::new(|| {
+        let mut router = Router::new();
+        for (route, handler) in TABLE.routes.iter().zip(&TABLE.handlers) {
+            let serve = from_fn(move |request, next| service::serve(route, request, next));
+            let handler = handler.clone().layer(serve);
+            for pattern in route.patterns(&TABLE.routes) {
+                router = router.route(&pattern, handler.clone());
+            }
+        }
+        let nothing = from_fn(|request, next| service::serve(unknown(), request, next));
+        router.fallback_service(MethodRouter::new().fallback(service::nothing).layer(nothing))
+    });
+    ROUTER.clone()
+}
+
+/// The paths of the OpenAPI document, and the schemas that they name.
+pub fn described_all() -> (Paths, Vec<(String, RefOr<Schema>)>) {
+    (TABLE.paths.clone(), TABLE.schemas.clone())
+}
+
+/// Longest body of a request that says nothing else, where `configured` is what is configured; `None` for no bound.
+pub fn body_bytes_max(policy: &Policy, configured: usize, is_stream: bool) -> Option<usize> {
+    match policy.body {
+        BodyLimit::Lines if is_stream => None,
+        BodyLimit::Bytes(bytes) => Some(bytes),
+        BodyLimit::Configured | BodyLimit::Lines => Some(configured),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_knows_the_name_in_its_paths() {
+        for (template, path, name) in [
+            ("/v1/kv/{key}", "/v1/kv/a/b%2Fc", "a/b%2Fc"),
+            ("/v1/locks/{name}/acquire", "/v1/locks/l/acquire", "l"),
+            ("/v1/locks/{name}/acquire", "/v1/locks//acquire", ""),
+            ("/v1/tasks/{queue}/task/{id}", "/v1/tasks/q/task/a/b", "q/task/a/b"),
+            ("/v1/kv", "/v1/kv", ""),
+        ] {
+            assert_eq!(route(template).name(path), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_serves_data_is_judged_by_its_handler_and_what_tells_of_the_node_is_not() {
+        for route in all() {
+            for operation in route.operations() {
+                let Policy { lane, guard, .. } = operation.policy;
+                assert_eq!(lane != Lane::Node, guard == Guard::Judged, "{} of {route:?}", operation.method);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The way of every request: from its head to its answer.
+//!
+//! Owns what comes before a handler (deadline, authentication, admission, the checks of the head) and what comes after it (problem
+//! documents, the headers of every answer, metrics, traces, the audit log). Never knows what a handler does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::IntoResponse;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use hyper::body::Body as _;
+use parking_lot::Mutex;
+use quorate_api::{Applied, ErrorCode};
+
+use super::api::Api;
+use super::context::{Context, RequestContext};
+use super::door;
+use super::error::Failure;
+use super::lanes::Lane;
+use super::origin::Origin;
+use super::pulse::Busy;
+use super::response::{Answer, Outcome};
+use super::routes::{self, Guard, Operation, Policy, Route};
+use super::told::Told;
+use super::{body, caught, headers};
+use crate::spent::{self, Part};
+use crate::watchdog;
+
+/// Where a request came to, and from where: whoever serves a connection puts it into the extensions of each request.
+#[derive(Clone)]
+pub struct Arrival {
+    /// The API it came to.
+    pub api: Arc<Api>,
+    /// Where it comes from.
+    pub origin: Arc<Origin>,
+    /// Keeps its connection busy until it is answered.
+    pub busy: Arc<Mutex<Option<Busy>>>,
+}
+
+/// Answers one request to a route. What goes wrong is a problem document.
+pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> Answer {
+    let started = Instant::now();
+    let Some(Arrival { api, origin, busy }) = request.extensions_mut().remove() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let _slot = Slot::take(&api);
+    let (head, body) = request.into_parts();
+    let operation = route.operation(&head.method);
+    let policy = operation.map_or(const { Policy::node(Guard::None) }, |operation| operation.policy);
+    let mut context = RequestContext::new(api, head, route, policy, origin, busy, started);
+    let deadline = context.read_deadline();
+    let context = Context(Arc::new(context));
+    let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());
+    let worked = spent::of(caught::caught(writes, async {
+        let Some(operation) = operation else { return Err(refuse_route(&context)) };
+        deadline?;
+        admit(&context, operation, has_body).await?;
+        answer(&context, operation, body, next).await
+    }));
+    let (outcome, spent) = watchdog::watched(route.template(), worked).await;
+    finish(&context, outcome, started, spent)
+}
+
+/// Lets a request in, or says why not.
+async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) -> Result<(), Failure> {
+    let (api, head) = (&context.api, &context.head);
+    if !api.door.is_open() {
+        Box::pin(door::enter(context)).await?;
+    }
+    // Never holds back the routes that tell an operator what is going on.
+    if operation.is_data() {
+        context.admit().await?;
+    }
+    // Pages are long, as a rule: there is no use in making one that cannot be given away.
+    if operation.policy.lane == Lane::Scan && !operation.writes() {
+        api.answers.check()?;
+    }
+    if operation.writes() {
+        context.claim_request_id()?;
+    }
+    if operation.takes_body() {
+        headers::refuse_browser_post(head)?;
+        let configured = api.settings.body_bytes_max;
+        let bytes_max = routes::body_bytes_max(&operation.policy, configured, headers::says_stream(head));
+        body::check_declared(context, bytes_max)
+    } else if has_body {
+        Err(Failure::invalid("header:Content-Length", format!("{} takes no body here", head.method)))
+    } else {
+        Ok(())
+    }
+}
+
+/// Has the handler answer.
+async fn answer(context: &Context, operation: &Operation, body: Body, next: Next) -> Outcome {
+    let mut request = Request::new(body);
+    request.extensions_mut().insert(context.clone());
+    let mut answer = next.run(request).await;
+    if let Some(failure) = answer.extensions_mut().remove::<Failure>() {
+        return Err(failure);
+    }
+    if !operation.writes() && operation.is_data() {
+        context.api.answers.check_answer(&answer)?;
+    }
+    Ok(answer)
+}
+
+/// Tells of a request that was answered, and adds what every answer carries.
+fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: spent::Spent) -> Answer {
+    let (api, head, route) = (&context.api, &context.head, context.route);
+    let (took, body_bytes) = (started.elapsed(), context.body_place.bytes());
+    let request_id = context.request_id();
+    let response = outcome.unwrap_or_else(|failure| failure.into_document(head, &request_id));
+    door::note_answered(context, &response, &request_id);
+    let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
+    // A refusal costs nothing, and tells nothing of how long requests take.
+    if status != StatusCode::TOO_MANY_REQUESTS {
+        api.lanes.observe(context.place.lane(), took.saturating_sub(spent.on(Part::Wish)));
+        if let Some(account) = context.account() {
+            account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
+        }
+    }
+    let (method, path, bytes) = (head.method.as_str(), head.uri.path(), (body_bytes, answer_bytes));
+    Told { route, method, path, request_id: &request_id, status, bytes, took, spent }.tell(api, &head.headers);
+    let response = complete(context, response, request_id).map(|body| api.answers.count(body));
+    if response.headers().contains_key(header::CONNECTION) {
+        context.linger();
+    }
+    api.metrics.observe_request(route, status, took);
+    // The route, not the path: keys belong to their owners, not into logs.
+    let (from, certificate) = (context.origin.address, context.origin.certificate.as_deref());
+    tracing::debug!(method, route = route.template(), status = status.as_u16(), ?took, %from, certificate);
+    response
+}
+
+/// Adds what every response carries.
+fn complete(context: &RequestContext, mut response: Answer, request_id: String) -> Answer {
+    let (api, head) = (&context.api, &context.head);
+    let headers = response.headers_mut();
+    // Whatever was evaluated has set it already.
+    let revision = || HeaderValue::from(api.backend.position().revision);
+    headers.entry(headers::REVISION).or_insert_with(revision);
+    let (term, leader) = api.glances.values(api.backend.glance());
+    headers.insert(headers::TERM, term);
+    headers.insert(headers::LEADER, leader);
+    headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));
+    if head.method == Method::HEAD { without_body(response) } else { response }
+}
+
+/// The same response as HEAD wants it: all headers of GET, the length too, no bytes.
+fn without_body(mut response: Answer) -> Answer {
+    if let Some(length) = response.body().size_hint().exact()
+        && response.status() != StatusCode::NOT_MODIFIED
+    {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    *response.body_mut() = Body::empty();
+    response
+}
+
+/// A failure is made a problem document by [`serve`], which knows the request.
+impl IntoResponse for Failure {
+    fn into_response(self) -> Answer {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The handler of paths that do not exist: [`serve`] refuses them before.
+pub async fn nothing() -> StatusCode {
+    StatusCode::NOT_FOUND
+}
+
+/// 404 for a path that does not exist, 405 with `Allow` for a method that the path does not take.
+fn refuse_route(context: &RequestContext) -> Failure {
+    let (head, route) = (&context.head, context.route);
+    if route == routes::unknown() {
+        let path: String = head.uri.path().chars().take(80).flat_map(char::escape_default).collect();
+        let detail = format!("there is nothing at `{path}`; GET /openapi.json lists what there is");
+        return Failure::new(ErrorCode::NotFound, Applied::No, detail).at("path:", "no such path");
+    }
+    let detail = format!("{} is not a method of {}; it takes {}", head.method, route.template(), route.allow());
+    Failure::new(ErrorCode::MethodNotAllowed, Applied::No, detail).allowing(route.allow())
+}
+
+/// Counts a request while it is handled, also when its future is dropped half-way.
+struct Slot(Arc<Api>);
+
+impl Slot {
+    fn take(api: &Arc<Api>) -> Self {
+        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(api))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
