@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::{given, objects};
+
 /// What somebody may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -38,7 +40,7 @@ pub struct UserRequest {
     #[schema(max_items = 64)]
     pub roles: Vec<String>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -103,9 +105,10 @@ pub struct UserRemoved {
 pub struct RoleRequest {
     /// What those who have it may do from now on, at most 64 grants.
     #[schema(max_items = 64)]
+    #[serde(deserialize_with = "objects")]
     pub grants: Vec<Grant>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -183,15 +186,15 @@ pub struct TokenRequest {
     #[schema(min_length = 1, max_length = 128)]
     pub user: String,
     /// After how many milliseconds it is good for nothing any more; without it, it never ends by itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 3153600000000_u64, nullable = false)]
     pub expires_in_ms: Option<u64>,
     /// What it is for, for people; at most 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, nullable = false)]
     pub note: Option<String>,
     /// Of the request. A retry under it never shows the secret again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
+
 /// The body of `POST /v1/barriers/{name}/enter`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -13,11 +15,11 @@ pub struct EnterRequest {
     #[schema(minimum = 1, maximum = 10000)]
     pub parties: u32,
     /// How long to wait until it opens: at most 60000; 0 without it. The session stays in it afterwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub wait_ms: Option<u64>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -28,11 +30,11 @@ pub struct LeaveRequest {
     /// The id of the session that leaves.
     pub session: String,
     /// How long to wait until all have left: at most 60000; 0 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub wait_ms: Option<u64>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::{given, given_object};
 use super::{Criterion, EntryView, ErrorCode, Failed, InputFault, JsonText, Op};
 
 /// Most operations of one bulk request.
@@ -22,7 +23,7 @@ pub struct BulkRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// Makes retries safe, also of a bulk of which only a part was applied: it goes on where it stopped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -125,30 +126,30 @@ pub struct WhereRequest {
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub condition: Option<Vec<JsonText>>,
     /// What to change: as in an operation `update`. Of `update_where`, which needs it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub patch: Option<JsonText>,
     /// Milliseconds to live from the moment the change applies; 0 for never. Only of `update_where`; without it the expiry stays.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub ttl_ms: Option<u64>,
     /// Most entries that this request changes, 1 to 1000; 1000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000, nullable = false)]
     pub limit: Option<u32>,
     /// Of the answer before, to go on where that stopped; under another request id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cursor: Option<String>,
     /// Apply only while this token holds its lock or leads its election; otherwise nothing is changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub guard: Option<super::Guard>,
     /// Say what would happen, write nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

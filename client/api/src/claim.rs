@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::{given, given_object};
 use super::{BulkItem, Criterion, EntryView, JsonText};
 
 /// Most entries of one claim.
@@ -20,27 +21,27 @@ pub struct ClaimRequest {
     pub criteria: Option<Vec<JsonText>>,
     /// Paths of the fields that decide which come first, `-` before those of which the greatest do. At most 8. Without it
     /// those found first: by key, or in the order of the index that is used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 8, nullable = false)]
     pub order_by: Option<Vec<String>>,
     /// Most entries to claim, 1 to 100; 1 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100, nullable = false)]
     pub limit: Option<u32>,
     /// How long the locks hold: at most 30000. 15000 without it, with 0 and with more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lock_ms: Option<u64>,
     /// What to change of each entry in the same step: as in an operation `update`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub patch: Option<JsonText>,
     /// Apply only while this token holds its lock or leads its election; otherwise nothing is claimed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub guard: Option<super::Guard>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Say what would be claimed, lock and change nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

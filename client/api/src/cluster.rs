@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
+
 /// The content type of `GET /v1/cluster/backup`.
 pub const BACKUP_CONTENT_TYPE: &str = "application/vnd.quorate.backup";
 
@@ -137,7 +139,7 @@ pub struct DigestAnswer {
 #[serde(deny_unknown_fields)]
 pub struct LeaderRequest {
     /// Who is to lead; without it the best follower.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::JsonText;
+use super::strict::given;
 
 /// The rules of a collection: the body of `PUT /v1/collections/{name}`. It replaces all rules that there were.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -21,7 +22,7 @@ pub struct CollectionRules {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<IndexRule>,
     /// Milliseconds to live of what is written without a time to live of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 3153600000000_u64, nullable = false)]
     pub ttl_ms: Option<u64>,
     /// Whether a write needs a token or a condition. Inserts, locks and touches do not.
@@ -60,15 +61,15 @@ pub struct FieldRule {
     #[schema(nullable = false)]
     pub kind: Option<FieldType>,
     /// Most bytes of a `varchar`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1572864, nullable = false)]
     pub max: Option<u64>,
     /// What it is where a write leaves it out.
-    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub default: Option<JsonText>,
     /// The name of a sequence: each write that does not change the field gives it the next number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub sequence: Option<String>,
     /// Whether each write that does not change the field sets it to the wall clock (`datetime` or `long`).

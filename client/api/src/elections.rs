@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::{given, given_number, number};
 use super::{JsonText, LockWaiter};
 
 /// The body of `POST /v1/elections/{name}/campaign`.
@@ -12,23 +13,23 @@ pub struct CampaignRequest {
     /// The id of the session that is to lead. It stands once, however often it asks.
     pub session: String,
     /// What it says of itself once it leads: any JSON of at most 65536 bytes.
-    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// How long to stand, counted anew each time that the session asks: at most 86400000; 0 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 86400000, nullable = false)]
     pub wait_ms: Option<u64>,
     /// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub poll_ms: Option<u64>,
     /// How long nobody is elected after the session of this leader has expired: at most 60000; 0 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub delay_ms: Option<u64>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -74,12 +75,13 @@ pub struct CampaignAnswer {
 #[serde(deny_unknown_fields)]
 pub struct ProclaimRequest {
     /// The term of the leader that says it.
+    #[serde(deserialize_with = "number")]
     pub term: u64,
     /// What it says of itself from now on: any JSON of at most 65536 bytes.
     #[schema(value_type = serde_json::Value)]
     pub value: JsonText,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -104,15 +106,15 @@ pub struct ProclaimAnswer {
 #[serde(deny_unknown_fields)]
 pub struct ResignRequest {
     /// The leader of this term resigns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_number", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub term: Option<u64>,
     /// This session resigns, or does not stand any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub session: Option<String>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -142,7 +144,7 @@ pub struct LeaderView {
     /// Its term.
     pub term: u64,
     /// What it says of itself; absent where it said nothing.
-    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// When it was elected, by the wall clock of the cluster's leader of that moment.
@@ -212,7 +214,7 @@ pub struct LeaderEvent {
     /// The owner of the session.
     pub owner: String,
     /// What it says of itself; absent where it said nothing.
-    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// When it was elected, by the wall clock of the cluster's leader of that moment.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
+
 /// Whether a request that ended in an error was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -223,7 +225,7 @@ pub struct Failed {
     /// What is wrong.
     pub detail: String,
     /// The value found there; absent where there is none.
-    #[serde(default, deserialize_with = "super::kv::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub actual: Option<super::JsonText>,
     /// The start of a value that is too long to be shown.

@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
+
 /// The answer of `GET /v1/cluster/faults`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FaultsAnswer {
@@ -73,10 +75,10 @@ pub struct FaultsRequest {
     /// What to do.
     pub verb: FaultsVerb,
     /// Which work, for `retry` and `drop`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
     /// Makes retries safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
 use super::{EntryView, JsonText};
 
 /// How a field is compared.
@@ -110,7 +111,7 @@ pub struct Predicate {
     /// How it is compared.
     pub op: Operator,
     /// With what; a list for `in`, `nin` and `between`; nothing for `exists` and `nexists`. `{"now":true}` is the wall clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub value: Option<serde_json::Value>,
 }
 
@@ -156,77 +157,79 @@ pub enum ReadConsistency {
 }
 
 /// The body of `POST /v1/find`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FindRequest {
     /// Only keys that begin with this; may be empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub prefix: Option<String>,
     /// What holds of the entries, all of it.
-    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "where", default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub criteria: Option<Vec<JsonText>>,
     /// Paths of the fields that decide the order, `-` before those of which the greatest come first. At most 8. Without it, by
     /// key.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub order_by: Option<Vec<String>>,
     /// Most entries in the page, 1 to 1000; 100 without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000, nullable = false)]
     pub limit: Option<u32>,
     /// Of the page before. `prefix`, `where` and `order_by` have to be as they were for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cursor: Option<String>,
     /// Paths of the fields that are shown of each document, at most 64; metadata always is. Of an array the elements named
     /// are shown, without gaps. Without it, the whole value.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub fields: Option<Vec<String>>,
     /// Leave the values out.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub keys_only: Option<bool>,
     /// As it was at this revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub revision: Option<u64>,
     /// `linearizable` (default) or `local`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub consistency: Option<ReadConsistency>,
     /// Wait until this node has this revision, and read locally.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub min_revision: Option<u64>,
 }
 
 /// The body of `POST /v1/count`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CountRequest {
     /// Only keys that begin with this; may be empty.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub prefix: Option<String>,
     /// What holds of the entries, all of it.
-    #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "where", default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub criteria: Option<Vec<JsonText>>,
     /// Of the part before. `prefix` and `where` have to be as they were for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cursor: Option<String>,
     /// As it was at this revision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub revision: Option<u64>,
     /// `linearizable` (default) or `local`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub consistency: Option<ReadConsistency>,
     /// Wait until this node has this revision, and read locally.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub min_revision: Option<u64>,
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::strict::{given, given_object};
+
 /// How a value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -23,7 +25,7 @@ pub struct EntryView {
     /// The key.
     pub key: String,
     /// The value, where it is JSON and was asked for.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// The value in base64, where it is bytes and was asked for.
@@ -116,11 +118,6 @@ pub enum ValueError {
 #[serde(transparent)]
 pub struct JsonText(pub Box<RawValue>);
 
-/// A `null` that is there is a value, not a missing one.
-pub(super) fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
-    JsonText::deserialize(deserializer).map(Some)
-}
-
 impl PartialEq for JsonText {
     fn eq(&self, other: &Self) -> bool {
         self.0.get() == other.0.get()
@@ -199,19 +196,19 @@ pub struct Op {
     /// With which key.
     pub key: String,
     /// New value as JSON (insert, upsert, replace).
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
     pub value: Option<JsonText>,
     /// New value as bytes in base64 (insert, upsert, replace).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub value_base64: Option<String>,
     /// What to change (update): a merge patch (an object), a JSON Patch or a list of update operators: `{"op":"inc","path":
     /// "stock","value":-1}`, likewise `set`, `unset`, `append`, `max`, `min`, `now`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub patch: Option<JsonText>,
     /// Apply only while the entry has this token (all but get and insert).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Apply only while all of these hold (all but get and insert): a list of `{"field","op","value"}`, of `{"any":[…]}`,
     /// `{"all":[…]}` and `{"not":…}`. Fields are dotted paths or JSON pointers, or metadata such as `$version`.
@@ -220,17 +217,17 @@ pub struct Op {
     pub condition: Option<JsonText>,
     /// Milliseconds to live from the moment the write applies; 0 for never. Without it insert, upsert and replace
     /// make an entry that never expires, and update leaves the expiry as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// How long the lock holds (lock, extend): at most 30000. 15000 without it, with 0 and with more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
     /// The id of the session that the entry goes with from now on: it is removed when that ends (insert, upsert, replace,
     /// update, touch). Without it insert, upsert and replace make an entry that goes with none, the others leave that as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Apply only while this token holds its lock or leads its election (all but get).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub guard: Option<super::Guard>,
     /// Answer with the entry as it was before the write.
@@ -240,7 +237,7 @@ pub struct Op {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

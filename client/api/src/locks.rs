@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::{given, given_number, number};
+
 /// How a lock is held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -30,14 +32,15 @@ pub enum LockState {
 #[serde(deny_unknown_fields)]
 pub struct Guard {
     /// The name of a lock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lock: Option<String>,
     /// The name of an election.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub election: Option<String>,
     /// The fencing token, or the term.
+    #[serde(deserialize_with = "number")]
     pub token: u64,
 }
 
@@ -60,27 +63,27 @@ pub struct AcquireRequest {
     /// The id of the session that is to hold it. It has one place in the queue, however often it asks.
     pub session: String,
     /// How long to wait in the queue, counted anew each time that the session asks: at most 86400000; 0 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 86400000, nullable = false)]
     pub wait_ms: Option<u64>,
     /// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub poll_ms: Option<u64>,
     /// How to hold it; `exclusive` without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub mode: Option<LockMode>,
     /// How many may hold it at once, each for itself: 1 to 10000. Without it as the lock is, 1 for one that nobody uses.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10000, nullable = false)]
     pub slots: Option<u32>,
     /// How long nobody gets the lock after the session of this holder has expired: at most 60000; 0 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub delay_ms: Option<u64>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -118,15 +121,15 @@ pub struct AcquireAnswer {
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
     /// What this token holds is given up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_number", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub token: Option<u64>,
     /// Whatever this session has there is given up, also a place in the queue.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub session: Option<String>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -3,16 +3,18 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
+
 /// The body of `POST /v1/sequences/{name}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SequenceRequest {
     /// How many numbers to take, 1 to 1000000; 1 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000000, nullable = false)]
     pub count: Option<u64>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
+
 /// Most sessions that one request renews.
 pub const SESSIONS_RENEWED_MAX: usize = 1_024;
 
@@ -13,19 +15,19 @@ pub const SESSIONS_RENEWED_MAX: usize = 1_024;
 #[serde(deny_unknown_fields)]
 pub struct SessionRequest {
     /// Milliseconds without a renewal after which it ends, 100 to 86400000; 10000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 100, maximum = 86400000, nullable = false)]
     pub ttl_ms: Option<u64>,
     /// Whose it is, for people; at most 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, nullable = false)]
     pub owner: Option<String>,
     /// What else is to be known of it; at most 16, names and values of at most 256 bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub labels: Option<BTreeMap<String, String>>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::strict::given;
 use super::{JsonText, Op};
 
 /// The content type of an operation stream, in both directions.
@@ -18,7 +19,7 @@ pub struct OpLine {
     /// Chosen by the caller; the answer carries it. Whether it is unique is the caller's business.
     pub n: u64,
     /// Milliseconds for this operation from the moment its line has come; without it `Request-Timeout` counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub timeout_ms: Option<u64>,
     /// What the body of a single operation would be.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::JsonText;
-use super::kv::present;
+use super::strict::{given, given_object, number, objects};
 
 /// Most tasks of one schedule.
 pub const TASKS_SCHEDULED_MAX: usize = 1_000;
@@ -35,15 +35,15 @@ pub enum TaskState {
 #[serde(deny_unknown_fields)]
 pub struct TaskBackoff {
     /// The first, in milliseconds; 1000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 604800000, nullable = false)]
     pub initial_ms: Option<u64>,
     /// The longest, in milliseconds; 300000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 604800000, nullable = false)]
     pub max_ms: Option<u64>,
     /// By how much each is longer than the one before, 1 to 10; 2 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10, nullable = false)]
     pub factor: Option<f64>,
 }
@@ -54,54 +54,54 @@ pub struct TaskBackoff {
 #[serde(deny_unknown_fields)]
 pub struct TaskSpec {
     /// Its id: another schedule with it changes nothing while it is in use. Without one it gets one that begins with `~`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 256, pattern = "^[^~]", nullable = false)]
     pub id: Option<String>,
     /// What it is about, any JSON; `null` without it.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<JsonText>,
     /// The same as bytes, in base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payload_base64: Option<String>,
     /// When it is due, RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(format = "date-time", nullable = false)]
     pub execute_at: Option<String>,
     /// It is due so many milliseconds from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 3153600000000_u64, nullable = false)]
     pub delay_ms: Option<u64>,
     /// It comes again every so many milliseconds, 100 to 31622400000, counted from the first time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 100, maximum = 31622400000_u64, nullable = false)]
     pub every_ms: Option<u64>,
     /// It comes again by this pattern of five fields (minute, hour, day of month, month, day of week), or six with seconds first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, nullable = false)]
     pub cron: Option<String>,
     /// The time zone of the pattern, by its IANA name; UTC without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, nullable = false)]
     pub zone: Option<String>,
     /// Most attempts, 1 to 1000; 20 without it. A recurring task goes on with its next occurrence after that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000, nullable = false)]
     pub max_attempts: Option<u32>,
     /// The pauses between attempts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given_object", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub backoff: Option<TaskBackoff>,
     /// How long the id given stays in use after the task was completed, in milliseconds, up to 604800000; 900000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 604800000, nullable = false)]
     pub keep_ms: Option<u64>,
     /// Take the place of a task with this id that waits.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again. Not in a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Say what would be scheduled, change nothing. Not in a list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -114,13 +114,42 @@ pub struct TaskSpec {
 pub struct TaskSpecs {
     /// They, at most 1000: each on its own, all at one revision.
     #[schema(min_items = 1, max_items = 1000)]
+    #[serde(deserialize_with = "objects")]
     pub tasks: Vec<TaskSpec>,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Say what would be scheduled, change nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+}
+
+/// The two forms of the body of `POST /v1/tasks/{queue}`.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ScheduleRequest {
+    /// Several tasks: there is a field `tasks`.
+    Several(TaskSpecs),
+    /// One task.
+    One(Box<TaskSpec>),
+}
+
+impl ScheduleRequest {
+    /// The caller's request id.
+    pub fn request_id(&self) -> Option<String> {
+        match self {
+            Self::One(one) => one.request_id.clone(),
+            Self::Several(several) => several.request_id.clone(),
+        }
+    }
+
+    /// Whether it is only to be tried.
+    pub fn dry_run(&self) -> bool {
+        match self {
+            Self::One(one) => one.dry_run,
+            Self::Several(several) => several.dry_run,
+        }
+    }
 }
 
 /// What came of a task that was to be scheduled.
@@ -181,27 +210,27 @@ pub struct TasksScheduled {
 #[serde(deny_unknown_fields)]
 pub struct TaskClaim {
     /// Most tasks to claim, 1 to 100; 1 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100, nullable = false)]
     pub limit: Option<u32>,
     /// How long the claim holds, in milliseconds, 1000 to 86400000; 30000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1000, maximum = 86400000, nullable = false)]
     pub lease_ms: Option<u64>,
     /// Who works on them, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256, nullable = false)]
     pub worker: Option<String>,
     /// The session that the claim hangs on: it is over when that ends, at the latest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub session: Option<String>,
     /// Where nothing is due: wait so long until something is, up to 60000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub wait_ms: Option<u64>,
     /// Makes retries safe: what was claimed is given again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -227,7 +256,7 @@ pub struct TaskClaimed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// What it is about. Neither this nor `payload_base64` is there once the claim is over, in the answer to a retry.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<JsonText>,
     /// The same, where it is bytes.
@@ -264,13 +293,14 @@ pub struct TaskExtend {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// That of the claim.
+    #[serde(deserialize_with = "number")]
     pub token: u64,
     /// How long the claim holds from now, in milliseconds, 1000 to 86400000; 30000 without it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1000, maximum = 86400000, nullable = false)]
     pub lease_ms: Option<u64>,
     /// Makes retries safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -282,9 +312,10 @@ pub struct TaskComplete {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// That of the claim.
+    #[serde(deserialize_with = "number")]
     pub token: u64,
     /// Makes retries safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -296,13 +327,14 @@ pub struct TaskFail {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// That of the claim.
+    #[serde(deserialize_with = "number")]
     pub token: u64,
     /// Why, for people; what is beyond 4096 bytes is cut off.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<String>,
     /// Try again after so many milliseconds, up to 604800000, instead of the pause that it has.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 604800000, nullable = false)]
     pub retry_in_ms: Option<u64>,
     /// Do not try again.
@@ -312,7 +344,7 @@ pub struct TaskFail {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub release: bool,
     /// Makes retries safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -324,7 +356,7 @@ pub struct TaskCancel {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// Makes retries safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -333,15 +365,15 @@ pub struct TaskCancel {
 #[serde(deny_unknown_fields)]
 pub struct TaskRequeue {
     /// This one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 256, nullable = false)]
     pub id: Option<String>,
     /// So many, 1 to 1000; 100 without it. Not with `id`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000, nullable = false)]
     pub limit: Option<u32>,
     /// Makes retries safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -437,7 +469,7 @@ pub struct TaskView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_ms: Option<u64>,
     /// What it is about; absent once it is done.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<JsonText>,
     /// The same, where it is bytes.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::strict::given;
 use super::{Criterion, EntryView, Failed, JsonText, Op, OpKind};
 
 /// Most steps and checks of one transaction, nested ones included.
@@ -32,7 +33,7 @@ pub struct TxnRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -43,10 +44,10 @@ pub struct TxnCheck {
     /// Of which entry.
     pub key: String,
     /// It has this token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// It is there, or is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub exists: Option<bool>,
     /// All of these hold of it.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]

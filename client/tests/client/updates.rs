@@ -114,6 +114,6 @@ async fn an_update_leaves_bytes_as_they_are() {
     fake.script([Act::Answer(200, bytes.to_string())]);
     let error = client.update("k", |_: Option<serde_json::Value>| Some(json!({"n": 1}))).await;
     let error = error.expect_err("bytes are no JSON");
-    assert!(matches!(error, Error::Decode { .. }), "{error:?}");
+    assert!(matches!(error, Error::Value(_)), "{error:?}");
     assert_eq!(fake.seen().len(), 1, "nothing was written");
 }

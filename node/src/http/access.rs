@@ -8,16 +8,15 @@ use quorate_store::access::{Grant, Permission};
 use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
 use quorate_store::rules::NameError;
 use quorate_store::types::{AccessDone, AccessOp, Action, Outcome as Decided, Reply};
-use serde_json::value::RawValue;
 use utoipa_axum::routes;
 
 use super::context::{Context, RequestContext};
 use super::error::Failure;
-use super::extract::{self, Faults, Query};
+use super::extract::Faults;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Guard, Policy, Routes};
-use super::{command, json, key, op_body, read, write};
+use super::{command, key, read, write};
 
 /// The route of one's own rights.
 pub fn routes() -> Routes {
@@ -32,7 +31,6 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get_self(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     read::refresh(&context.api.backend, context.deadline).await?;
     let access_revision = context.api.backend.access_revision();
     let (user, rights) = context.visitor().rights()?;
@@ -56,68 +54,41 @@ pub fn path_name<T>(rest: &str, read: impl FnOnce(String) -> Result<T, NameError
     read(text.into_owned()).map_err(|why| Failure::invalid("path:name", why.to_string()))
 }
 
-/// A name in a body.
+/// A name in a body; `None` where that is a fault.
 pub fn name<T>(
-    raw: &RawValue,
+    text: &str,
     pointer: &str,
     faults: &mut Faults,
     read: impl FnOnce(String) -> Result<T, NameError>,
 ) -> Option<T> {
-    let text = op_body::text(raw, pointer, faults)?;
-    read(text.into_owned()).map_err(|why| faults.add(pointer, why.to_string())).ok()
+    read(text.to_owned()).map_err(|why| faults.add(pointer, why.to_string())).ok()
 }
 
-/// A list that must be there and has a bound; its items are read one by one.
-pub fn list<T>(
-    raw: Option<&RawValue>,
-    pointer: &str,
-    (max, what): (usize, &str),
-    faults: &mut Faults,
-    read: impl Fn(&RawValue, &str, &mut Faults) -> Option<T>,
-) -> Vec<T> {
-    let Some((items, count)) = raw.and_then(|raw| json::items(raw, max)) else {
-        faults.add(pointer, format!("must be there, a list of at most {max} {what}"));
-        return Vec::new();
-    };
-    if count > max {
-        faults.add(pointer, format!("at most {max} {what}, these are {count}"));
+/// Whether a list is within its bound, which is a fault if not.
+pub fn bounded<T>(list: &[T], pointer: &str, max: usize, what: &str, faults: &mut Faults) {
+    if list.len() > max {
+        faults.add(pointer, format!("at most {max} {what}, these are {}", list.len()));
     }
-    let items = items.into_iter().enumerate();
-    items.filter_map(|(at, raw)| read(raw, &format!("{pointer}/{at}"), faults)).collect()
 }
 
 /// The grants of a role in a body.
-pub fn grants(raw: Option<&RawValue>, faults: &mut Faults) -> Vec<Grant> {
-    list(raw, "/grants", (ROLE_GRANTS_MAX, "grants"), faults, |raw, pointer, faults| {
-        let before = faults.enter(format_args!("{pointer}"));
-        let grant = grant(raw, faults);
-        faults.leave(before);
-        grant
-    })
+pub fn grants(grants: Vec<GrantView>, faults: &mut Faults) -> Vec<Grant> {
+    bounded(&grants, "/grants", ROLE_GRANTS_MAX, "grants", faults);
+    for (at, _) in grants.iter().enumerate().filter(|(_, grant)| grant.prefix.len() > KEY_BYTES_MAX) {
+        faults.add(format!("/grants/{at}/prefix"), format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
+    }
+    let grant =
+        |grant: GrantView| Grant { permission: permission(grant.permission), prefix: grant.prefix.into_bytes() };
+    grants.into_iter().map(grant).collect()
 }
 
-fn grant(raw: &RawValue, faults: &mut Faults) -> Option<Grant> {
-    let [permission, prefix] = extract::object(raw.get().as_bytes(), "a grant", ["permission", "prefix"], faults)?;
-    let permission = match permission.and_then(json::text).as_deref() {
-        Some("read") => Some(Permission::Read),
-        Some("write") => Some(Permission::Write),
-        Some("lock") => Some(Permission::Lock),
-        Some("admin") => Some(Permission::Admin),
-        _ => {
-            faults.add("/permission", "must be one of read, write, lock, admin");
-            None
-        }
-    };
-    let Some(prefix) = prefix else {
-        faults.add("/prefix", "missing; a beginning of names, empty for all of them");
-        return None;
-    };
-    let prefix = op_body::text(prefix, "/prefix", faults)?;
-    if prefix.len() > KEY_BYTES_MAX {
-        faults.add("/prefix", format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
-        return None;
+fn permission(permission: PermissionView) -> Permission {
+    match permission {
+        PermissionView::Read => Permission::Read,
+        PermissionView::Write => Permission::Write,
+        PermissionView::Lock => Permission::Lock,
+        PermissionView::Admin => Permission::Admin,
     }
-    Some(Grant { permission: permission?, prefix: prefix.into_owned().into_bytes() })
 }
 
 /// Grants as answers show them.

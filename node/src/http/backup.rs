@@ -51,7 +51,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let consistency = read::consistency(&mut query);
-    query.finish("consistency, min_revision")?;
+    query.finish()?;
     let Ok(permit) = context.api.backups.clone().try_acquire_owned() else {
         return Err(Failure::too_many("this node gives out as many backups at once as it may"));
     };

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use quorate_api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest, Problem};
 use quorate_store::limits::BARRIER_PARTIES_MAX;
 use quorate_store::state::{BarrierRead, Observed};
@@ -18,12 +17,13 @@ use super::backend::Node;
 use super::context::{Context, RequestContext};
 use super::door::{self, Permission};
 use super::error::Failure;
-use super::extract::{Faults, Query};
+use super::extract::Faults;
+use super::json_body::Json;
 use super::lanes::Lane;
 use super::openapi::{Changing, Common};
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::{command, coordinate, extract, read, sessions, wait, write};
+use super::{command, coordinate, read, sessions, wait, write};
 use crate::limits;
 
 /// The routes of barriers.
@@ -50,11 +50,14 @@ pub fn routes() -> Routes {
         (status = 423, description = "`locked`: it is open, and not all who are in it have left.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn enter(context: Context, body: Body) -> Outcome {
+pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "who enters").await?;
-    let Entry { session, parties, wait, request_id } = Entry::read(&text)?;
-    context.take_request_id(request_id)?;
+    let mut faults = Faults::default();
+    let session = coordinate::session(&request.session, "/session", &mut faults);
+    let parties = faults.within("/parties", Some(request.parties), 1..=BARRIER_PARTIES_MAX);
+    let wait = wait_of(request.wait_ms, &mut faults);
+    let (session, parties) = faults.complete(session.zip(parties))?;
+    context.take_request_id(request.request_id)?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Enter { name: name.clone(), session, parties };
     let reply = command::decide(&context, Action::Barrier(op), false).await?;
@@ -87,11 +90,13 @@ pub async fn enter(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn leave(context: Context, body: Body) -> Outcome {
+pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "who leaves").await?;
-    let (session, wait, request_id) = read_leave(&text)?;
-    context.take_request_id(request_id)?;
+    let mut faults = Faults::default();
+    let session = coordinate::session(&request.session, "/session", &mut faults);
+    let wait = wait_of(request.wait_ms, &mut faults);
+    let session = faults.complete(session)?;
+    context.take_request_id(request.request_id)?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Leave { name: name.clone(), session };
     let reply = command::decide(&context, Action::Barrier(op), false).await?;
@@ -123,7 +128,6 @@ pub async fn leave(context: Context, body: Body) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(context.name())?;
     read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let seen = context.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
@@ -195,41 +199,6 @@ impl Told {
     }
 }
 
-/// Who enters, with how many.
-struct Entry {
-    session: SessionId,
-    parties: u32,
-    wait: Duration,
-    request_id: Option<String>,
-}
-
-impl Entry {
-    fn read(text: &[u8]) -> Result<Self, Failure> {
-        let mut faults = Faults::default();
-        let names = ["session", "parties", "wait_ms", "request_id"];
-        let fields = extract::object(text, "who enters", names, &mut faults).unwrap_or_default();
-        let [session, parties, wait_ms, id] = fields;
-        let session = coordinate::needed_session(session, &mut faults);
-        if parties.is_none() {
-            faults.add("/parties", "missing; how many sessions open it");
-        }
-        let parties = parties.and_then(|raw| command::whole(raw, "/parties", 1..=BARRIER_PARTIES_MAX, &mut faults));
-        let wait = coordinate::wait(wait_ms, "/wait_ms", limits::WAIT_MS_MAX, &mut faults).unwrap_or_default();
-        let request_id = coordinate::request_id(id, &mut faults);
-        faults.check()?;
-        let complete = session.zip(parties).ok_or_else(|| Failure::invalid("", "not complete"))?;
-        Ok(Self { session: complete.0, parties: complete.1, wait, request_id })
-    }
-}
-
-fn read_leave(text: &[u8]) -> Result<(SessionId, Duration, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "who leaves", ["session", "wait_ms", "request_id"], &mut faults);
-    let [session, wait_ms, id] = fields.unwrap_or_default();
-    let session = coordinate::needed_session(session, &mut faults);
-    let wait = coordinate::wait(wait_ms, "/wait_ms", limits::WAIT_MS_MAX, &mut faults).unwrap_or_default();
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    let session = session.ok_or_else(|| Failure::invalid("/session", "missing"))?;
-    Ok((session, wait, request_id))
+fn wait_of(wait_ms: Option<u64>, faults: &mut Faults) -> Duration {
+    Duration::from_millis(faults.within("/wait_ms", wait_ms, 0..=limits::WAIT_MS_MAX).unwrap_or(0))
 }

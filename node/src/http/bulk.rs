@@ -64,7 +64,7 @@ pub fn routes() -> Routes {
 pub async fn post(context: Context, body: Body) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let dry_run = query.flag("dry_run");
-    query.finish("dry_run")?;
+    query.finish()?;
     let form = match headers::says_stream(&context.head) {
         true => Form::Lines,
         false => Form::Object(headers::json_kind(&context.head, "a bulk")?),

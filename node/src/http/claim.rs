@@ -3,9 +3,8 @@
 //! Owns the reading of its body with a pointer to every fault, and its answer. The names are those of
 //! `quorate_api::ClaimRequest`, which a test holds this file to.
 
-use axum::body::Body;
 use quorate_api::{ClaimAnswer, ClaimRequest, EntryView, Problem};
-use quorate_store::document::{Criteria, Order};
+use quorate_store::document::Order;
 use quorate_store::limits::CLAIM_LIMIT_MAX;
 use quorate_store::rules::field_text;
 use quorate_store::types::{
@@ -16,15 +15,13 @@ use utoipa_axum::routes;
 use super::context::Context;
 use super::error::Failure;
 use super::extract::Faults;
+use super::json_body::Json;
 use super::lanes::Lane;
-use super::op_body::{lock_time, request_id, typed};
+use super::op_body::lock_time;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::{command, convert, coordinate, criteria, extract, find_body, key, matching, scan, write};
-
-const FIELDS: [&str; 9] =
-    ["prefix", "where", "order_by", "limit", "lock_ms", "patch", "guard", "request_id", "dry_run"];
+use super::{command, convert, coordinate, criteria, find_body, key, matching, scan, write};
 
 /// The route of claims.
 pub fn routes() -> Routes {
@@ -56,10 +53,10 @@ pub fn routes() -> Routes {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(context: Context, body: Body) -> Outcome {
-    let text = command::text(&context, body, "a claim").await?;
-    let ClaimWish { op, dry_run, request_id } = scan::beside(text.len(), || ClaimWish::read(&text))?;
-    context.take_request_id(request_id)?;
+pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    let dry_run = request.dry_run;
+    let op = checked(request)?;
     context.costs_a_find()?;
     let _place = scan::place_in_log(&context).await?;
     let reply = command::decide(&context, Action::Claim(op), dry_run).await?;
@@ -70,52 +67,19 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     }
 }
 
-/// A checked request.
-#[derive(Debug)]
-struct ClaimWish {
-    op: ClaimOp,
-    dry_run: bool,
-    request_id: Option<String>,
-}
-
-impl ClaimWish {
-    /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
-    fn read(text: &[u8]) -> Result<Self, Failure> {
-        let mut faults = Faults::default();
-        let wish = Self::read_fields(text, &mut faults);
-        faults.check()?;
-        wish.ok_or_else(|| Failure::invalid("", "the claim is not complete"))
-    }
-
-    fn read_fields(text: &[u8], faults: &mut Faults) -> Option<Self> {
-        let fields = extract::object(text, "a claim", FIELDS, faults)?;
-        let [prefix, matching, order_by, limit, lock_ms, patch, guard, id, dry_run] = fields;
-        if prefix.is_none() {
-            faults.add("/prefix", "missing; keys begin with it; `\"\"` for every key");
-        }
-        let prefix = prefix.and_then(|raw| find_body::prefix(raw, faults));
-        let criteria = match matching {
-            Some(raw) => criteria::criteria(raw.get().as_bytes(), "/where", faults),
-            None => Some(Criteria::default()),
-        };
-        let (order, _) = order_by.map(|raw| find_body::order_by(raw, faults)).unwrap_or_default();
-        let limit = limit.and_then(|raw| command::whole(raw, "/limit", 1..=CLAIM_LIMIT_MAX, faults));
-        let lock_ms = lock_ms.and_then(|raw| typed(raw, "/lock_ms", "a whole number of milliseconds", faults));
-        let patch = patch.and_then(|raw| criteria::patch(raw.get().as_bytes(), "/patch", faults));
-        let guard = guard.and_then(|raw| coordinate::guard(raw, faults));
-        let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
-        let request_id = id.and_then(|raw| request_id(raw, faults)).map(|id| id.into_owned());
-        let op = ClaimOp {
-            prefix: prefix?.into_owned().into_bytes(),
-            criteria: criteria?,
-            order: Order::new(order),
-            limit: limit.unwrap_or(1),
-            lock_ms: lock_time(lock_ms),
-            patch,
-            guard,
-        };
-        Some(Self { op, dry_run, request_id })
-    }
+/// What is to be claimed, as the log has it.
+fn checked(request: ClaimRequest) -> Result<ClaimOp, Failure> {
+    let mut faults = Faults::default();
+    let ClaimRequest { prefix, criteria, order_by, limit, lock_ms, patch, guard, .. } = request;
+    find_body::check_prefix(&prefix, &mut faults);
+    let criteria = criteria::list(criteria.as_deref(), "/where", &mut faults);
+    let order = find_body::order_by(&order_by.unwrap_or_default(), &mut faults);
+    let limit = faults.within("/limit", limit, 1..=CLAIM_LIMIT_MAX).unwrap_or(1);
+    let patch = patch.and_then(|patch| criteria::patch(patch.0.get().as_bytes(), "/patch", &mut faults));
+    let guard = guard.and_then(|guard| coordinate::guard(&guard, &mut faults));
+    let criteria = faults.complete(criteria)?;
+    let (prefix, order, lock_ms) = (prefix.into_bytes(), Order::new(order), lock_time(lock_ms));
+    Ok(ClaimOp { prefix, criteria, order, limit, lock_ms, patch, guard })
 }
 
 fn answer_of(reply: &Reply, done: &ClaimDone, dry_run: bool) -> ClaimAnswer {
@@ -145,30 +109,4 @@ fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
         }
     };
     EntryView { cas: Some(shown.meta().cas.to_string()), ..view }
-}
-
-#[cfg(test)]
-mod tests {
-    use quorate_api::Guard;
-
-    use super::super::json;
-    use super::*;
-
-    #[test]
-    fn the_fields_are_those_of_the_wire_type() {
-        let full = ClaimRequest {
-            prefix: String::new(),
-            criteria: Some(Vec::new()),
-            order_by: Some(Vec::new()),
-            limit: Some(1),
-            lock_ms: Some(1),
-            patch: serde_json::from_str("{}").ok(),
-            guard: Some(Guard::lock("l", 1)),
-            request_id: Some("r".into()),
-            dry_run: true,
-        };
-        let text = serde_json::to_vec(&full).expect("JSON");
-        let names: Vec<_> = json::fields(&text).expect("an object").into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, FIELDS);
-    }
 }

@@ -1,17 +1,14 @@
 //! `/v1/cluster`: the cluster as this node sees it, and leadership.
 
-use axum::body::Body;
 use quorate_api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
 use utoipa_axum::routes;
 
-use super::context::{Context, RequestContext};
+use super::context::Context;
 use super::error::{Effect, Failure};
-use super::extract::{Faults, Query};
-use super::headers::body_kind;
+use super::json_body::JsonOrNone;
 use super::openapi::Common;
 use super::response::{Outcome, ok_json};
 use super::routes::{Guard, Policy, Routes};
-use super::{body, json, kv};
 
 /// The routes of the cluster.
 pub fn routes() -> Routes {
@@ -26,7 +23,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
     responses((status = 200, description = "The state of things.", body = StatusAnswer), Common))]
 pub async fn status(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     ok_json(&context.api.backend.status())
 }
 
@@ -34,7 +30,6 @@ pub async fn status(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/cluster/digest", tag = "cluster", operation_id = "digest",
     responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": 40, "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
 pub async fn digest(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let taken = context.api.backend.digest();
     ok_json(&DigestAnswer {
         node_id: context.api.settings.node_id,
@@ -54,28 +49,12 @@ pub async fn digest(context: Context) -> Outcome {
         (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn lead(context: Context, body: Body) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
-    let text = body::collect(&context, body, 4_096).await?;
-    let to = if text.is_empty() { None } else { target(&context, &text)? };
+pub async fn lead(context: Context, JsonOrNone(LeaderRequest { to }): JsonOrNone<LeaderRequest>) -> Outcome {
+    if to == Some(0) {
+        return Err(Failure::invalid("/to", "must be a node id from 1"));
+    }
     let moved = context.api.backend.hand_over(to, context.deadline).await;
     // Leadership may have moved although the answer did not come; asking again does no harm.
     let leader_id = moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
     ok_json(&LeaderAnswer { leader_id })
-}
-
-fn target(context: &RequestContext, text: &[u8]) -> Result<Option<u64>, Failure> {
-    let text = kv::json_of(body_kind(&context.head, "application/json")?, text)?;
-    let fields = json::fields(text).map_err(|_| Failure::invalid("", "must be a JSON object like {\"to\": 2}"))?;
-    let mut faults = Faults::default();
-    let mut to = None;
-    for (name, raw) in fields {
-        match (&*name, serde_json::from_str::<u64>(raw.get())) {
-            ("to", Ok(wanted)) if wanted != 0 => to = Some(wanted),
-            ("to", _) => faults.add("/to", "must be a node id from 1"),
-            _ => faults.add_unknown(format!("/{}", json::escape(&name)), "no such field; there is: to"),
-        }
-    }
-    faults.check()?;
-    Ok(to)
 }

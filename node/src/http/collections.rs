@@ -64,7 +64,7 @@ pub async fn list(context: Context) -> Outcome {
             None
         }
     });
-    query.finish("limit, cursor")?;
+    query.finish()?;
     read::admit_to(&context, &door::on_prefix(Permission::Read, b"")).await?;
     // Bounded a few lines above.
     let limit = limit as usize;
@@ -90,7 +90,6 @@ pub async fn list(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = name_of(context.name())?;
     let keys = format!("{name}/");
     read::admit_to(&context, &door::on_prefix(Permission::Read, keys.as_bytes())).await?;
@@ -172,7 +171,6 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = name_of(context.name())?;
     let expect = kv::existing(conditions::condition(&context.head)?)?;
     let op = RulesOp { name: name.clone(), expect, change: RulesChange::Remove };

@@ -3,18 +3,13 @@
 //! Owns what transactions, changes of all that matches, claims, collections and sequences have in common as requests. Never knows what
 //! one of them is about.
 
-use std::ops::RangeInclusive;
-
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
 use quorate_store::types::{Action, Reply, RequestId, Revision};
-use serde_json::value::RawValue;
 
 use super::context::RequestContext;
 use super::error::Failure;
-use super::extract::{Faults, Query};
-use super::headers::decimal;
 use super::lanes::Lane;
 use super::response::{Outcome, ok_json};
 use super::scan::{evaluate, scan};
@@ -22,20 +17,9 @@ use super::{body, door, headers, kv, read, write};
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
 pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let kind = headers::json_kind(&context.head, what)?;
     let body = body::collect(context, body, usize::MAX).await?;
     Ok(body.slice_ref(kv::json_of(kind, &body)?))
-}
-
-/// A whole number within bounds.
-pub fn whole(raw: &RawValue, pointer: &str, bounds: RangeInclusive<u32>, faults: &mut Faults) -> Option<u32> {
-    let number = decimal(raw.get()).and_then(|number| u32::try_from(number).ok());
-    let number = number.filter(|number| bounds.contains(number));
-    if number.is_none() {
-        faults.add(pointer, format!("must be a whole number from {} to {}", bounds.start(), bounds.end()));
-    }
-    number
 }
 
 /// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and

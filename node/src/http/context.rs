@@ -204,6 +204,9 @@ impl RequestContext {
     /// Takes the id that the body gives. Header and body may both carry one, but not two different ones.
     pub fn take_request_id(&self, given: Option<String>) -> Result<(), Failure> {
         let Some(given) = given else { return Ok(()) };
+        if let Some(fault) = headers::request_id_fault(&given) {
+            return Err(Failure::invalid("/request_id", fault));
+        }
         let mut request_id = self.request_id.lock();
         if self.has_idempotency_key() && *request_id != given {
             return Err(Failure::invalid("/request_id", "differs from the header Idempotency-Key; give one of them"));

@@ -3,6 +3,7 @@
 //! Owns that their faults are told like all others of an input. Their form and meaning are `quorate_store::document`'s and
 //! `quorate_store::rules`'.
 
+use quorate_api::JsonText;
 use quorate_store::document::{Criteria, Fault, FaultKind, Json, Patch};
 use quorate_store::rules::Rules;
 
@@ -11,6 +12,13 @@ use super::extract::Faults;
 /// Reads a criteria list that stands at `pointer`.
 pub fn criteria(text: &[u8], pointer: &str, faults: &mut Faults) -> Option<Criteria> {
     read(text, pointer, faults, Criteria::read)
+}
+
+/// Reads criteria that stand at `pointer`; none without them.
+pub fn list(items: Option<&[JsonText]>, pointer: &str, faults: &mut Faults) -> Option<Criteria> {
+    let Some(items) = items else { return Some(Criteria::default()) };
+    let items: Vec<_> = items.iter().map(|item| item.0.get()).collect();
+    criteria(format!("[{}]", items.join(",")).as_bytes(), pointer, faults)
 }
 
 /// Reads a patch of any kind that stands at `pointer`.

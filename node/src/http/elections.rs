@@ -3,7 +3,6 @@
 //! Owns the reading of their bodies and their answers. Who leads is decided where commands are applied; how a request waits is
 //! `queue`'s.
 
-use axum::body::Body;
 use quorate_api::{
     CampaignAnswer, CampaignRequest, CampaignState, ElectionAnswer, ElectionList, ElectionSummary, JsonText,
     LeaderView, Problem, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest,
@@ -13,9 +12,8 @@ use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTE
 use quorate_store::state::{LockRead, Observed, PartyShown};
 use quorate_store::types::{
     Acquire, Action, ContentKind, LockDone, LockMode, LockName, LockOp, LockSpace, Name, Outcome as Decided, Reply,
-    Revision, Value,
+    Value,
 };
-use serde_json::value::RawValue;
 use utoipa_axum::routes;
 
 use super::backend::Node;
@@ -23,14 +21,15 @@ use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
 use super::extract::{Faults, Query};
+use super::json_body::Json;
 use super::lanes::Lane;
-use super::locks::{self, give_up, read_party};
+use super::locks::{self, give_up, party};
 use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{command, convert, coordinate, extract, read, write};
+use super::{command, convert, coordinate, read, write};
 
 /// The routes of elections.
 pub fn routes() -> Routes {
@@ -63,11 +62,10 @@ pub fn routes() -> Routes {
         (status = 423, description = "`locked`: another led all the time; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn campaign(context: Context, body: Body) -> Outcome {
+pub async fn campaign(context: Context, Json(request): Json<CampaignRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "a candidacy").await?;
-    let (wish, request_id) = read_wish(&text, &name)?;
-    context.take_request_id(request_id)?;
+    let wish = asked(&request, &name)?;
+    context.take_request_id(request.request_id)?;
     let session = wish.acquire.session.to_string();
     let Stood { standing, revision, index, replayed } = queue::stand(&context, wish).await?;
     let (state, term, place, ahead) = match standing {
@@ -79,35 +77,24 @@ pub async fn campaign(context: Context, body: Body) -> Outcome {
     coordinate::answer(&answer, revision, state == CampaignState::Leader)
 }
 
-const CAMPAIGN_FIELDS: [&str; 6] = ["session", "value", "wait_ms", "poll_ms", "delay_ms", "request_id"];
-
-fn read_wish(text: &[u8], name: &Name) -> Result<(Wish, Option<String>), Failure> {
+fn asked(request: &CampaignRequest, name: &Name) -> Result<Wish, Failure> {
     let mut faults = Faults::default();
-    let fields = extract::object(text, "a candidacy", CAMPAIGN_FIELDS, &mut faults).unwrap_or_default();
-    let [session, value, wait_ms, poll_ms, delay_ms, id] = fields;
-    let session = coordinate::needed_session(session, &mut faults);
-    let value = value.and_then(|raw| value_of(raw, &mut faults));
-    let wait = coordinate::wait(wait_ms, "/wait_ms", LOCK_WAIT_MS_MAX, &mut faults);
-    let poll = queue::poll(poll_ms, &mut faults);
-    let delay = coordinate::wait(delay_ms, "/delay_ms", LOCK_DELAY_MS_MAX, &mut faults);
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    let session = session.ok_or_else(|| Failure::invalid("/session", "missing"))?;
-    let acquire = Acquire {
-        lock: election_of(name),
-        session,
-        mode: LockMode::Exclusive,
-        slots: None,
-        wait_ms: coordinate::millis(wait),
-        delay_ms: coordinate::millis(delay),
-        value,
-    };
-    Ok((Wish { acquire, poll }, request_id))
+    let session = coordinate::session(&request.session, "/session", &mut faults);
+    let value = request.value.as_ref().and_then(|value| value_of(value, &mut faults));
+    let wait_ms = faults.within("/wait_ms", request.wait_ms, 0..=LOCK_WAIT_MS_MAX).unwrap_or(0);
+    let poll = queue::poll(request.poll_ms, &mut faults);
+    let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
+    let session = faults.complete(session)?;
+    let lock = election_of(name);
+    Ok(Wish {
+        acquire: Acquire { lock, session, mode: LockMode::Exclusive, slots: None, wait_ms, delay_ms, value },
+        poll,
+    })
 }
 
 /// What a leader says of itself.
-fn value_of(raw: &RawValue, faults: &mut Faults) -> Option<Value> {
-    let data = raw.get().as_bytes();
+fn value_of(value: &JsonText, faults: &mut Faults) -> Option<Value> {
+    let data = value.0.get().as_bytes();
     if data.len() > PROCLAIMED_BYTES_MAX {
         faults.add_too_large("/value", "what a leader says of itself", PROCLAIMED_BYTES_MAX, data.len());
         return None;
@@ -128,11 +115,12 @@ fn value_of(raw: &RawValue, faults: &mut Faults) -> Option<Value> {
         (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn proclaim(context: Context, body: Body) -> Outcome {
+pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "what to proclaim").await?;
-    let (term, value, request_id) = read_proclamation(&text)?;
-    context.take_request_id(request_id)?;
+    let mut faults = Faults::default();
+    let value = value_of(&request.value, &mut faults);
+    let (value, term) = (faults.complete(value)?, request.term);
+    context.take_request_id(request.request_id)?;
     let op = LockOp::Proclaim { lock: election_of(&name), token: term, value };
     let reply = command::decide(&context, Action::Lock(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
@@ -144,30 +132,6 @@ pub async fn proclaim(context: Context, body: Body) -> Outcome {
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
         _ => Err(write::confused(&reply)),
     }
-}
-
-fn read_proclamation(text: &[u8]) -> Result<(Revision, Value, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "what to proclaim", ["term", "value", "request_id"], &mut faults);
-    let [term, value, id] = fields.unwrap_or_default();
-    let term = match term {
-        Some(raw) => coordinate::token(raw, "/term", &mut faults),
-        None => {
-            faults.add("/term", "missing; that of the leader");
-            None
-        }
-    };
-    let value = match value {
-        Some(raw) => value_of(raw, &mut faults),
-        None => {
-            faults.add("/value", "missing; what the leader says of itself");
-            None
-        }
-    };
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    let complete = term.zip(value).ok_or_else(|| Failure::invalid("", "not complete"))?;
-    Ok((complete.0, complete.1, request_id))
 }
 
 /// Resigns: the leader of a term, or whatever a session is there, be it only a candidate. Works on a full disk.
@@ -184,11 +148,10 @@ fn read_proclamation(text: &[u8]) -> Result<(Revision, Value, Option<String>), F
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn resign(context: Context, body: Body) -> Outcome {
+pub async fn resign(context: Context, Json(request): Json<ResignRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "who resigns").await?;
-    let (party, request_id) = read_party(&text, "term")?;
-    context.take_request_id(request_id)?;
+    let party = party(request.term, request.session.as_deref(), "term")?;
+    context.take_request_id(request.request_id)?;
     let (reply, resigned) = give_up(&context, election_of(&name), party).await?;
     let Reply { revision, index, replayed, .. } = reply;
     let answer = ResignAnswer { election: name.to_string(), resigned, revision, index, replayed };
@@ -206,7 +169,6 @@ pub async fn resign(context: Context, body: Body) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(context.name())?;
     let Observed { at, wall, found } = locks::read_lock(&context, &election_of(&name)).await?;
     let LockRead { head, holders, waiters } = found;

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+use std::ops::RangeInclusive;
 
-use quorate_api::{ErrorCode, InputFault};
+use quorate_api::{Applied, ErrorCode, InputFault};
 use quorate_store::limits::READ_FAULTS_MAX;
 use serde_json::value::RawValue;
 
@@ -50,6 +51,21 @@ impl Faults {
         self.add(pointer, over_limit(what, limit as u64, Some(actual as u64)));
     }
 
+    /// A number that has to be within bounds; `None` where it is not there, or a fault.
+    pub fn within<T: PartialOrd + Copy + fmt::Display>(
+        &mut self,
+        pointer: &str,
+        number: Option<T>,
+        bounds: RangeInclusive<T>,
+    ) -> Option<T> {
+        let number = number?;
+        if bounds.contains(&number) {
+            return Some(number);
+        }
+        self.add(pointer, format!("must be a whole number from {} to {}", bounds.start(), bounds.end()));
+        None
+    }
+
     /// Whether nothing was noted.
     pub fn is_empty(&self) -> bool {
         self.noted == 0
@@ -75,6 +91,12 @@ impl Faults {
     /// Back to where it was before [`Self::enter`].
     pub fn leave(&mut self, before: usize) {
         self.place.truncate(before);
+    }
+
+    /// What is complete if nothing was noted. Fails if anything was.
+    pub fn complete<T>(self, value: Option<T>) -> Result<T, Failure> {
+        self.check()?;
+        value.ok_or_else(|| Failure::new(ErrorCode::Internal, Applied::No, "a fault of the request was not noted"))
     }
 
     /// Fails if anything was noted: as `unknown_field` or `too_large` where that is all that is wrong.
@@ -184,11 +206,20 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Refuses what nobody took, and reports every fault.
-    pub fn finish(mut self, known: &str) -> Result<(), Failure> {
+    /// Reports every fault.
+    pub fn finish(self) -> Result<(), Failure> {
+        self.faults.check()
+    }
+
+    /// Refuses the parameters that are none of these.
+    pub fn refuse_others(mut self, known: &[String]) -> Result<(), Failure> {
         for (name, _) in std::mem::take(&mut self.pairs) {
+            if known.iter().any(|known| *known == name) {
+                continue;
+            }
             let name: String = name.chars().take(80).flat_map(char::escape_default).collect();
-            let detail = format!("no such parameter here; there are: {known}");
+            let there_are = if known.is_empty() { "none".into() } else { known.join(", ") };
+            let detail = format!("no such parameter here; there are: {there_are}");
             self.faults.add_unknown(format!("query:{name}"), detail);
         }
         self.faults.check()
@@ -213,7 +244,7 @@ mod tests {
         assert_eq!(query.number("a"), Some(1));
         assert_eq!(query.number("c"), None);
         assert!(!query.flag("d"));
-        let failure = query.finish("a, b, c, d").expect_err("five faults");
+        let failure = query.refuse_others(&[]).expect_err("five faults");
         let text = format!("{failure:?}");
         for pointer in ["query:a", "query:b", "query:c", "query:d", "query:e"] {
             assert!(text.contains(pointer), "{pointer} is missing in {text}");
@@ -225,6 +256,6 @@ mod tests {
         let mut query = Query::parse(Some("prefix=a%2Fb+c%2B&flag"));
         assert_eq!(query.text("prefix").as_deref(), Some("a/b c+"));
         assert!(query.flag("flag"));
-        assert!(query.finish("").is_ok());
+        assert!(query.finish().is_ok());
     }
 }

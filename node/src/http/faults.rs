@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use quorate_api::FaultsVerb;
 use quorate_api::{Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
@@ -17,12 +17,11 @@ use utoipa_axum::routes;
 
 use super::context::Context;
 use super::error::Failure;
-use super::extract::{self, Faults, Query};
-use super::op_body::{self, request_id};
+use super::json_body::Json;
 use super::openapi::Common;
 use super::response::{Outcome, ok_json};
 use super::routes::{Guard, Policy, Routes};
-use super::{command, json, scan, write};
+use super::{command, scan, write};
 
 /// The routes of contained faults.
 pub fn routes() -> Routes {
@@ -34,7 +33,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/cluster/faults", tag = "cluster", operation_id = "faults",
     responses((status = 200, description = "Commands that faulted, and work that is set aside. Each is a bug: report it with what is shown here.", body = FaultsAnswer, example = json!({"commands": 0, "parked": 0, "kept": [], "work": []})), Common))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     // Thirty commands of a quarter of a megabyte take longer than others may wait.
     scan::beside(usize::MAX, || {
         let read = context.api.backend.faults().map_err(|fault| Failure::from_fault(&fault))?;
@@ -59,10 +57,9 @@ pub async fn get(context: Context) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(context: Context, body: Body) -> Outcome {
-    let text = command::text(&context, body, "what to do").await?;
-    let (op, request_id) = read_request(&text)?;
-    context.take_request_id(request_id)?;
+pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outcome {
+    let op = checked(&request)?;
+    context.take_request_id(request.request_id)?;
     let level = context.api.backend.status().level;
     if level < HARDENED {
         let why = format!(
@@ -81,39 +78,17 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     }
 }
 
-/// What to do, and the caller's request id.
-fn read_request(text: &[u8]) -> Result<(FaultsOp, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "what to do", ["verb", "work", "request_id"], &mut faults);
-    let [verb, work, id] = fields.unwrap_or_default();
-    let work = work.and_then(|raw| {
-        let text = op_body::text(raw, "/work", &mut faults)?;
-        from_hex(&text).or_else(|| {
-            faults.add("/work", "must be `work` of something that GET shows");
-            None
-        })
-    });
-    let op = match (verb.and_then(json::text).as_deref(), work) {
-        (Some("retry"), Some(work)) => Some(FaultsOp::Retry(work)),
-        (Some("drop"), Some(work)) => Some(FaultsOp::Drop(work)),
-        (Some("forget"), None) => Some(FaultsOp::Forget),
-        (Some("retry" | "drop"), None) => {
-            faults.add("/work", "must say which work");
-            None
-        }
-        (Some("forget"), Some(_)) => {
-            faults.add("/work", "is not for `forget`, which is about commands");
-            None
-        }
-        _ => {
-            faults.add("/verb", "must be one of retry, drop and forget");
-            None
-        }
-    };
-    let request_id = id.and_then(|raw| request_id(raw, &mut faults)).map(|id| id.into_owned());
-    faults.check()?;
-    let op = op.ok_or_else(|| Failure::invalid("/verb", "must be one of retry, drop and forget"))?;
-    Ok((op, request_id))
+/// What to do, as the log has it.
+fn checked(request: &FaultsRequest) -> Result<FaultsOp, Failure> {
+    let no_such_work = || Failure::invalid("/work", "must be `work` of something that GET shows");
+    let work = request.work.as_deref().map(|text| from_hex(text).ok_or_else(no_such_work)).transpose()?;
+    match (request.verb, work) {
+        (FaultsVerb::Retry, Some(work)) => Ok(FaultsOp::Retry(work)),
+        (FaultsVerb::Drop, Some(work)) => Ok(FaultsOp::Drop(work)),
+        (FaultsVerb::Forget, None) => Ok(FaultsOp::Forget),
+        (FaultsVerb::Retry | FaultsVerb::Drop, None) => Err(Failure::invalid("/work", "must say which work")),
+        (FaultsVerb::Forget, Some(_)) => Err(Failure::invalid("/work", "is not for `forget`, which is about commands")),
+    }
 }
 
 fn kept_view(fault: KeptFault) -> FaultedCommand {
@@ -178,6 +153,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::json_body;
 
     #[test]
     fn what_is_shown_of_work_leads_back_to_it() {
@@ -188,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_request_says_one_thing_to_do() {
-        let op = |text: &str| read_request(text.as_bytes()).map(|(op, _)| op).ok();
+        let op = |text: &str| json_body::read(text.as_bytes()).and_then(|request| checked(&request)).ok();
         assert_eq!(op(r#"{"verb": "retry", "work": "70ff"}"#), Some(FaultsOp::Retry(vec![0x70, 0xff])));
         assert_eq!(op(r#"{"verb": "drop", "work": "70ff"}"#), Some(FaultsOp::Drop(vec![0x70, 0xff])));
         assert_eq!(op(r#"{"verb": "forget"}"#), Some(FaultsOp::Forget));

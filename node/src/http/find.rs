@@ -2,7 +2,6 @@
 //!
 //! Owns the way from a checked query to its answer. How a body is read is in `find_body`.
 
-use axum::body::Body;
 use quorate_api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
 use quorate_store::document::path::Path;
 use quorate_store::rules::field_text;
@@ -13,14 +12,14 @@ use super::context::{Context, RequestContext};
 use super::cursor::FindCursor;
 use super::door::{Demand, Need, Permission, Visit};
 use super::error::Failure;
-use super::extract::Query;
 use super::find_body::{FindWish, Kind};
+use super::json_body::Json;
 use super::lanes::Lane;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::scan::{beside, scan};
-use super::{body, headers, key, kv, list, read, render};
+use super::scan::scan;
+use super::{key, list, read, render};
 use crate::limits;
 
 /// The routes of searches.
@@ -60,8 +59,8 @@ pub fn routes() -> Routes {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn find(context: Context, body: Body) -> Outcome {
-    answer(&context, body, Kind::Find).await
+pub async fn find(context: Context, Json(request): Json<FindRequest>) -> Outcome {
+    answer(&context, FindWish::find(&request)?, Kind::Find).await
 }
 
 /// Counts the entries of which something holds.
@@ -78,16 +77,12 @@ pub async fn find(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn count(context: Context, body: Body) -> Outcome {
-    answer(&context, body, Kind::Count).await
+pub async fn count(context: Context, Json(request): Json<CountRequest>) -> Outcome {
+    answer(&context, FindWish::count(request)?, Kind::Count).await
 }
 
-async fn answer(context: &RequestContext, body: Body, kind: Kind) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
-    let media = headers::json_kind(&context.head, "a query")?;
-    let body = body::collect(context, body, usize::MAX).await?;
-    let text = kv::json_of(media, &body)?;
-    let FindWish { mut query, consistency, hash } = beside(text.len(), || FindWish::read(text, kind))?;
+async fn answer(context: &RequestContext, wish: FindWish, kind: Kind) -> Outcome {
+    let FindWish { mut query, consistency, hash } = wish;
     query.may_walk_past = context.who().may_see_all();
     context.costs_a_find()?;
     read::admit(&context.visitor(), consistency, context.deadline, &|visit| demands(&query, visit)).await?;

@@ -3,30 +3,24 @@
 //! Owns the reading of a query with a pointer to every fault, and what a cursor has to fit to. The names are those of
 //! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
 
-use std::borrow::Cow;
-
+use quorate_api::CountRequest;
+use quorate_api::FindRequest;
+use quorate_api::ReadConsistency;
 use quorate_store::codec;
 use quorate_store::document::path::{Field, MetaField, Path};
-use quorate_store::document::{Criteria, Order, OrderField, Projection};
+use quorate_store::document::{Order, OrderField, Projection};
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::state::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
 use quorate_store::types::Revision;
-use serde_json::value::RawValue;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::criteria::criteria;
+use super::criteria;
 use super::cursor::FindCursor;
 use super::error::Failure;
 use super::extract::Faults;
-use super::json;
-use super::op_body::{text, typed};
 use super::read;
 use crate::app::Consistency;
 use crate::limits;
-
-const FIND_FIELDS: &str =
-    "prefix, where, order_by, limit, cursor, fields, keys_only, revision, consistency, min_revision";
-const COUNT_FIELDS: &str = "prefix, where, cursor, revision, consistency, min_revision";
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,82 +42,15 @@ pub struct FindWish {
     pub hash: u64,
 }
 
-/// The fields as they stand in the body.
-#[derive(Default)]
-struct Fields<'a> {
-    prefix: Option<Cow<'a, str>>,
-    criteria: Criteria,
-    order_by: Vec<OrderField>,
-    /// As written: for the hash.
-    order_names: Vec<String>,
-    limit: Option<u64>,
-    cursor: Option<Cow<'a, str>>,
-    fields: Option<Vec<Path>>,
-    keys_only: Option<bool>,
-    revision: Option<Revision>,
-    consistency: Option<Cow<'a, str>>,
-    min_revision: Option<Revision>,
-}
-
 impl FindWish {
-    /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
-    pub fn read(body: &[u8], kind: Kind) -> Result<Self, Failure> {
-        let list = json::fields(body).map_err(|fault| {
-            let detail = if body.first() == Some(&b'{') { fault.detail } else { "a query is a JSON object".to_owned() };
-            Failure::invalid(fault.pointer, detail)
-        })?;
+    /// Checks a request to find. Reports every fault, not only the first.
+    pub fn find(request: &FindRequest) -> Result<Self, Failure> {
         let mut faults = Faults::default();
-        let mut fields = Fields::default();
-        for (name, raw) in list {
-            fields.set(&name, raw, kind, &mut faults);
-        }
-        let wanted = fields.wanted(kind, &mut faults);
-        let consistency = read::consistency_of(fields.consistency.as_deref(), fields.min_revision, "/", &mut faults);
-        let hash = fields.hash(kind);
-        let cursor = fields.cursor(hash, &mut faults);
-        faults.check()?;
-        let (after, moment) = match (cursor, fields.revision) {
-            (Some(FindCursor { pin, after, .. }), _) => (Some(after), FindMoment::Pinned(pin)),
-            (None, Some(revision)) => (None, FindMoment::Revision(revision)),
-            (None, None) => (None, FindMoment::Now),
-        };
-        let prefix = fields.prefix.map_or_else(Vec::new, |prefix| prefix.into_owned().into_bytes());
-        let bounds = FindBounds { entries_max: limits::FIND_ENTRIES_MAX, bytes_max: limits::FIND_BYTES_MAX };
-        let query =
-            FindQuery { prefix, criteria: fields.criteria, wanted, moment, after, bounds, may_walk_past: false };
-        Ok(Self { query, consistency, hash })
-    }
-}
-
-impl<'a> Fields<'a> {
-    fn set(&mut self, name: &str, raw: &'a RawValue, kind: Kind, faults: &mut Faults) {
-        match (name, kind) {
-            ("prefix", _) => self.prefix = prefix(raw, faults),
-            ("where", _) => {
-                self.criteria = criteria(raw.get().as_bytes(), "/where", faults).unwrap_or_default();
-            }
-            ("cursor", _) => self.cursor = text(raw, "/cursor", faults),
-            ("revision", _) => self.revision = typed(raw, "/revision", "a revision, a whole number", faults),
-            ("consistency", _) => self.consistency = text(raw, "/consistency", faults),
-            ("min_revision", _) => {
-                self.min_revision = typed(raw, "/min_revision", "a revision, a whole number", faults);
-            }
-            ("order_by", Kind::Find) => (self.order_by, self.order_names) = order_by(raw, faults),
-            ("limit", Kind::Find) => self.limit = limit(raw, faults),
-            ("fields", Kind::Find) => self.fields = projection(raw, faults),
-            ("keys_only", Kind::Find) => self.keys_only = typed(raw, "/keys_only", "true or false", faults),
-            (other, _) => {
-                let known = if kind == Kind::Find { FIND_FIELDS } else { COUNT_FIELDS };
-                faults.add_unknown(json::pointer(other), format!("no such field; there are: {known}"));
-            }
-        }
-    }
-
-    fn wanted(&mut self, kind: Kind, faults: &mut Faults) -> Wanted {
-        if kind == Kind::Count {
-            return Wanted::Count;
-        }
-        let shown = match (self.fields.take(), self.keys_only.unwrap_or(false)) {
+        let order_names = request.order_by.clone().unwrap_or_default();
+        let order = order_by(&order_names, &mut faults);
+        let limit = faults.within("/limit", request.limit, 1..=limits::LIST_ENTRIES_MAX as u32);
+        let paths = request.fields.as_deref().map(|names| projection(names, &mut faults));
+        let shown = match (paths, request.keys_only.unwrap_or(false)) {
             (Some(_), true) => {
                 faults.add("/keys_only", "leaves the values out, so there are no fields to show; choose one");
                 ValueShown::Nothing
@@ -132,61 +59,82 @@ impl<'a> Fields<'a> {
             (Some(paths), false) => ValueShown::Parts(Projection::new(paths)),
             (None, false) => ValueShown::Whole,
         };
-        // Bounded where it was read.
-        let limit = self.limit.map_or(limits::LIST_ENTRIES_DEFAULT, |limit| limit as usize);
-        let order = Order::new(std::mem::take(&mut self.order_by));
-        Wanted::Page { order, limit, bytes_max: limits::LIST_BYTES_MAX, shown }
+        let limit = limit.map_or(limits::LIST_ENTRIES_DEFAULT, |limit| limit as usize);
+        let wanted = Wanted::Page { order: Order::new(order), limit, bytes_max: limits::LIST_BYTES_MAX, shown };
+        Self::of(request, wanted, &order_names, faults)
     }
 
-    /// Of what decides which entries there are and in which order: a cursor stands for a place in that.
-    fn hash(&self, kind: Kind) -> u64 {
-        let prefix = self.prefix.as_deref().unwrap_or("");
-        xxh3_64(&codec::encode(&(kind == Kind::Count, prefix, &self.criteria, &self.order_names)))
+    /// Checks a request to count.
+    pub fn count(request: CountRequest) -> Result<Self, Failure> {
+        let CountRequest { prefix, criteria, cursor, revision, consistency, min_revision } = request;
+        let request =
+            FindRequest { prefix, criteria, cursor, revision, consistency, min_revision, ..FindRequest::default() };
+        Self::of(&request, Wanted::Count, &[], Faults::default())
     }
 
-    fn cursor(&self, hash: u64, faults: &mut Faults) -> Option<FindCursor> {
-        let text = self.cursor.as_deref()?;
-        let Some(cursor) = FindCursor::decode(text) else {
-            faults.add("/cursor", "not a cursor of this route; give back the one of the page before, or start anew");
-            return None;
+    /// Checks what both have in common.
+    fn of(request: &FindRequest, wanted: Wanted, order: &[String], mut faults: Faults) -> Result<Self, Failure> {
+        let prefix = request.prefix.as_deref().unwrap_or("");
+        check_prefix(prefix, &mut faults);
+        let criteria = criteria::list(request.criteria.as_deref(), "/where", &mut faults).unwrap_or_default();
+        let consistency = request.consistency.map(|consistency| match consistency {
+            ReadConsistency::Linearizable => "linearizable",
+            ReadConsistency::Local => "local",
+        });
+        let consistency = read::consistency_of(consistency, request.min_revision, "/", &mut faults);
+        // Of what decides which entries there are and in which order: a cursor stands for a place in that.
+        let hash = xxh3_64(&codec::encode(&(matches!(wanted, Wanted::Count), prefix, &criteria, order)));
+        let cursor = request.cursor.as_deref().and_then(|text| cursor_of(text, request.revision, hash, &mut faults));
+        faults.check()?;
+        let (after, moment) = match (cursor, request.revision) {
+            (Some(FindCursor { pin, after, .. }), _) => (Some(after), FindMoment::Pinned(pin)),
+            (None, Some(revision)) => (None, FindMoment::Revision(revision)),
+            (None, None) => (None, FindMoment::Now),
         };
-        if cursor.query != hash && faults.is_empty() {
-            faults.add("/cursor", "belongs to another query; repeat prefix, where and order_by of the page before");
-        }
-        if self.revision.is_some_and(|revision| revision != cursor.pin.revision) {
-            let detail = format!("the cursor stands for revision {}; leave this out", cursor.pin.revision);
-            faults.add("/revision", detail);
-        }
-        Some(cursor)
+        let bounds = FindBounds { entries_max: limits::FIND_ENTRIES_MAX, bytes_max: limits::FIND_BYTES_MAX };
+        let prefix = prefix.as_bytes().to_vec();
+        let query = FindQuery { prefix, criteria, wanted, moment, after, bounds, may_walk_past: false };
+        Ok(Self { query, consistency, hash })
     }
 }
 
-/// The beginning of keys.
-pub fn prefix<'a>(raw: &'a RawValue, faults: &mut Faults) -> Option<Cow<'a, str>> {
-    let prefix = text(raw, "/prefix", faults)?;
+fn cursor_of(text: &str, revision: Option<Revision>, hash: u64, faults: &mut Faults) -> Option<FindCursor> {
+    let Some(cursor) = FindCursor::decode(text) else {
+        faults.add("/cursor", "not a cursor of this route; give back the one of the page before, or start anew");
+        return None;
+    };
+    if cursor.query != hash && faults.is_empty() {
+        faults.add("/cursor", "belongs to another query; repeat prefix, where and order_by of the page before");
+    }
+    if revision.is_some_and(|revision| revision != cursor.pin.revision) {
+        let detail = format!("the cursor stands for revision {}; leave this out", cursor.pin.revision);
+        faults.add("/revision", detail);
+    }
+    Some(cursor)
+}
+
+/// Checks the beginning of keys.
+pub fn check_prefix(prefix: &str, faults: &mut Faults) {
     if prefix.len() > KEY_BYTES_MAX {
         faults.add("/prefix", format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
     }
-    Some(prefix)
 }
 
-/// The fields to order by, and their names as written.
-pub fn order_by(raw: &RawValue, faults: &mut Faults) -> (Vec<OrderField>, Vec<String>) {
-    const WANTED: &str = "a list of field paths, `-` before those of which the greatest come first";
-    let names: Vec<String> = typed(raw, "/order_by", WANTED, faults).unwrap_or_default();
-    let mut fields = Vec::new();
-    if names.len() > limits::FIND_ORDER_FIELDS_MAX {
-        let max = limits::FIND_ORDER_FIELDS_MAX;
+/// The fields to order by.
+pub fn order_by(names: &[String], faults: &mut Faults) -> Vec<OrderField> {
+    let max = limits::FIND_ORDER_FIELDS_MAX;
+    if names.len() > max {
         faults.add("/order_by", format!("at most {max} fields, here are {}", names.len()));
-        return (fields, names);
+        return Vec::new();
     }
+    let mut fields = Vec::new();
     for (at, name) in names.iter().enumerate() {
         match order_field(name) {
             Ok(field) => fields.push(field),
             Err(detail) => faults.add(format!("/order_by/{at}"), detail),
         }
     }
-    (fields, names)
+    fields
 }
 
 fn order_field(text: &str) -> Result<OrderField, String> {
@@ -197,18 +145,7 @@ fn order_field(text: &str) -> Result<OrderField, String> {
     }
 }
 
-fn limit(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
-    let max = limits::LIST_ENTRIES_MAX as u64;
-    let limit: u64 = typed(raw, "/limit", &format!("a whole number from 1 to {max}"), faults)?;
-    if limit == 0 || limit > max {
-        faults.add("/limit", format!("out of range; give 1 to {max}"));
-        return None;
-    }
-    Some(limit)
-}
-
-fn projection(raw: &RawValue, faults: &mut Faults) -> Option<Vec<Path>> {
-    let names: Vec<String> = typed(raw, "/fields", "a list of field paths", faults)?;
+fn projection(names: &[String], faults: &mut Faults) -> Vec<Path> {
     let max = limits::FIND_FIELDS_MAX;
     match names.len() {
         0 => faults.add("/fields", "names no field; keys_only leaves the values out"),
@@ -226,60 +163,26 @@ fn projection(raw: &RawValue, faults: &mut Faults) -> Option<Vec<Path>> {
             Err(error) => faults.add(format!("/fields/{at}"), error.to_string()),
         }
     }
-    Some(paths)
+    paths
 }
 
 #[cfg(test)]
 mod tests {
-    use quorate_api::{CountRequest, FindRequest, ReadConsistency};
-
     use super::*;
-
-    fn names(body: &impl serde::Serialize) -> String {
-        let text = serde_json::to_vec(body).expect("JSON");
-        let names: Vec<_> = json::fields(&text).expect("an object").into_iter().map(|(name, _)| name).collect();
-        names.join(", ")
-    }
-
-    #[test]
-    fn the_fields_are_those_of_the_wire_types() {
-        let consistency = Some(ReadConsistency::Local);
-        let full = FindRequest {
-            prefix: Some(String::new()),
-            criteria: Some(Vec::new()),
-            order_by: Some(Vec::new()),
-            limit: Some(1),
-            cursor: Some(String::new()),
-            fields: Some(Vec::new()),
-            keys_only: Some(true),
-            revision: Some(1),
-            consistency,
-            min_revision: Some(1),
-        };
-        assert_eq!(names(&full), FIND_FIELDS);
-        let full = CountRequest {
-            prefix: full.prefix,
-            criteria: full.criteria,
-            cursor: full.cursor,
-            revision: full.revision,
-            consistency,
-            min_revision: full.min_revision,
-        };
-        assert_eq!(names(&full), COUNT_FIELDS);
-    }
+    use crate::http::json_body;
 
     #[test]
     fn every_fault_is_told_at_once() {
-        let body =
-            br#"{"prefix":1,"where":[{"field":"a..b","op":"is","value":1},{"fild":"a"}],"order_by":["a","-$cas"],
-            "limit":0,"cursor":"x","fields":["$key"],"keys_only":1,"revision":-1,"consistency":"some","colour":1}"#;
-        let failure = format!("{:?}", FindWish::read(body, Kind::Find).expect_err("faults"));
+        let body = br#"{"where":[{"field":"a..b","op":"is","value":1},{"fild":"a"}],"order_by":["a","-$cas"],
+            "limit":0,"cursor":"x","fields":["$key"],"revision":1,"min_revision":1}"#;
+        let request = json_body::read(body).expect("of the right types");
+        let failure = format!("{:?}", FindWish::find(&request).expect_err("faults"));
         let pointers =
-            ["/prefix", "/where/0/field", "/where/0/op", "/where/1/fild", "/order_by/1", "/limit", "/cursor"];
-        for pointer in pointers.into_iter().chain(["/fields/0", "/keys_only", "/revision", "/consistency", "/colour"]) {
+            ["/where/0/field", "/where/0/op", "/where/1/fild", "/order_by/1", "/limit", "/cursor", "/fields/0"];
+        for pointer in pointers {
             assert!(failure.contains(&format!("\"{pointer}\"")), "{pointer} is missing in {failure}");
         }
-        let failure = format!("{:?}", FindWish::read(br#"{"limit":5}"#, Kind::Count).expect_err("not a field"));
-        assert!(failure.contains("UnknownField"), "{failure}");
+        let failure = json_body::read::<CountRequest>(br#"{"limit":5}"#).expect_err("not a field");
+        assert_eq!(failure.code(), quorate_api::ErrorCode::UnknownField);
     }
 }

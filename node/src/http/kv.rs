@@ -256,10 +256,7 @@ impl WriteWish {
         }
         let (session, guard) = coordinate::of_query(&mut query, leaves_entry);
         let wish = Self { ttl_ms, prev: query.flag("prev"), dry_run: query.flag("dry_run"), session, guard };
-        query.finish(match leaves_entry {
-            true => "ttl_ms, prev, dry_run, session, guard_lock, guard_election, guard_token",
-            false => "prev, dry_run, guard_lock, guard_election, guard_token",
-        })?;
+        query.finish()?;
         Ok(wish)
     }
 }

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
 use quorate_store::limits::LATCH_COUNT_MAX;
 use quorate_store::state::Observed;
@@ -17,11 +16,12 @@ use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
+use super::json_body::JsonOrNone;
 use super::lanes::Lane;
 use super::openapi::{Changing, Common};
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::{command, coordinate, extract, read, wait, write};
+use super::{command, coordinate, read, wait, write};
 
 /// The routes of latches.
 pub fn routes() -> Routes {
@@ -46,11 +46,12 @@ pub fn routes() -> Routes {
         (status = 409, description = "`different_settings`: it is there with another count. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn put(context: Context, body: Body) -> Outcome {
+pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = coordinate::text_or_none(&context, body, "a latch").await?;
-    let (count, request_id) = read_count(&text, "a latch", "count")?;
-    context.take_request_id(request_id)?;
+    let mut faults = Faults::default();
+    let count = faults.within("/count", Some(request.count.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
+    let count = faults.complete(count)?;
+    context.take_request_id(request.request_id)?;
     let reply = command::decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
     after(&name, &reply)
 }
@@ -70,11 +71,12 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn count_down(context: Context, body: Body) -> Outcome {
+pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountDownRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = coordinate::text_or_none(&context, body, "a count").await?;
-    let (by, request_id) = read_count(&text, "a count", "by")?;
-    context.take_request_id(request_id)?;
+    let mut faults = Faults::default();
+    let by = faults.within("/by", Some(request.by.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
+    let by = faults.complete(by)?;
+    context.take_request_id(request.request_id)?;
     let reply = command::decide(&context, Action::Latch(LatchOp::CountDown { name: name.clone(), by }), false).await?;
     after(&name, &reply)
 }
@@ -94,7 +96,7 @@ pub async fn count_down(context: Context, body: Body) -> Outcome {
 pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let wait = read::wait(&mut query).unwrap_or(Duration::ZERO);
-    query.finish("wait_ms")?;
+    query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let backend = &context.api.backend;
     read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
@@ -125,7 +127,6 @@ pub async fn get(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(context.name())?;
     let reply = command::decide(&context, Action::Latch(LatchOp::Remove { name: name.clone() }), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
@@ -136,17 +137,6 @@ pub async fn delete(context: Context) -> Outcome {
         Decided::Rejected(why) => Err(refused(&name, &reply, why)),
         _ => Err(write::confused(&reply)),
     }
-}
-
-/// A number under this name, 1 without it, and the caller's request id.
-fn read_count(text: &[u8], what: &str, name: &str) -> Result<(u64, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let [count, id] = extract::object(text, what, [name, "request_id"], &mut faults).unwrap_or_default();
-    // Bounded by a billion, so within 32 bits.
-    let count = coordinate::whole_or(count, &format!("/{name}"), 1..=LATCH_COUNT_MAX as u32, 1, &mut faults);
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    Ok((count.into(), request_id))
 }
 
 /// What a command left.

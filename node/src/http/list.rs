@@ -23,9 +23,6 @@ use super::{headers, key, read, render};
 use crate::app::Consistency;
 use crate::limits;
 
-const PARAMETERS: &str =
-    "prefix, start, end, limit, cursor, keys_only, count_only, reverse, revision, consistency, min_revision";
-
 /// The route of listings.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(Lane::Scan), routes!(get))
@@ -86,7 +83,7 @@ impl ListWish {
             query.faults.add("query:count_only", "counts a whole range; leave out cursor and keys_only");
         }
         let consistency = read::consistency(&mut query);
-        query.finish(PARAMETERS)?;
+        query.finish()?;
         let query = ListQuery {
             start: range.start,
             end: range.end,

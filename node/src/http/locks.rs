@@ -3,7 +3,6 @@
 //! Owns the reading of their bodies and their answers. Who holds a lock is decided where commands are applied; how a request
 //! waits is `queue`'s.
 
-use axum::body::Body;
 use quorate_api::{
     AcquireAnswer, AcquireRequest, Applied, CheckAnswer, ErrorCode, LockAnswer, LockHolder, LockList, LockMode,
     LockState, LockSummary, LockWaiter, Problem, ReleaseAnswer, ReleaseRequest,
@@ -21,13 +20,14 @@ use super::context::{Context, RequestContext};
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::{Faults, Query};
+use super::json_body::Json;
 use super::lanes::Lane;
 use super::openapi::{Changing, Common};
 use super::queue::{self, Standing, Stood, Wish};
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{command, coordinate, extract, op_body, read, write};
+use super::{command, coordinate, read, write};
 use crate::limits;
 
 /// The routes of locks.
@@ -64,11 +64,10 @@ pub fn routes() -> Routes {
         (status = 423, description = "`locked`: not to be had in the time given; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn acquire(context: Context, body: Body) -> Outcome {
+pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "a wish for a lock").await?;
-    let (wish, request_id) = read_wish(&text, &name)?;
-    context.take_request_id(request_id)?;
+    let wish = asked(&request, &name)?;
+    context.take_request_id(request.request_id)?;
     let (session, mode) = (wish.acquire.session.to_string(), mode_shown(wish.acquire.mode));
     let Stood { standing, revision, index, replayed } = queue::stand(&context, wish).await?;
     let (state, token, place, ahead) = match standing {
@@ -80,35 +79,20 @@ pub async fn acquire(context: Context, body: Body) -> Outcome {
     coordinate::answer(&answer, revision, state == LockState::Held)
 }
 
-const ACQUIRE_FIELDS: [&str; 7] = ["session", "wait_ms", "poll_ms", "mode", "slots", "delay_ms", "request_id"];
-
-fn read_wish(text: &[u8], name: &Name) -> Result<(Wish, Option<String>), Failure> {
+fn asked(request: &AcquireRequest, name: &Name) -> Result<Wish, Failure> {
     let mut faults = Faults::default();
-    let fields = extract::object(text, "a wish for a lock", ACQUIRE_FIELDS, &mut faults).unwrap_or_default();
-    let [session, wait_ms, poll_ms, mode, slots, delay_ms, id] = fields;
-    let session = coordinate::needed_session(session, &mut faults);
-    let wait = coordinate::wait(wait_ms, "/wait_ms", LOCK_WAIT_MS_MAX, &mut faults);
-    let poll = queue::poll(poll_ms, &mut faults);
-    let mode = mode.and_then(|raw| op_body::typed(raw, "/mode", "exclusive or shared", &mut faults));
-    let mode: LockMode = mode.unwrap_or_default();
-    let slots = slots.and_then(|raw| command::whole(raw, "/slots", 1..=LOCK_SLOTS_MAX, &mut faults));
+    let session = coordinate::session(&request.session, "/session", &mut faults);
+    let wait_ms = faults.within("/wait_ms", request.wait_ms, 0..=LOCK_WAIT_MS_MAX).unwrap_or(0);
+    let poll = queue::poll(request.poll_ms, &mut faults);
+    let mode = request.mode.unwrap_or_default();
+    let slots = faults.within("/slots", request.slots, 1..=LOCK_SLOTS_MAX);
     if mode == LockMode::Shared && slots.is_some_and(|slots| slots > 1) {
         faults.add("/slots", "only a lock that is held exclusively has more than one slot");
     }
-    let delay = coordinate::wait(delay_ms, "/delay_ms", LOCK_DELAY_MS_MAX, &mut faults);
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    let session = session.ok_or_else(|| Failure::invalid("/session", "missing"))?;
-    let acquire = Acquire {
-        lock: lock_of(name),
-        session,
-        mode: mode_of(mode),
-        slots,
-        wait_ms: coordinate::millis(wait),
-        delay_ms: coordinate::millis(delay),
-        value: None,
-    };
-    Ok((Wish { acquire, poll }, request_id))
+    let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
+    let session = faults.complete(session)?;
+    let (lock, mode) = (lock_of(name), mode_of(mode));
+    Ok(Wish { acquire: Acquire { lock, session, mode, slots, wait_ms, delay_ms, value: None }, poll })
 }
 
 /// Gives a lock up: what a token holds, or whatever a session has there, be it only a place in the queue. Works on a full disk.
@@ -125,11 +109,10 @@ fn read_wish(text: &[u8], name: &Name) -> Result<(Wish, Option<String>), Failure
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn release(context: Context, body: Body) -> Outcome {
+pub async fn release(context: Context, Json(request): Json<ReleaseRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let text = command::text(&context, body, "what to release").await?;
-    let (party, request_id) = read_party(&text, "token")?;
-    context.take_request_id(request_id)?;
+    let party = party(request.token, request.session.as_deref(), "token")?;
+    context.take_request_id(request.request_id)?;
     let (reply, released) = give_up(&context, lock_of(&name), party).await?;
     let Reply { revision, index, replayed, .. } = reply;
     let answer = ReleaseAnswer { lock: name.to_string(), released, revision, index, replayed };
@@ -144,22 +127,17 @@ pub enum PartyNamed {
     Session(SessionId),
 }
 
-/// Reads what is to be given up: by its token, which goes by this name, or by its session.
-pub fn read_party(text: &[u8], token_name: &str) -> Result<(PartyNamed, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "what to give up", [token_name, "session", "request_id"], &mut faults);
-    let [token, session, id] = fields.unwrap_or_default();
-    let party = match (token, session) {
-        (Some(raw), None) => coordinate::token(raw, &format!("/{token_name}"), &mut faults).map(PartyNamed::Token),
-        (None, Some(raw)) => coordinate::session(raw, "/session", &mut faults).map(PartyNamed::Session),
-        _ => {
-            faults.add("", format!("needs `{token_name}` or `session`, one of the two"));
-            None
+/// What is to be given up: by its token, which goes by this name, or by its session.
+pub fn party(token: Option<Revision>, session: Option<&str>, token_name: &str) -> Result<PartyNamed, Failure> {
+    match (token, session) {
+        (Some(token), None) => Ok(PartyNamed::Token(token)),
+        (None, Some(session)) => {
+            let mut faults = Faults::default();
+            let session = coordinate::session(session, "/session", &mut faults);
+            faults.complete(session).map(PartyNamed::Session)
         }
-    };
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    party.map(|party| (party, request_id)).ok_or_else(|| Failure::invalid("", "not complete"))
+        _ => Err(Failure::invalid("", format!("needs `{token_name}` or `session`, one of the two"))),
+    }
 }
 
 /// Gives it up. Tells whether there was something.
@@ -188,7 +166,6 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = coordinate::name_of(context.name())?;
     let Observed { at, wall, found } = read_lock(&context, &lock_of(&name)).await?;
     let LockRead { head, holders, waiters } = found;
@@ -262,7 +239,7 @@ pub async fn check(context: Context) -> Outcome {
     if token.is_none() && !query.faults.has("query:token") {
         query.faults.add("query:token", "missing; the fencing token");
     }
-    query.finish("token")?;
+    query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
     read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;

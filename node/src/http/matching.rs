@@ -3,15 +3,13 @@
 //! Owns the reading of their bodies with a pointer to every fault, and their answer. Which entries match is decided where
 //! the command is applied. The names are those of `quorate_api::WhereRequest`, which a test holds this file to.
 
-use axum::body::Body;
+use quorate_api::JsonText;
 use quorate_api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
 use quorate_store::codec;
-use quorate_store::document::Criteria;
-use quorate_store::limits::WHERE_LIMIT_MAX;
+use quorate_store::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
 use quorate_store::types::{
     Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereDone, WhereItem, WhereOp,
 };
-use serde_json::value::RawValue;
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,15 +17,12 @@ use super::context::{Context, RequestContext};
 use super::cursor::WhereCursor;
 use super::error::Failure;
 use super::extract::Faults;
+use super::json_body::Json;
 use super::lanes::Lane;
-use super::op_body::{request_id, text, ttl, typed};
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::{command, coordinate, criteria, extract, find_body, key, kv, scan, write};
-
-const FIELDS: [&str; 10] =
-    ["prefix", "where", "if", "patch", "ttl_ms", "limit", "cursor", "guard", "dry_run", "request_id"];
+use super::{command, coordinate, criteria, find_body, key, kv, scan, write};
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +62,8 @@ pub fn routes() -> Routes {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn update(context: Context, body: Body) -> Outcome {
-    answer(&context, body, Kind::Update).await
+pub async fn update(context: Context, Json(request): Json<WhereRequest>) -> Outcome {
+    answer(&context, request, Kind::Update).await
 }
 
 /// Deletes every entry that matches.
@@ -89,14 +84,14 @@ pub async fn update(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn delete(context: Context, body: Body) -> Outcome {
-    answer(&context, body, Kind::Delete).await
+pub async fn delete(context: Context, Json(request): Json<WhereRequest>) -> Outcome {
+    answer(&context, request, Kind::Delete).await
 }
 
-async fn answer(context: &RequestContext, body: Body, kind: Kind) -> Outcome {
-    let text = command::text(context, body, "what to change").await?;
-    let WhereWish { op, dry_run, request_id, hash } = scan::beside(text.len(), || WhereWish::read(&text, kind))?;
-    context.take_request_id(request_id)?;
+async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    let dry_run = request.dry_run;
+    let (op, hash) = checked(request, kind)?;
     context.costs_a_find()?;
     let _place = scan::place_in_log(context).await?;
     let reply = command::decide(context, Action::Where(op), dry_run).await?;
@@ -107,75 +102,42 @@ async fn answer(context: &RequestContext, body: Body, kind: Kind) -> Outcome {
     }
 }
 
-/// A checked request.
-#[derive(Debug)]
-struct WhereWish {
-    op: WhereOp,
-    dry_run: bool,
-    request_id: Option<String>,
-    /// For the cursor: hash of what has to be repeated.
-    hash: u64,
-}
-
-impl WhereWish {
-    /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
-    fn read(text: &[u8], kind: Kind) -> Result<Self, Failure> {
-        let mut faults = Faults::default();
-        let wish = Self::read_fields(text, kind, &mut faults);
-        faults.check()?;
-        wish.ok_or_else(|| Failure::invalid("", "the request is not complete"))
-    }
-
-    fn read_fields(body: &[u8], kind: Kind, faults: &mut Faults) -> Option<Self> {
-        let fields = extract::object(body, "what to change", FIELDS, faults)?;
-        let [prefix, matching, condition, patch, ttl_ms, limit, cursor, guard, dry_run, id] = fields;
-        let prefix = match prefix {
-            Some(raw) => find_body::prefix(raw, faults),
-            None => missing("/prefix", "keys begin with it; `\"\"` for every key", faults),
-        };
-        let matching = match matching {
-            Some(raw) => criteria::criteria(raw.get().as_bytes(), "/where", faults),
-            None => missing("/where", "what holds of the entries to change; `[]` for each entry", faults),
-        };
-        let condition = match condition {
-            Some(raw) => criteria::criteria(raw.get().as_bytes(), "/if", faults),
-            None => Some(Criteria::default()),
-        };
-        let change = match kind {
-            Kind::Update => update_of(patch, ttl_ms, faults),
-            Kind::Delete => removal(patch, ttl_ms, faults),
-        };
-        let limit = limit.and_then(|raw| command::whole(raw, "/limit", 1..=WHERE_LIMIT_MAX, faults));
-        let cursor = cursor.and_then(|raw| text(raw, "/cursor", faults));
-        let guard = guard.and_then(|raw| coordinate::guard(raw, faults));
-        let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
-        let request_id = id.and_then(|raw| request_id(raw, faults)).map(|id| id.into_owned());
-        let (prefix, criteria, condition, change) = (prefix?, matching?, condition?, change?);
-        let hash = xxh3_64(&codec::encode(&(&*prefix, &criteria, &condition, &change)));
-        let after = cursor.and_then(|cursor| place(&cursor, hash, faults));
-        let (prefix, limit) = (prefix.into_owned().into_bytes(), limit.unwrap_or(WHERE_LIMIT_MAX));
-        let op = WhereOp { prefix, criteria, condition, change, limit, after, guard };
-        Some(Self { op, dry_run, request_id, hash })
-    }
-}
-
-fn missing<T>(pointer: &str, what: &str, faults: &mut Faults) -> Option<T> {
-    faults.add(pointer, format!("missing; {what}"));
-    None
-}
-
-fn update_of(patch: Option<&RawValue>, ttl_ms: Option<&RawValue>, faults: &mut Faults) -> Option<WhereChange> {
-    let patch = match patch {
-        Some(raw) => criteria::patch(raw.get().as_bytes(), "/patch", faults),
-        None => missing("/patch", "a merge patch, a JSON Patch or a list of update operators", faults),
+/// What is to be changed, as the log has it, with the hash of what has to be repeated with a cursor.
+fn checked(request: WhereRequest, kind: Kind) -> Result<(WhereOp, u64), Failure> {
+    let mut faults = Faults::default();
+    let WhereRequest { prefix, criteria, condition, patch, ttl_ms, limit, cursor, guard, .. } = request;
+    find_body::check_prefix(&prefix, &mut faults);
+    let criteria = criteria::list(Some(&criteria), "/where", &mut faults);
+    let condition = criteria::list(condition.as_deref(), "/if", &mut faults);
+    let change = match kind {
+        Kind::Update => update_of(patch.as_ref(), ttl_ms, &mut faults),
+        Kind::Delete => removal(patch.is_some(), ttl_ms.is_some(), &mut faults),
     };
-    let expiry = ttl_ms.and_then(|raw| ttl(raw, faults)).map_or(Expiry::Keep, kv::expiry_of);
-    patch.map(|patch| WhereChange::Patch { patch, expiry })
+    let limit = faults.within("/limit", limit, 1..=WHERE_LIMIT_MAX).unwrap_or(WHERE_LIMIT_MAX);
+    let guard = guard.and_then(|guard| coordinate::guard(&guard, &mut faults));
+    let parts = criteria.zip(condition).zip(change);
+    let hash = parts
+        .as_ref()
+        .map(|((criteria, condition), change)| xxh3_64(&codec::encode(&(&*prefix, criteria, condition, change))));
+    let after = cursor.zip(hash).and_then(|(cursor, hash)| place(&cursor, hash, &mut faults));
+    let (((criteria, condition), change), hash) = faults.complete(parts.zip(hash))?;
+    let prefix = prefix.into_bytes();
+    Ok((WhereOp { prefix, criteria, condition, change, limit, after, guard }, hash))
 }
 
-fn removal(patch: Option<&RawValue>, ttl_ms: Option<&RawValue>, faults: &mut Faults) -> Option<WhereChange> {
-    for (given, pointer) in [(patch, "/patch"), (ttl_ms, "/ttl_ms")] {
-        if given.is_some() {
+fn update_of(patch: Option<&JsonText>, ttl_ms: Option<u64>, faults: &mut Faults) -> Option<WhereChange> {
+    let ttl_ms = faults.within("/ttl_ms", ttl_ms, 0..=TTL_MS_MAX);
+    let Some(patch) = patch else {
+        faults.add("/patch", "missing; a merge patch, a JSON Patch or a list of update operators");
+        return None;
+    };
+    let patch = criteria::patch(patch.0.get().as_bytes(), "/patch", faults)?;
+    Some(WhereChange::Patch { patch, expiry: ttl_ms.map_or(Expiry::Keep, kv::expiry_of) })
+}
+
+fn removal(has_patch: bool, has_ttl: bool, faults: &mut Faults) -> Option<WhereChange> {
+    for (given, pointer) in [(has_patch, "/patch"), (has_ttl, "/ttl_ms")] {
+        if given {
             faults.add(pointer, "only update_where takes it: nothing is left of what is deleted");
         }
     }
@@ -243,40 +205,19 @@ pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
 
 #[cfg(test)]
 mod tests {
-    use quorate_api::Guard;
-
-    use super::super::json;
     use super::*;
-
-    #[test]
-    fn the_fields_are_those_of_the_wire_type() {
-        let full = WhereRequest {
-            prefix: String::new(),
-            criteria: Vec::new(),
-            condition: Some(Vec::new()),
-            patch: serde_json::from_str("{}").ok(),
-            ttl_ms: Some(1),
-            limit: Some(1),
-            cursor: Some(String::new()),
-            guard: Some(Guard::lock("l", 1)),
-            dry_run: true,
-            request_id: Some("r".into()),
-        };
-        let text = serde_json::to_vec(&full).expect("JSON");
-        let names: Vec<_> = json::fields(&text).expect("an object").into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, FIELDS);
-    }
+    use crate::http::json_body;
 
     #[test]
     fn a_cursor_fits_what_it_was_given_for_and_nothing_else() {
-        let read = |text: &str, kind| WhereWish::read(text.as_bytes(), kind);
+        let read = |text: &str, kind| checked(json_body::read(text.as_bytes())?, kind);
         let update = r#"{"prefix":"a/","where":[],"patch":{"x":1}"#;
         let first = read(&format!("{update}}}"), Kind::Update).expect("a request");
         let after = Key::new("a/7").expect("a key");
-        let cursor = WhereCursor { query: first.hash, after: after.clone() }.encode();
+        let cursor = WhereCursor { query: first.1, after: after.clone() }.encode();
         let next =
             read(&format!(r#"{update},"limit":5,"dry_run":true,"request_id":"r","cursor":"{cursor}"}}"#), Kind::Update);
-        assert_eq!(next.expect("the next").op.after, Some(after));
+        assert_eq!(next.expect("the next").0.after, Some(after));
         for (other, kind) in [
             (r#"{"prefix":"a/","where":[],"patch":{"x":2}"#, Kind::Update),
             (r#"{"prefix":"a/","where":[],"patch":{"x":1},"ttl_ms":1"#, Kind::Update),

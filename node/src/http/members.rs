@@ -2,28 +2,25 @@
 //!
 //! Owns the reading of their paths, parameters and bodies, and their answers. Whether a change is made, the leader judges.
 
-use axum::body::Body;
-use bytes::Bytes;
 use quorate_api::{
     AddMemberRequest, Applied, ErrorCode, Member, MemberRole, MembersAnswer, MembersChanged, Problem, RepairAnswer,
     ReplaceMemberRequest,
 };
-use serde_json::value::RawValue;
 use utoipa_axum::routes;
 
 use super::context::{Context, RequestContext};
 use super::error::{Effect, Failure};
-use super::extract::{Faults, Query};
+use super::extract::Query;
 use super::headers::decimal;
+use super::json_body::Empty;
+use super::json_body::Json;
+use super::json_body::JsonOrNone;
 use super::openapi::Common;
 use super::response::{Outcome, ok_json};
 use super::routes::{Guard, Policy, Routes};
-use super::{body, extract, headers, json, kv};
 use crate::app::integrity::Repaired;
 use crate::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 
-/// Bodies here name a node or two.
-const BODY_BYTES_MAX: usize = 4_096;
 /// Longer than the name of any host.
 const ADDRESS_BYTES_MAX: usize = 300;
 
@@ -45,7 +42,6 @@ pub fn routes() -> Routes {
     params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     responses((status = 200, description = "All members.", body = MembersAnswer, example = json!({"leader_id": 1, "changing": false, "needed": 1, "prospect": "1 of 1 voters (1) heard of, 1 needed: one failure from loss", "members": [{"id": 1, "role": "voter", "leader": true, "healthy": true, "lag": 0, "last_contact_ms": 0, "peer_addr": "127.0.0.1:7201", "client_addr": "127.0.0.1:7101"}]})), Common))]
 pub async fn list(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let seen = context.api.backend.members_seen(context.deadline).await;
     let MembersSeen { leader, changing, majority, prospect, members } =
         seen.map_err(|error| Failure::from_app(error, Effect::Read))?;
@@ -81,23 +77,11 @@ fn shown(seen: MemberSeen, leader: u64) -> Member {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn add(context: Context, body: Body) -> Outcome {
+pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Outcome {
     let how = How::of(&context)?;
-    let text = text(&context, body, "a new member").await?;
-    let mut faults = Faults::default();
-    let fields = extract::object(&text, "a new member", ["id", "peer_addr", "promote"], &mut faults);
-    let [id, peer_addr, promote] = fields.unwrap_or_default();
-    let id = needed_id(id, "/id", &mut faults);
-    let peer_addr = address(peer_addr, &mut faults);
-    let promote = promote.is_some_and(|raw| match raw.get() {
-        "true" => true,
-        "false" => false,
-        _ => {
-            faults.add("/promote", "neither true nor false");
-            false
-        }
-    });
-    faults.check()?;
+    let AddMemberRequest { id, peer_addr, promote } = request;
+    let id = node_id(id, "/id")?;
+    address(&peer_addr)?;
     change(&context, how, MemberWish::Add { id, peer_addr, promote }).await
 }
 
@@ -115,9 +99,8 @@ pub async fn add(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn promote(context: Context, body: Body) -> Outcome {
+pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let (how, id) = (How::of(&context)?, id_of(context.name())?);
-    no_body(&context, body).await?;
     change(&context, how, MemberWish::Promote { id }).await
 }
 
@@ -135,9 +118,8 @@ pub async fn promote(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn demote(context: Context, body: Body) -> Outcome {
+pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let (how, id) = (How::of(&context)?, id_of(context.name())?);
-    no_body(&context, body).await?;
     change(&context, how, MemberWish::Demote { id }).await
 }
 
@@ -174,13 +156,9 @@ pub async fn remove(context: Context) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn replace(context: Context, body: Body) -> Outcome {
+pub async fn replace(context: Context, Json(request): Json<ReplaceMemberRequest>) -> Outcome {
     let (how, old) = (How::of(&context)?, id_of(context.name())?);
-    let text = text(&context, body, "a replacement").await?;
-    let mut faults = Faults::default();
-    let [with] = extract::object(&text, "a replacement", ["with"], &mut faults).unwrap_or_default();
-    let new = needed_id(with, "/with", &mut faults);
-    faults.check()?;
+    let new = node_id(request.with, "/with")?;
     change(&context, how, MemberWish::Replace { old, new }).await
 }
 
@@ -198,10 +176,8 @@ pub async fn replace(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn repair(context: Context, body: Body) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
+pub async fn repair(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let node_id = id_of(context.name())?;
-    no_body(&context, body).await?;
     if context.api.backend.status().members.iter().all(|member| member.id != node_id) {
         let detail = format!("node {node_id} is not a member of this cluster");
         return Err(Failure::new(ErrorCode::NotFound, Applied::No, detail));
@@ -221,7 +197,7 @@ impl How {
     fn of(context: &RequestContext) -> Result<Self, Failure> {
         let mut query = Query::parse(context.head.uri.query());
         let how = Self { dry_run: query.flag("dry_run"), force: query.flag("force") };
-        query.finish("dry_run, force")?;
+        query.finish()?;
         Ok(how)
     }
 }
@@ -242,48 +218,15 @@ fn id_of(rest: &str) -> Result<u64, Failure> {
     id.ok_or_else(|| Failure::invalid("path:id", "must be a node id from 1"))
 }
 
-fn needed_id(raw: Option<&RawValue>, pointer: &str, faults: &mut Faults) -> u64 {
-    let Some(raw) = raw else {
-        faults.add(pointer, "missing; a node id from 1");
-        return 0;
-    };
-    let id = decimal(raw.get()).filter(|id| *id != 0);
-    if id.is_none() {
-        faults.add(pointer, "must be a node id from 1");
-    }
-    id.unwrap_or(0)
-}
-
-fn address(raw: Option<&RawValue>, faults: &mut Faults) -> String {
-    const FORM: &str = "must be the `host:port` where it listens for peers";
-    let Some(raw) = raw else {
-        faults.add("/peer_addr", "missing; the `host:port` where it listens for peers");
-        return String::new();
-    };
-    let text = json::text(raw).filter(|text| {
-        let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
-        port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port != 0)) && text.len() <= ADDRESS_BYTES_MAX
-    });
-    if text.is_none() {
-        faults.add("/peer_addr", FORM);
-    }
-    text.map(|text| text.to_string()).unwrap_or_default()
-}
-
-async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
-    let kind = headers::json_kind(&context.head, what)?;
-    let text = body::collect(context, body, BODY_BYTES_MAX).await?;
-    Ok(text.slice_ref(kv::json_of(kind, &text)?))
-}
-
-/// Where there is nothing to say in a body, it is left out or empty.
-async fn no_body(context: &RequestContext, body: Body) -> Result<(), Failure> {
-    let text = body::collect(context, body, BODY_BYTES_MAX).await?;
-    if text.is_empty() {
+fn address(text: &str) -> Result<(), Failure> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+    let is_one = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port != 0));
+    if is_one && text.len() <= ADDRESS_BYTES_MAX {
         return Ok(());
     }
-    let kind = headers::json_kind(&context.head, "an empty object")?;
-    let mut faults = Faults::default();
-    let _nothing = extract::object(kv::json_of(kind, &text)?, "an empty object", [], &mut faults);
-    faults.check()
+    Err(Failure::invalid("/peer_addr", "must be the `host:port` where it listens for peers"))
+}
+
+fn node_id(id: u64, pointer: &str) -> Result<u64, Failure> {
+    if id == 0 { Err(Failure::invalid(pointer, "must be a node id from 1")) } else { Ok(id) }
 }

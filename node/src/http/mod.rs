@@ -42,6 +42,7 @@ mod handshake;
 mod headers;
 mod health;
 mod json;
+mod json_body;
 mod key;
 mod kv;
 mod lanes;

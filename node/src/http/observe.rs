@@ -54,7 +54,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let heartbeat = watch_wish::heartbeat(&mut query);
-    query.finish("heartbeat_ms")?;
+    query.finish()?;
     let election = coordinate::name_of(context.name())?;
     let resume = watch_wish::last_event_id(&context.head)?.map(|position| position.revision);
     read::admit_to(&context, &door::on_name(Permission::Read, election.as_str().as_bytes())).await?;

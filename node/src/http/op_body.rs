@@ -17,6 +17,7 @@ use super::error::Failure;
 use super::extract::Faults;
 use super::headers::{decimal, request_id_fault};
 use super::json::JsonFault;
+use super::json_body;
 use super::key::{self, NamedKey};
 use super::{coordinate, criteria, json, kv};
 
@@ -170,7 +171,10 @@ impl<'a> Fields<'a> {
             "if" => self.condition = Some(raw),
             "ttl_ms" => self.ttl_ms = ttl(raw, faults),
             "lock_ms" => self.lock_ms = typed(raw, "/lock_ms", "a whole number of milliseconds", faults),
-            "session" => self.session = coordinate::session(raw, "/session", faults),
+            "session" => {
+                self.session =
+                    text(raw, "/session", faults).and_then(|text| coordinate::session(&text, "/session", faults));
+            }
             "guard" => self.guard = Some(raw),
             "prev" => self.prev = typed(raw, "/prev", "true or false", faults),
             "dry_run" => self.dry_run = typed(raw, "/dry_run", "true or false", faults),
@@ -233,7 +237,8 @@ impl<'a> Fields<'a> {
             Some(list) => criteria::criteria(list.get().as_bytes(), "/if", faults),
             None => Some(Criteria::default()),
         };
-        let guard = self.guard.filter(|_| kind != OpKind::Get).map(|raw| coordinate::guard(raw, faults));
+        let guard = self.guard.filter(|_| kind != OpKind::Get);
+        let guard = guard.map(|raw| coordinate::guard(&json_body::part(raw, "/guard", faults)?, faults));
         if guard == Some(None) {
             return None;
         }

@@ -14,7 +14,6 @@ use super::context::Context;
 use super::done::Done;
 use super::door::Visitor;
 use super::error::Failure;
-use super::extract::Query;
 use super::lanes::Lane;
 use super::op_body::OpWish;
 use super::openapi::{Common, Conditional, OpAnswer};
@@ -65,7 +64,6 @@ pub fn routes() -> Routes {
         Conditional, Common,
     ))]
 pub async fn post(context: Context, body: Body) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     if headers::says_stream(&context.head) {
         return stream::open(&context, body).await;
     }

@@ -10,14 +10,13 @@ use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
     Acquire, Action, LockDone, LockName, LockOp, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
 };
-use serde_json::value::RawValue;
 
 use super::backend::Node;
 use super::context::RequestContext;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Faults;
-use super::{command, coordinate, read, sessions, wait, write};
+use super::{command, read, sessions, wait, write};
 use crate::limits;
 
 /// A wish, and how long a request waits for it.
@@ -57,9 +56,9 @@ pub enum Standing {
 }
 
 /// `poll_ms`.
-pub fn poll(raw: Option<&RawValue>, faults: &mut Faults) -> Duration {
-    let poll = coordinate::wait(raw, "/poll_ms", limits::WAIT_MS_MAX, faults);
-    poll.unwrap_or(Duration::from_millis(limits::POLL_MS_DEFAULT))
+pub fn poll(poll_ms: Option<u64>, faults: &mut Faults) -> Duration {
+    let poll = faults.within("/poll_ms", poll_ms, 0..=limits::WAIT_MS_MAX);
+    Duration::from_millis(poll.unwrap_or(limits::POLL_MS_DEFAULT))
 }
 
 /// Asks for the lock, and waits for it as long as the wish says.

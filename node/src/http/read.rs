@@ -116,7 +116,7 @@ impl ReadWish {
         if self.wait.is_some() && self.revision.is_some() {
             query.faults.add("query:revision", "the past does not change; leave out revision or wait_ms");
         }
-        query.finish("raw, consistency, min_revision, revision, wait_ms, if_none_match")?;
+        query.finish()?;
         Ok(self)
     }
 }

@@ -9,7 +9,6 @@ use utoipa_axum::routes;
 use super::context::Context;
 use super::door::Demand;
 use super::error::{Failure, rejection_code};
-use super::extract::Query;
 use super::lanes::Lane;
 use super::openapi::Common;
 use super::response::{Outcome, ok_json};
@@ -38,7 +37,6 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let id = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     if let Some(why) = headers::request_id_fault(&id) {
         return Err(Failure::invalid("path:id", why));

@@ -2,9 +2,7 @@
 //!
 //! Owns their bodies and their answers. What a change of roles does is decided where commands are applied.
 
-use axum::body::Body;
 use quorate_api::{Applied, ErrorCode, Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
-use quorate_store::access::Grant;
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, RoleRow};
 use utoipa_axum::routes;
@@ -12,7 +10,8 @@ use utoipa_axum::routes;
 use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
-use super::extract::{self, Faults, Query};
+use super::extract::{Faults, Query};
+use super::json_body::Json;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Guard, Policy, Routes};
@@ -63,7 +62,6 @@ pub async fn list(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = access::path_name(context.name(), RoleName::new)?;
     read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
@@ -91,11 +89,12 @@ pub async fn get(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put(context: Context, body: Body) -> Outcome {
+pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome {
     let name = access::path_name(context.name(), RoleName::new)?;
-    let text = command::text(&context, body, "a role").await?;
-    let (grants, request_id) = read_role(&text)?;
-    context.take_request_id(request_id)?;
+    let mut faults = Faults::default();
+    let grants = access::grants(request.grants, &mut faults);
+    faults.check()?;
+    context.take_request_id(request.request_id)?;
     let op = AccessOp::SetRole { name: name.clone(), grants };
     match access::decide(&context, name.as_str(), op).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Role(row)) => {
@@ -121,7 +120,6 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = access::path_name(context.name(), RoleName::new)?;
     match access::decide(&context, name.as_str(), AccessOp::RemoveRole(name.clone())).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Removed { .. }) => {
@@ -130,17 +128,6 @@ pub async fn delete(context: Context) -> Outcome {
         }
         (reply, _) => Err(write::confused(&reply)),
     }
-}
-
-/// The grants, and the caller's request id.
-fn read_role(text: &[u8]) -> Result<(Vec<Grant>, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "a role", ["grants", "request_id"], &mut faults);
-    let [grants, id] = fields.unwrap_or_default();
-    let grants = access::grants(grants, &mut faults);
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    Ok((grants, request_id))
 }
 
 /// A role as a list shows it.

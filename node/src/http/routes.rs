@@ -11,7 +11,7 @@ use axum::middleware::from_fn;
 use axum::routing::MethodRouter;
 use http::Method;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::path::{HttpMethod, Operation as Described, PathItem, Paths};
+use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
 use utoipa::openapi::schema::Schema;
 
 use super::lanes::Lane;
@@ -90,6 +90,8 @@ pub struct Operation {
     pub method: Method,
     /// What holds for it.
     pub policy: Policy,
+    /// The parameters that its query may have.
+    pub parameters: Vec<String>,
 }
 
 impl Operation {
@@ -182,8 +184,8 @@ impl Route {
         path.get(self.before..path.len() - self.behind).unwrap_or("")
     }
 
-    fn add(&mut self, method: Method, policy: Policy) {
-        self.operations.push(Operation { method, policy });
+    fn add(&mut self, operation: Operation) {
+        self.operations.push(operation);
         let order = [Method::GET, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
         self.operations.sort_by_key(|operation| order.iter().position(|method| *method == operation.method));
         let names = self.operations.iter().map(|operation| match operation.method {
@@ -259,12 +261,22 @@ impl Table {
                 self.routes.len() - 1
             });
             for (method, name, described) in described(item) {
-                self.routes[at].add(method, policy);
+                let parameters = query_parameters(&described);
+                self.routes[at].add(Operation { method, policy, parameters });
                 self.paths.add_path_operation(&template, vec![name], described);
             }
             self.handlers[at] = std::mem::take(&mut self.handlers[at]).merge(handler.clone());
         }
     }
+}
+
+fn query_parameters(described: &Described) -> Vec<String> {
+    let all = described.parameters.iter().flatten();
+    let names = all.filter_map(|parameter| match parameter {
+        RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query => Some(parameter.name.clone()),
+        RefOr::T(_) | RefOr::Ref(_) => None,
+    });
+    names.collect()
 }
 
 /// The operations of a path.

@@ -2,9 +2,6 @@
 //!
 //! Owns the reading of the body and the answers. The names are those of `quorate_api::SequenceRequest`.
 
-use axum::body::Body;
-use bytes::Bytes;
-use hyper::body::Body as _;
 use quorate_api::{Problem, SequenceAnswer, SequenceNext, SequenceRequest};
 use quorate_store::limits::NUMBERS_MAX;
 use quorate_store::rules::SequenceName;
@@ -14,13 +11,13 @@ use utoipa_axum::routes;
 use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
-use super::extract::{Faults, Query};
+use super::extract::Faults;
+use super::json_body::JsonOrNone;
 use super::lanes::Lane;
-use super::op_body::request_id;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::{command, extract, key, read, write};
+use super::{command, key, read, write};
 
 /// The routes of sequences.
 pub fn routes() -> Routes {
@@ -39,7 +36,6 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = name_of(context.name())?;
     read::admit_to(&context, &door::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let (at, value) = context.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
@@ -63,15 +59,14 @@ pub async fn get(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(context: Context, body: Body) -> Outcome {
+pub async fn post(context: Context, JsonOrNone(request): JsonOrNone<SequenceRequest>) -> Outcome {
     let name = name_of(context.name())?;
-    let text = match body.is_end_stream() {
-        true => Query::parse(context.head.uri.query()).finish("none").map(|()| Bytes::from_static(b"{}"))?,
-        false => command::text(&context, body, "what to take").await?,
-    };
-    let (count, request_id) = read_request(&text)?;
-    context.take_request_id(request_id)?;
-    let op = NumbersOp { name: name.clone(), count };
+    let mut faults = Faults::default();
+    let count = faults.within("/count", Some(request.count.unwrap_or(1)), 1..=NUMBERS_MAX.into());
+    // Bounded in the line before.
+    let count = faults.complete(count)?;
+    context.take_request_id(request.request_id)?;
+    let op = NumbersOp { name: name.clone(), count: count as u32 };
     let reply = command::decide(&context, Action::Numbers(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
@@ -82,17 +77,6 @@ pub async fn post(context: Context, body: Body) -> Outcome {
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
         _ => Err(write::confused(&reply)),
     }
-}
-
-/// How many, and the caller's request id.
-fn read_request(text: &[u8]) -> Result<(u32, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "what to take", ["count", "request_id"], &mut faults);
-    let [count, id] = fields.unwrap_or_default();
-    let count = count.and_then(|raw| command::whole(raw, "/count", 1..=NUMBERS_MAX, &mut faults));
-    let request_id = id.and_then(|raw| request_id(raw, &mut faults)).map(|id| id.into_owned());
-    faults.check()?;
-    Ok((count.unwrap_or(1), request_id))
 }
 
 /// The name in the rest of a path: all of it, slashes too.

@@ -20,6 +20,7 @@ use super::api::Api;
 use super::context::{Context, RequestContext};
 use super::door;
 use super::error::Failure;
+use super::extract::Query;
 use super::lanes::Lane;
 use super::origin::Origin;
 use super::pulse::Busy;
@@ -81,6 +82,9 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     }
     if operation.writes() {
         context.claim_request_id()?;
+    }
+    if let Some(query) = head.uri.query() {
+        Query::parse(Some(query)).refuse_others(&operation.parameters)?;
     }
     if operation.takes_body() {
         headers::refuse_browser_post(head)?;

@@ -2,9 +2,6 @@
 //!
 //! Owns the reading of their bodies and their answers. When a session is over is decided where commands are applied.
 
-use std::collections::BTreeMap;
-
-use axum::body::Body;
 use quorate_api::{
     Applied, ErrorCode, LockState, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer, SESSIONS_RENEWED_MAX,
     SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList, SessionRenewed,
@@ -18,7 +15,6 @@ use quorate_store::state::{Observed, SessionHeld};
 use quorate_store::types::{
     Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionDone, SessionId, SessionOp,
 };
-use serde_json::value::RawValue;
 use utoipa_axum::routes;
 
 use super::context::{Context, RequestContext};
@@ -26,12 +22,13 @@ use super::door::{self, Demand, Permission, Visit};
 use super::error::{Effect, Failure};
 use super::extract::{Faults, Query};
 use super::headers::decimal;
+use super::json_body::{Empty, Json, JsonOrNone};
 use super::lanes::Lane;
 use super::openapi::{Changing, Common};
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
 use super::scan::scan;
-use super::{command, coordinate, extract, json, key, op_body, read, write};
+use super::{command, coordinate, json, key, read, write};
 use crate::limits;
 
 /// The routes of sessions.
@@ -63,12 +60,11 @@ pub fn routes() -> Routes {
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
-pub async fn create(context: Context, body: Body) -> Outcome {
-    let text = coordinate::text_or_none(&context, body, "a session").await?;
-    let (SessionOp::Create { ttl_ms, owner, labels }, request_id) = read_session(&text)? else {
+pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<SessionRequest>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    let SessionOp::Create { ttl_ms, owner, labels } = checked(request)? else {
         return Err(Failure::invalid("", "not a session"));
     };
-    context.take_request_id(request_id)?;
     let action = Action::Session(SessionOp::Create { ttl_ms, owner: owner.clone(), labels: labels.clone() });
     let reply = command::decide(&context, action, false).await?;
     let Reply { revision, index, replayed, .. } = reply;
@@ -89,44 +85,25 @@ pub async fn create(context: Context, body: Body) -> Outcome {
     }
 }
 
-/// The session, and the caller's request id.
-fn read_session(text: &[u8]) -> Result<(SessionOp, Option<String>), Failure> {
+/// A session as the log has it.
+fn checked(request: SessionRequest) -> Result<SessionOp, Failure> {
     let mut faults = Faults::default();
-    let fields = extract::object(text, "a session", ["ttl_ms", "owner", "labels", "request_id"], &mut faults);
-    let [ttl_ms, owner, labels, id] = fields.unwrap_or_default();
-    // Bounded by a day, so within 32 bits.
-    let bounds = SESSION_TTL_MS_MIN as u32..=SESSION_TTL_MS_MAX as u32;
-    let usual = limits::SESSION_TTL_MS_DEFAULT as u32;
-    let ttl_ms = coordinate::whole_or(ttl_ms, "/ttl_ms", bounds, usual, &mut faults).into();
-    let owner = owner.and_then(|raw| op_body::text(raw, "/owner", &mut faults)).unwrap_or_default().into_owned();
+    let ttl_ms = Some(request.ttl_ms.unwrap_or(limits::SESSION_TTL_MS_DEFAULT));
+    let ttl_ms = faults.within("/ttl_ms", ttl_ms, SESSION_TTL_MS_MIN..=SESSION_TTL_MS_MAX);
+    let owner = request.owner.unwrap_or_default();
     if owner.len() > SESSION_OWNER_BYTES_MAX {
         faults.add("/owner", format!("at most {SESSION_OWNER_BYTES_MAX} bytes, this one has {}", owner.len()));
     }
-    let labels = labels.map(|raw| labels_of(raw, &mut faults)).unwrap_or_default();
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    Ok((SessionOp::Create { ttl_ms, owner, labels: labels.into_iter().collect() }, request_id))
-}
-
-fn labels_of(raw: &RawValue, faults: &mut Faults) -> BTreeMap<String, String> {
-    let Ok(list) = json::fields(raw.get().as_bytes()) else {
-        faults.add("/labels", "must be an object of strings");
-        return BTreeMap::new();
-    };
-    if list.len() > SESSION_LABELS_MAX {
-        faults.add("/labels", format!("at most {SESSION_LABELS_MAX}, these are {}", list.len()));
+    let labels = request.labels.unwrap_or_default();
+    if labels.len() > SESSION_LABELS_MAX {
+        faults.add("/labels", format!("at most {SESSION_LABELS_MAX}, these are {}", labels.len()));
     }
-    let mut labels = BTreeMap::new();
-    for (name, raw) in list {
-        let pointer = format!("/labels{}", json::pointer(&name));
-        let Some(value) = op_body::text(raw, &pointer, faults) else { continue };
-        if name.len().max(value.len()) > SESSION_LABEL_BYTES_MAX {
-            faults.add(pointer, format!("names and values have at most {SESSION_LABEL_BYTES_MAX} bytes"));
-            continue;
-        }
-        labels.insert(name.into_owned(), value.into_owned());
+    for (name, _) in labels.iter().filter(|(name, value)| name.len().max(value.len()) > SESSION_LABEL_BYTES_MAX) {
+        let pointer = format!("/labels{}", json::pointer(name));
+        faults.add(pointer, format!("names and values have at most {SESSION_LABEL_BYTES_MAX} bytes"));
     }
-    labels
+    let ttl_ms = faults.complete(ttl_ms)?;
+    Ok(SessionOp::Create { ttl_ms, owner, labels: labels.into_iter().collect() })
 }
 
 /// Renews a session: it lives for its `ttl_ms` from now on. To do so again is harmless, so there is no request id. Needs no body.
@@ -140,12 +117,8 @@ fn labels_of(raw: &RawValue, faults: &mut Faults) -> BTreeMap<String, String> {
         (status = 409, description = "`session_expired`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn renew(context: Context, body: Body) -> Outcome {
+pub async fn renew(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let id = coordinate::session_of(context.name())?;
-    let text = coordinate::text_or_none(&context, body, "a renewal").await?;
-    let mut faults = Faults::default();
-    extract::object::<0>(&text, "a renewal, which says nothing", [], &mut faults);
-    faults.check()?;
     let RenewAnswer { mut sessions, revision, index } = renew_all(&context, vec![id]).await?;
     match sessions.pop() {
         Some(Renewal::Renewed(SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms })) => {
@@ -165,9 +138,8 @@ pub async fn renew(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn renew_many(context: Context, body: Body) -> Outcome {
-    let text = command::text(&context, body, "what to renew").await?;
-    let sessions = read_renewal(&text)?;
+pub async fn renew_many(context: Context, Json(request): Json<RenewRequest>) -> Outcome {
+    let sessions = sessions_of(&request.sessions)?;
     let answer = renew_all(&context, sessions).await?;
     command::answer(&answer, answer.revision, None)
 }
@@ -192,18 +164,14 @@ async fn renew_all(context: &RequestContext, ids: Vec<SessionId>) -> Result<Rene
     Ok(RenewAnswer { sessions: sessions.collect(), revision: done.revision, index: done.index })
 }
 
-fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
+fn sessions_of(ids: &[String]) -> Result<Vec<SessionId>, Failure> {
     let mut faults = Faults::default();
-    let fields = extract::object(text, "what to renew", ["sessions"], &mut faults);
-    let [list] = fields.unwrap_or_default();
-    let items = list.and_then(|raw| json::items(raw, SESSIONS_RENEWED_MAX));
-    let (items, count) = items.unwrap_or_default();
-    if !(1..=SESSIONS_RENEWED_MAX).contains(&count) && faults.is_empty() {
+    if !(1..=SESSIONS_RENEWED_MAX).contains(&ids.len()) {
         faults.add("/sessions", format!("must be a list of 1 to {SESSIONS_RENEWED_MAX} ids of sessions"));
     }
-    let mut sessions = Vec::with_capacity(items.len());
-    for (at, raw) in items.into_iter().enumerate() {
-        sessions.extend(coordinate::session(raw, &format!("/sessions/{at}"), &mut faults));
+    let mut sessions = Vec::with_capacity(ids.len().min(SESSIONS_RENEWED_MAX));
+    for (at, id) in ids.iter().enumerate().take(SESSIONS_RENEWED_MAX) {
+        sessions.extend(coordinate::session(id, &format!("/sessions/{at}"), &mut faults));
     }
     faults.check()?;
     Ok(sessions)
@@ -221,7 +189,6 @@ fn read_renewal(text: &[u8]) -> Result<Vec<SessionId>, Failure> {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let id = coordinate::session_of(context.name())?;
     read::admit_to(&context, &|visit: &mut Visit<'_>| visit(Demand::Something)).await?;
     let seen =
@@ -274,7 +241,6 @@ pub async fn list(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn end(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let id = coordinate::session_of(context.name())?;
     let reply = command::decide(&context, Action::Session(SessionOp::End(id)), false).await?;
     let Reply { revision, index, replayed, .. } = reply;

@@ -5,20 +5,20 @@
 
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
 use quorate_api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
 use quorate_store::types::{
-    Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskDone, TaskOp, TaskVerb, TasksClaimed,
+    Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskDone, TaskOp, TasksClaimed,
 };
 use utoipa_axum::routes;
 
 use super::context::{Context, RequestContext};
 use super::error::Failure;
+use super::json_body::Json;
 use super::lanes::Lane;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::task_body::ClaimWish;
+use super::task_body;
 use super::{command, task_answer, tasks, wait, write};
 use crate::spent::{self, Part};
 
@@ -49,12 +49,10 @@ pub fn routes() -> Routes {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn post(context: Context, body: Body) -> Outcome {
+pub async fn post(context: Context, Json(mut request): Json<TaskClaim>) -> Outcome {
     let queue = tasks::queue_of(context.name())?;
-    let text = command::text(&context, body, "a claim").await?;
-    let ClaimWish { limit, lease_ms, worker, session, wait, request_id } = ClaimWish::read(&text)?;
-    context.take_request_id(request_id)?;
-    let verb = TaskVerb::Claim { limit, lease_ms, worker, session };
+    context.take_request_id(request.request_id.take())?;
+    let (verb, wait) = task_body::claim(request)?;
     let claim = Claim { op: TaskOp { queue, verb }, began: Instant::now() };
     let first = claim.attempt(&context).await?;
     if first.is_done() || wait.is_zero() {

@@ -3,10 +3,10 @@
 //! Owns the handlers but for claiming, and what of a path is the queue and what the task. What is due and what becomes of a task is
 //! decided where commands are applied.
 
-use axum::body::Body;
+use quorate_api::ScheduleRequest;
 use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskComplete, TaskExtend, TaskFail,
-    TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
+    TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
@@ -20,28 +20,20 @@ use super::cursor::TaskCursor;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
 use super::extract::Query;
+use super::json;
+use super::json_body;
+use super::json_body::{Json, JsonBytes};
 use super::lanes::Lane;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Policy, Routes};
-use super::scan::{beside, parse, parse_aside, scan};
-use super::task_body::{self, ScheduleWish};
+use super::scan::{self, evaluate, scan};
+use super::task_body;
 use super::{command, key, read, task_answer, write};
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
 const TASK_MARK: &str = "/task/";
-
-/// The two forms of the body of a schedule.
-#[derive(utoipa::ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only described")]
-pub enum ScheduleBody {
-    /// One task.
-    One(Box<TaskSpec>),
-    /// Several.
-    Several(TaskSpecs),
-}
 
 /// The two forms of the answer to a schedule.
 #[derive(utoipa::ToSchema)]
@@ -92,7 +84,7 @@ pub async fn queues(context: Context) -> Outcome {
             None
         }
     });
-    query.finish("limit, cursor")?;
+    query.finish()?;
     context.costs_page(limit)?;
     read::admit_to(&context, &door::on_prefix(Permission::Read, b"")).await?;
     let page = scan(&context, move |backend| backend.queues(after.as_ref(), limit)).await?;
@@ -115,7 +107,7 @@ pub async fn queues(context: Context) -> Outcome {
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
-    request_body(content = ScheduleBody, content_type = "application/json",
+    request_body(content = ScheduleRequest, content_type = "application/json",
         example = json!({"id": "welcome-7", "payload": {"to": "ann"}, "delay_ms": 60000, "max_attempts": 5, "request_id": "signup-7"})),
     responses(
         (status = 200, description = "What came of it.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": 21, "index": 33})),
@@ -124,16 +116,22 @@ pub async fn queues(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn schedule(context: Context, body: Body) -> Outcome {
+pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let queue = queue_of(context.name())?;
-    let text = command::text(&context, body, "a task").await?;
-    let wish = match ScheduleWish::may_reckon(&text) {
-        true => parse_aside(&context, text, ScheduleWish::read).await?,
-        false => parse(&context, text, ScheduleWish::read).await?,
+    let request = schedule_of(&text)?;
+    let (dry_run, is_list) = (request.dry_run(), matches!(request, ScheduleRequest::Several(_)));
+    context.take_request_id(request.request_id())?;
+    let tasks = match request {
+        // The next time of a pattern is reckoned as it is read.
+        ScheduleRequest::One(spec) if spec.cron.is_some() => {
+            vec![evaluate(&context, move |_| Ok(task_body::new_task(&spec))).await??]
+        }
+        ScheduleRequest::One(spec) => vec![task_body::new_task(&spec)?],
+        ScheduleRequest::Several(TaskSpecs { tasks, .. }) => {
+            evaluate(&context, move |_| Ok(task_body::new_tasks(&tasks))).await??
+        }
     };
-    let ScheduleWish { tasks, is_list, dry_run, request_id } = wish;
     context.costs(tasks.len(), tasks.len())?;
-    context.take_request_id(request_id)?;
     let reply = decide(&context, queue, TaskVerb::Schedule(tasks), dry_run).await?;
     let done = match &reply.outcome {
         Decided::Task(done) => match &**done {
@@ -157,6 +155,15 @@ pub async fn schedule(context: Context, body: Body) -> Outcome {
             command::answer(&answer, revision, None)
         }
     }
+}
+
+/// Several tasks where there is a field `tasks`, else one.
+fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
+    let is_list = json::fields(text).is_ok_and(|fields| fields.iter().any(|(name, _)| name == "tasks"));
+    scan::beside(text.len(), || match is_list {
+        true => json_body::typed(text).map(ScheduleRequest::Several),
+        false => json_body::typed(text).map(Box::new).map(ScheduleRequest::One),
+    })
 }
 
 /// Lists tasks of a queue.
@@ -187,7 +194,7 @@ pub async fn list(context: Context) -> Outcome {
             None
         }
     });
-    query.finish("state, limit, cursor")?;
+    query.finish()?;
     // Those in another state are looked at too.
     context.costs_a_find()?;
     read::admit_to(&context, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
@@ -211,7 +218,6 @@ pub async fn list(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn stats(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let queue = queue_of(context.name())?;
     read::admit_to(&context, &door::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, view) = context.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
@@ -232,7 +238,6 @@ pub async fn stats(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let (queue, id) = context.name().split_once(TASK_MARK).unwrap_or((context.name(), ""));
     let queue = queue_of(queue)?;
     let id = key::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
@@ -262,8 +267,9 @@ pub async fn get(context: Context) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn extend(context: Context, body: Body) -> Outcome {
-    act(&context, context.name(), body, "an extension", task_body::extend).await
+pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    act(&context, task_body::extend(&request)?).await
 }
 
 /// Completes a task: it is done, once, whoever else had it before. One that recurs waits for its next time.
@@ -280,8 +286,9 @@ pub async fn extend(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn complete(context: Context, body: Body) -> Outcome {
-    act(&context, context.name(), body, "a completion", task_body::complete).await
+pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    act(&context, task_body::complete(&request)?).await
 }
 
 /// Ends an attempt without success. The task is tried again after a pause, as long as it has attempts left; else it is dead and keeps
@@ -299,8 +306,9 @@ pub async fn complete(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn fail(context: Context, body: Body) -> Outcome {
-    act(&context, context.name(), body, "a failure", task_body::fail).await
+pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    act(&context, task_body::fail(request)?).await
 }
 
 /// Takes a task away, whatever its state. Whoever works on it learns of it when the claim is extended or the task completed.
@@ -318,8 +326,9 @@ pub async fn fail(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn cancel(context: Context, body: Body) -> Outcome {
-    act(&context, context.name(), body, "a cancellation", task_body::cancel).await
+pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    act(&context, task_body::cancel(&request)?).await
 }
 
 /// Schedules dead tasks again, at once and as if they had never been tried: one by its `id`, or those that died first.
@@ -337,22 +346,14 @@ pub async fn cancel(context: Context, body: Body) -> Outcome {
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn requeue(context: Context, body: Body) -> Outcome {
-    act(&context, context.name(), body, "a requeue", task_body::requeue).await
+pub async fn requeue(context: Context, Json(mut request): Json<TaskRequeue>) -> Outcome {
+    context.take_request_id(request.request_id.take())?;
+    act(&context, task_body::requeue(&request)?).await
 }
 
-/// Reads what is to be done, has it decided and tells of it.
-async fn act(
-    context: &RequestContext,
-    rest: &str,
-    body: Body,
-    what: &str,
-    read: impl FnOnce(&[u8]) -> Result<(TaskVerb, Option<String>), Failure>,
-) -> Outcome {
-    let queue = queue_of(rest)?;
-    let text = command::text(context, body, what).await?;
-    let (verb, request_id) = beside(text.len(), || read(&text))?;
-    context.take_request_id(request_id)?;
+/// Has something done with a task, and tells of it.
+async fn act(context: &RequestContext, verb: TaskVerb) -> Outcome {
+    let queue = queue_of(context.name())?;
     let lease_ms = match &verb {
         TaskVerb::Extend { lease_ms, .. } => Some(*lease_ms),
         _ => None,

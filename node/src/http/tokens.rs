@@ -3,25 +3,23 @@
 //! Owns their bodies and their answers, and that the secret of a token leaves the node once and stays nowhere. Never looks at a
 //! token that somebody shows.
 
-use axum::body::Body;
 use quorate_api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
 use quorate_store::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
 use quorate_store::state::Observed;
 use quorate_store::types::{AccessDone, AccessOp, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis};
-use serde_json::value::RawValue;
 use utoipa_axum::routes;
 
 use super::context::Context;
 use super::door::{self, Permission};
 use super::error::Failure;
-use super::extract::{self, Faults, Query};
-use super::headers::decimal;
+use super::extract::{Faults, Query};
+use super::json_body::Json;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Guard, Policy, Routes};
 use super::scan::scan;
 use super::secret::TokenText;
-use super::{access, command, coordinate, key, op_body, read, write};
+use super::{access, command, coordinate, key, read, write};
 use crate::app::wall_now;
 
 /// The routes of tokens.
@@ -71,11 +69,16 @@ pub async fn list(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn create(context: Context, body: Body) -> Outcome {
-    let text = command::text(&context, body, "a token").await?;
-    let (wish, request_id) = read_token(&text)?;
+pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outcome {
+    let TokenRequest { user, expires_in_ms, note, request_id } = request;
+    let (mut faults, note) = (Faults::default(), note.unwrap_or_default());
+    let user = access::name(&user, "/user", &mut faults, UserName::new);
+    faults.within("/expires_in_ms", expires_in_ms, 1..=TTL_MS_MAX);
+    if note.len() > TOKEN_NOTE_BYTES_MAX {
+        faults.add("/note", format!("at most {TOKEN_NOTE_BYTES_MAX} bytes, this one has {}", note.len()));
+    }
+    let user = faults.complete(user)?;
     context.take_request_id(request_id)?;
-    let TokenWish { user, expires_in_ms, note } = wish;
     let token = TokenText::make();
     let expires_at = expires_in_ms.map(|ms| wall_now().saturating_add(ms));
     let new = NewToken { id: token.id, user: user.clone(), hash: token.hash(), expires_at, note };
@@ -109,7 +112,6 @@ pub async fn create(context: Context, body: Body) -> Outcome {
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let text = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     let id: TokenId = text.parse().map_err(|why: NoTokenId| Failure::invalid("path:id", why.to_string()))?;
     match access::decide(&context, &text, AccessOp::RemoveToken(id)).await? {
@@ -129,44 +131,6 @@ fn say_lost(failure: Failure) -> Failure {
         ),
         _ => failure,
     }
-}
-
-/// A token as a body asks for it.
-struct TokenWish {
-    user: UserName,
-    expires_in_ms: Option<u64>,
-    note: String,
-}
-
-/// What is wished for, and the caller's request id.
-fn read_token(text: &[u8]) -> Result<(TokenWish, Option<String>), Failure> {
-    let mut faults = Faults::default();
-    let fields = extract::object(text, "a token", ["user", "expires_in_ms", "note", "request_id"], &mut faults);
-    let [user, expires_in_ms, note, id] = fields.unwrap_or_default();
-    let user = match user {
-        Some(raw) => access::name(raw, "/user", &mut faults, UserName::new),
-        None => {
-            faults.add("/user", "missing; whose it is to be");
-            None
-        }
-    };
-    let expires_in_ms = expires_in_ms.and_then(|raw| read_life(raw, &mut faults));
-    let note = note.and_then(|raw| op_body::text(raw, "/note", &mut faults)).unwrap_or_default().into_owned();
-    if note.len() > TOKEN_NOTE_BYTES_MAX {
-        faults.add("/note", format!("at most {TOKEN_NOTE_BYTES_MAX} bytes, this one has {}", note.len()));
-    }
-    let request_id = coordinate::request_id(id, &mut faults);
-    faults.check()?;
-    let user = user.ok_or_else(|| Failure::invalid("/user", "missing; whose it is to be"))?;
-    Ok((TokenWish { user, expires_in_ms, note }, request_id))
-}
-
-fn read_life(raw: &RawValue, faults: &mut Faults) -> Option<u64> {
-    let ms = decimal(raw.get()).filter(|ms| (1..=TTL_MS_MAX).contains(ms));
-    if ms.is_none() {
-        faults.add("/expires_in_ms", format!("must be a whole number of milliseconds from 1 to {TTL_MS_MAX}"));
-    }
-    ms
 }
 
 fn view(id: TokenId, row: &TokenRow, wall: WallMillis) -> TokenView {

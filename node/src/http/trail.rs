@@ -79,7 +79,7 @@ fn wish(text: Option<&str>) -> Result<AuditQuery, Failure> {
             None
         }
     });
-    query.finish("key, from, limit, cursor")?;
+    query.finish()?;
     let key = key.ok_or_else(|| Failure::invalid("query:key", "missing"))?.key;
     // Bounded a few lines above.
     Ok(AuditQuery { key, from, after, limit: limit as usize, groups_max: limits::AUDIT_GROUPS_MAX })

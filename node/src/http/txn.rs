@@ -55,7 +55,7 @@ pub fn routes() -> Routes {
 pub async fn post(context: Context, body: Body) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let dry_run = query.flag("dry_run");
-    query.finish("dry_run")?;
+    query.finish()?;
     let kind = headers::json_kind(&context.head, "a transaction")?;
     let body = body::collect(&context, body, usize::MAX).await?;
     let wish = parse(&context, body, move |body| TxnWish::read(kv::object_of(kind, body)?)).await?;

@@ -2,7 +2,6 @@
 //!
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
-use axum::body::Body;
 use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
 use quorate_store::limits::USER_ROLES_MAX;
 use quorate_store::state::Observed;
@@ -12,7 +11,8 @@ use utoipa_axum::routes;
 use super::context::Context;
 use super::door::{self, Permission};
 use super::error::{Failure, quoted};
-use super::extract::{self, Faults, Query};
+use super::extract::{Faults, Query};
+use super::json_body::Json;
 use super::openapi::Common;
 use super::response::Outcome;
 use super::routes::{Guard, Policy, Routes};
@@ -63,7 +63,6 @@ pub async fn list(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = access::path_name(context.name(), UserName::new)?;
     read::admit_to(&context, &door::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
@@ -94,11 +93,10 @@ pub async fn get(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
-pub async fn put(context: Context, body: Body) -> Outcome {
+pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome {
     let name = access::path_name(context.name(), UserName::new)?;
-    let text = command::text(&context, body, "a user").await?;
-    let (roles, request_id) = read_user(&text)?;
-    context.take_request_id(request_id)?;
+    let roles = roles_of(&request.roles)?;
+    context.take_request_id(request.request_id)?;
     let op = AccessOp::SetUser { name: name.clone(), roles };
     match access::decide(&context, name.as_str(), op).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::User(row)) => {
@@ -124,7 +122,6 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    Query::parse(context.head.uri.query()).finish("none")?;
     let name = access::path_name(context.name(), UserName::new)?;
     match access::decide(&context, name.as_str(), AccessOp::RemoveUser(name.clone())).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Removed { tokens }) => {
@@ -135,16 +132,15 @@ pub async fn delete(context: Context) -> Outcome {
     }
 }
 
-/// The roles, and the caller's request id.
-fn read_user(text: &[u8]) -> Result<(Vec<RoleName>, Option<String>), Failure> {
+fn roles_of(names: &[String]) -> Result<Vec<RoleName>, Failure> {
     let mut faults = Faults::default();
-    let fields = extract::object(text, "a user", ["roles", "request_id"], &mut faults);
-    let [roles, id] = fields.unwrap_or_default();
-    let read = |raw: &_, pointer: &str, faults: &mut Faults| access::name(raw, pointer, faults, RoleName::new);
-    let roles = access::list(roles, "/roles", (USER_ROLES_MAX, "names of roles"), &mut faults, read);
-    let request_id = coordinate::request_id(id, &mut faults);
+    access::bounded(names, "/roles", USER_ROLES_MAX, "names of roles", &mut faults);
+    let names = names.iter().enumerate();
+    let roles = names
+        .filter_map(|(at, name)| access::name(name, &format!("/roles/{at}"), &mut faults, RoleName::new))
+        .collect();
     faults.check()?;
-    Ok((roles, request_id))
+    Ok(roles)
 }
 
 /// A user as a list shows it.

@@ -19,9 +19,6 @@ use super::{headers, key, read};
 use crate::app::Consistency;
 use crate::limits;
 
-const PARAMETERS: &str = "key, prefix, start, end, from, initial, where, events, keys_only, prev, heartbeat_ms, consistency, \
-    min_revision";
-
 /// A watch as the request wants it.
 #[derive(Debug)]
 pub struct WatchWish {
@@ -75,7 +72,7 @@ impl WatchWish {
         let view = WatchView::of(&mut query);
         let heartbeat = heartbeat(&mut query);
         let consistency = read::consistency(&mut query);
-        query.finish(PARAMETERS)?;
+        query.finish()?;
         let range = range.ok_or_else(|| Failure::invalid("query", "gives no keys"))?;
         Ok(Self { range, start, view, heartbeat, consistency })
     }

@@ -174,21 +174,19 @@ async fn a_cursor_fits_the_query_that_it_came_from() {
 async fn every_fault_of_a_query_is_told_where_it_is() {
     let server = Server::start().await;
     let body = json!({
-        "prefix": 5,
         "where": [{"field": "a..b", "op": "eq", "value": 1}, {"field": "a", "op": "like", "value": 1},
                   {"any": [{"field": "a", "op": "is"}]}, {"field": "a", "op": "exists", "valve": 1}],
         "order_by": ["a", "$cas", "-"],
         "limit": 1001,
         "fields": ["a", "$version", ""],
         "keys_only": true,
-        "consistency": "eventual",
-        "sort": 1
+        "consistency": "linearizable",
+        "min_revision": 1
     });
     let problem = post(&server, "/v1/find", &body).await.problem();
     assert_eq!(problem.code, ErrorCode::InvalidArgument);
     let pointers: Vec<_> = problem.errors.iter().map(|fault| fault.pointer.as_str()).collect();
     for pointer in [
-        "/prefix",
         "/where/0/field",
         "/where/1/value",
         "/where/2/any/0/op",
@@ -199,13 +197,21 @@ async fn every_fault_of_a_query_is_told_where_it_is() {
         "/fields/1",
         "/fields/2",
         "/keys_only",
-        "/consistency",
-        "/sort",
+        "/min_revision",
     ] {
         assert!(pointers.contains(&pointer), "{pointer} is missing in {pointers:?}");
     }
+    for (body, pointer) in [
+        (json!({"prefix": 5}), "/prefix"),
+        (json!({"fields": ["a", 7]}), "/fields/1"),
+        (json!({"consistency": "eventual"}), "/consistency"),
+        (json!({"limit": null}), "/limit"),
+    ] {
+        let problem = post(&server, "/v1/find", &body).await.problem();
+        assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (ErrorCode::InvalidArgument, pointer), "{body}");
+    }
     let unknown = post(&server, "/v1/count", &json!({"limit": 5, "wher": []})).await.problem();
-    assert_eq!((unknown.code, unknown.errors.len()), (ErrorCode::UnknownField, 2));
+    assert_eq!((unknown.code, unknown.errors[0].pointer.as_str()), (ErrorCode::UnknownField, "/limit"));
     for (body, status) in [("[]", 400), ("{\"limit\":1,\"limit\":2}", 400), ("", 400), ("{\"where\":{}}", 400)] {
         assert_eq!(server.ask("POST", "/v1/find", &[JSON], body.as_bytes()).await.status, status, "{body}");
     }

@@ -70,12 +70,14 @@ async fn every_fault_of_a_change_is_told_with_its_place() {
     let server = Server::start().await;
     let (bad, unknown) = (ErrorCode::InvalidArgument, ErrorCode::UnknownField);
     let rows = [
-        ("POST", "", "{}", bad, vec!["/id", "/peer_addr"]),
-        ("POST", "", r#"{"id":0,"peer_addr":"h","promote":1}"#, bad, vec!["/id", "/peer_addr", "/promote"]),
+        ("POST", "", "{}", bad, vec!["/id"]),
+        ("POST", "", r#"{"id":0,"peer_addr":"h","promote":1}"#, bad, vec!["/promote"]),
+        ("POST", "", r#"{"id":0,"peer_addr":"h"}"#, bad, vec!["/id"]),
         ("POST", "", r#"{"id":4,"peer_addr":":1"}"#, bad, vec!["/peer_addr"]),
         ("POST", "", r#"{"id":4,"peer_addr":"h:0"}"#, bad, vec!["/peer_addr"]),
         ("POST", "", r#"{"id":4,"peer_addr":"h:1","voter":true}"#, unknown, vec!["/voter"]),
-        ("POST", "", "[]", bad, vec!["", "/id", "/peer_addr"]),
+        ("POST", "", "[]", bad, vec![""]),
+        ("POST", "", r#"[4,"h:1"]"#, bad, vec![""]),
         ("POST", "/x/promote", "{}", bad, vec!["path:id"]),
         ("POST", "/0/demote", "{}", bad, vec!["path:id"]),
         ("POST", "/4/promote", r#"{"now":true}"#, unknown, vec!["/now"]),

@@ -227,3 +227,10 @@ impl Response {
         }
     }
 }
+
+/// What is to be told of a request with these faults. A body that is not of the right form is refused for the first thing that does not
+/// fit; the values in a body of the right form are judged together.
+pub fn tells_all_or_the_first(found: &[&str], faults: &[&str]) -> bool {
+    let is_one = matches!(found, [one] if faults.contains(one));
+    is_one || faults.iter().all(|fault| found.contains(fault))
+}

@@ -1,0 +1,81 @@
+//! Reading of requests more strictly than serde's derives do.
+//!
+//! Owns three rules: a field that may be left out is not `null`, an object is not a list of its fields, and a number of 64 bits may
+//! stand in a string. Never knows a single type.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// A value that is written as an object. Derived code would take a list of its fields too.
+#[derive(Debug)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+struct Fields<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+    }
+}
+
+/// Of a field that may be left out: what is there is read as a value, so that `null` is one or is refused.
+pub(crate) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// [`given`] for an object.
+pub(crate) fn given_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    Object::deserialize(deserializer).map(|Object(value)| Some(value))
+}
+
+/// A list of objects.
+pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let list = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(list.into_iter().map(|Object(value)| value).collect())
+}
+
+/// A whole number, or one in a string: some languages have no numbers of 64 bits.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    struct Number;
+    impl Visitor<'_> for Number {
+        type Value = u64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number")
+        }
+
+        fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+            Ok(number)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
+            let is_plain = text == "0" || !text.starts_with(['0', '+']);
+            let number = if is_plain { text.parse().ok() } else { None };
+            number.ok_or_else(|| E::custom("expected a whole number"))
+        }
+    }
+    deserializer.deserialize_any(Number)
+}
+
+/// [`number`] of a field that may be left out.
+pub(crate) fn given_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    number(deserializer).map(Some)
+}
