@@ -178,7 +178,8 @@ async fn overwriting_takes_no_more_and_more_room() {
     }
     println!("at most {peak:?} MB of log and state, {} MB of history; slowest bulk {slowest:?}", history >> 20);
     until(&cluster, "keeps little history", |status| status.history_bytes <= HISTORY).await;
+    // The log is kept for followers up to twice its size; a look each second, a spare segment and an open one come on top.
     // More tables wait to be merged where the machine is slow.
-    assert!(peak[0] < 180 && peak[1] < 450, "{peak:?} MB on disk for a megabyte that was overwritten");
+    assert!(peak[0] <= 256 && peak[1] < 450, "{peak:?} MB on disk for a megabyte that was overwritten");
     cluster.assert_agreement().await;
 }

@@ -24,7 +24,7 @@ const WORTH_ENTRIES: u64 = 256;
 /// While the disk stays full the leader's entries still arrive, so the log is looked at again, but not sooner than this:
 /// a snapshot writes, too.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The same where only the log is long: there is room for snapshots.
+/// The same where only the log is long, and the last try gave little back: there is room for snapshots.
 const AGAIN_AFTER_LONG: Duration = Duration::from_secs(5);
 /// Room that a snapshot takes beside the memtables, which it flushes: manifests, and copies of them.
 const SNAPSHOT_OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
@@ -40,7 +40,7 @@ type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Runs until openraft stops.
 pub async fn run(app: App, log: LogStore, log_bytes_max: u64) {
-    let mut keeper = Keeper { app, log, log_bytes_max, tried: None };
+    let mut keeper = Keeper { app, log, log_bytes_max, last_try: None };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if let Err(fatal) = keeper.tick().await {
@@ -69,21 +69,41 @@ struct Keeper {
     log: LogStore,
     log_bytes_max: u64,
     /// The last try of this episode; `None` while there is enough room.
-    tried: Option<Instant>,
+    last_try: Option<Try>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Try {
+    at: Instant,
+    /// The last entry that was purged before it.
+    purged: u64,
+}
+
+impl Try {
+    /// Whether to wait before the next one. A log that was let go and is long again grows fast: waiting lets it grow more.
+    fn is_too_fresh(self, need: Need, purged: u64) -> bool {
+        match need {
+            Need::Disk => self.at.elapsed() < AGAIN_AFTER,
+            Need::Log { .. } => {
+                let gave_little = purged.saturating_sub(self.purged) < WORTH_ENTRIES;
+                gave_little && self.at.elapsed() < AGAIN_AFTER_LONG
+            }
+        }
+    }
 }
 
 impl Keeper {
     async fn tick(&mut self) -> Result<(), Fatal<TypeConfig>> {
         let Some(need) = self.need() else {
-            self.tried = None;
+            self.last_try = None;
             return Ok(());
         };
-        let again_after = if matches!(need, Need::Disk) { AGAIN_AFTER } else { AGAIN_AFTER_LONG };
-        let is_too_soon = self.tried.is_some_and(|tried| tried.elapsed() < again_after);
-        if is_too_soon || !is_worth_it(&self.app.raft().metrics().borrow_watched()) {
+        let metrics = self.app.raft().metrics().borrow_watched().clone();
+        let purged = index(&metrics.purged);
+        if !is_worth_it(&metrics) || self.last_try.is_some_and(|last| last.is_too_fresh(need, purged)) {
             return Ok(());
         }
-        self.tried = Some(Instant::now());
+        self.last_try = Some(Try { at: Instant::now(), purged });
         let free = self.app.inner.space.free();
         if !has_room_for_a_snapshot(&self.app, free).await {
             tracing::warn!(free, "the data disk is too full even for a snapshot; the log cannot be purged");
@@ -148,4 +168,24 @@ fn purge_to(metrics: &Metrics) -> u64 {
     };
     let followers = metrics.replication.iter().flatten().filter(|(id, _)| **id != metrics.id && heard_lately(id));
     followers.map(|(_, matched)| index(matched)).fold(index(&metrics.snapshot), u64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Need = Need::Log { bytes: 2, is_far_too_long: false };
+
+    #[test]
+    fn a_log_that_was_let_go_and_is_long_again_is_let_go_at_once() {
+        let last = Try { at: Instant::now(), purged: 1000 };
+        assert!(!last.is_too_fresh(LONG, 1000 + WORTH_ENTRIES));
+    }
+
+    #[test]
+    fn a_try_that_gave_little_is_not_repeated_at_once_and_neither_is_one_on_a_full_disk() {
+        let last = Try { at: Instant::now(), purged: 1000 };
+        assert!(last.is_too_fresh(LONG, 1000 + WORTH_ENTRIES - 1));
+        assert!(last.is_too_fresh(Need::Disk, 1000 + WORTH_ENTRIES));
+    }
 }
