@@ -10,6 +10,7 @@ pub mod config;
 pub mod limits;
 
 pub mod app;
+pub mod backend;
 mod file_version;
 pub mod http;
 pub mod logging;

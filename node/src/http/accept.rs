@@ -23,15 +23,15 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::api::Api;
-use super::error::Failure;
-use super::handshake::Handshake;
-use super::mismatch;
-use super::origin::Origin;
-use super::pulse::{Busy, Patience, Pulse, Verdict, Watched};
-use super::response::Answer;
-use super::routes;
-use super::service::Arrival;
+use crate::http::api::Api;
+use crate::http::connection::handshake::Handshake;
+use crate::http::connection::mismatch;
+use crate::http::connection::origin::Origin;
+use crate::http::connection::pulse::{Busy, Patience, Pulse, Verdict, Watched};
+use crate::http::output::response::Answer;
+use crate::http::problem::Failure;
+use crate::http::router;
+use crate::http::service::Arrival;
 use crate::limits;
 use crate::metrics::ConnectionEnd;
 use crate::net::{Listener, Stream};
@@ -257,7 +257,7 @@ async fn answered(answer: impl Future<Output = Result<Answer, Infallible>>) -> R
 macro_rules! handler {
     ($api:expr, $origin:expr, $pulse:expr) => {{
         let (api, origin, pulse) = ($api, Arc::new($origin), Arc::clone(&$pulse));
-        let router = TowerToHyperService::new(routes::router());
+        let router = TowerToHyperService::new(router::router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
         service_fn(move |mut request: Request<Incoming>| {
             let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&pulse)))));

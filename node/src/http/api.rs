@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::accounts::{AccountLimits, AccountSamples, Accounts};
-use super::answers::AnswerRoom;
-use super::backend::{Backend, Node};
-use super::body::BodyRoom;
-use super::door::{AuditFile, Door, DoorSettings};
-use super::headers::GlanceCache;
-use super::lanes::{LaneBounds, LaneSamples, Lanes};
-use super::task_line::TaskLines;
+use crate::backend::{Backend, Node};
+use crate::http::admission::accounts::{AccountLimits, AccountSamples, Accounts};
+use crate::http::admission::lanes::{LaneBounds, LaneSamples, Lanes};
+use crate::http::auth::audit::AuditFile;
+use crate::http::auth::door::{Door, DoorSettings};
+use crate::http::input::body::BodyRoom;
+use crate::http::input::headers::GlanceCache;
+use crate::http::output::answers::AnswerRoom;
+use crate::http::tasks::line::TaskLines;
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
 use crate::slow::SlowLog;

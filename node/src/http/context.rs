@@ -12,16 +12,17 @@ use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use super::accounts::{self, Spender};
-use super::api::Api;
-use super::body::BodyPlace;
-use super::door::{Visitor, Who};
-use super::error::Failure;
-use super::headers;
-use super::lanes::{Lane, Place};
-use super::origin::Origin;
-use super::pulse::Busy;
-use super::routes::{Policy, Route};
+use crate::http::admission::accounts::{Account, Spender};
+use crate::http::admission::lanes::{Lane, Place};
+use crate::http::api::Api;
+use crate::http::auth::visitor::Visitor;
+use crate::http::auth::who::Who;
+use crate::http::connection::origin::Origin;
+use crate::http::connection::pulse::Busy;
+use crate::http::input::body::BodyPlace;
+use crate::http::input::headers;
+use crate::http::problem::Failure;
+use crate::http::routes::{Policy, Route};
 use crate::limits;
 
 /// What is known of a request.
@@ -150,7 +151,9 @@ impl RequestContext {
 
     /// Lets it in, as one operation for now, or says when there will be room.
     pub async fn admit(&self) -> Result<(), Failure> {
-        let Some(account) = self.api.accounts.of(|| accounts::account(self)) else { return self.place.check() };
+        let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.address.ip())) else {
+            return self.place.check();
+        };
         let account = self.account.get_or_init(|| account);
         if self.policy.is_vital {
             account.pay(1);

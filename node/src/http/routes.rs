@@ -4,18 +4,14 @@
 //! of it. Never decodes what stands in a path, and never knows what a handler does.
 
 use std::fmt;
-use std::sync::LazyLock;
 
-use axum::Router;
-use axum::middleware::from_fn;
 use axum::routing::MethodRouter;
 use http::Method;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
+use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
 
-use super::lanes::Lane;
-use super::service;
+use crate::http::admission::lanes::Lane;
 
 /// Who may ask, where authentication is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +107,9 @@ impl Operation {
     }
 }
 
+/// The template of the route of every path that has none.
+pub const UNKNOWN: &str = "unknown";
+
 /// One path of the API, with what it takes.
 #[derive(Clone)]
 pub struct Route {
@@ -138,7 +137,8 @@ impl PartialEq for Route {
 }
 
 impl Route {
-    fn new(template: String, number: usize) -> Self {
+    /// One that takes nothing yet.
+    pub fn new(template: String, number: usize) -> Self {
         let before = template.find('{').unwrap_or(template.len());
         // With two names in it, the handler takes both apart.
         let behind = match template.matches('{').count() {
@@ -151,6 +151,11 @@ impl Route {
     /// The path as the documentation and the metrics show it.
     pub fn template(&self) -> &str {
         &self.template
+    }
+
+    /// Whether it stands for every path that is none.
+    pub fn is_unknown(&self) -> bool {
+        self.template == UNKNOWN
     }
 
     /// Its number in the table of all routes.
@@ -184,7 +189,8 @@ impl Route {
         path.get(self.before..path.len() - self.behind).unwrap_or("")
     }
 
-    fn add(&mut self, operation: Operation) {
+    /// Adds an operation.
+    pub fn add(&mut self, operation: Operation) {
         self.operations.push(operation);
         let order = [Method::GET, Method::PUT, Method::PATCH, Method::POST, Method::DELETE];
         self.operations.sort_by_key(|operation| order.iter().position(|method| *method == operation.method));
@@ -197,7 +203,7 @@ impl Route {
 
     /// The paths that the router has for it. A name at the end may have slashes in it, unless something can stand behind it. A name
     /// that is empty is for the handler to refuse.
-    fn patterns(&self, others: &[Route]) -> Vec<String> {
+    pub fn patterns(&self, others: &[Route]) -> Vec<String> {
         let Some(start) = self.template.rfind('{') else { return vec![self.template.clone()] };
         let with_more = format!("{}/", self.template);
         let is_last =
@@ -212,11 +218,11 @@ impl Route {
 }
 
 /// What `utoipa_axum::routes!` makes of a handler: its schemas, its path with its description, its method with itself.
-type Declared = (Vec<(String, RefOr<Schema>)>, Paths, MethodRouter);
+pub type Declared = (Vec<(String, RefOr<Schema>)>, Paths, MethodRouter);
 
 /// The routes of one resource, in the order in which they were declared.
 #[derive(Default)]
-pub struct Routes(Vec<(Policy, Declared)>);
+pub struct Routes(pub Vec<(Policy, Declared)>);
 
 impl Routes {
     /// None yet.
@@ -231,136 +237,11 @@ impl Routes {
     }
 }
 
-/// All routes, with what is made of them once.
-struct Table {
-    routes: Vec<Route>,
-    handlers: Vec<MethodRouter>,
-    paths: Paths,
-    schemas: Vec<(String, RefOr<Schema>)>,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| Table::of(super::declared()));
-
-impl Table {
-    fn of(declared: impl IntoIterator<Item = Routes>) -> Self {
-        let mut table = Self { routes: Vec::new(), handlers: Vec::new(), paths: Paths::new(), schemas: Vec::new() };
-        for (policy, declared) in declared.into_iter().flat_map(|routes| routes.0) {
-            table.add(policy, declared);
-        }
-        // What is at no other path.
-        table.routes.push(Route::new("unknown".into(), table.routes.len()));
-        table
-    }
-
-    fn add(&mut self, policy: Policy, (schemas, paths, handler): Declared) {
-        self.schemas.extend(schemas);
-        for (template, item) in paths.paths {
-            let at = self.routes.iter().position(|route| route.template == template).unwrap_or_else(|| {
-                self.routes.push(Route::new(template.clone(), self.routes.len()));
-                self.handlers.push(MethodRouter::new());
-                self.routes.len() - 1
-            });
-            for (method, name, described) in described(item) {
-                let parameters = query_parameters(&described);
-                self.routes[at].add(Operation { method, policy, parameters });
-                self.paths.add_path_operation(&template, vec![name], described);
-            }
-            self.handlers[at] = std::mem::take(&mut self.handlers[at]).merge(handler.clone());
-        }
-    }
-}
-
-fn query_parameters(described: &Described) -> Vec<String> {
-    let all = described.parameters.iter().flatten();
-    let names = all.filter_map(|parameter| match parameter {
-        RefOr::T(parameter) if parameter.parameter_in == ParameterIn::Query => Some(parameter.name.clone()),
-        RefOr::T(_) | RefOr::Ref(_) => None,
-    });
-    names.collect()
-}
-
-/// The operations of a path.
-fn described(item: PathItem) -> Vec<(Method, HttpMethod, Described)> {
-    let all = [
-        (Method::GET, HttpMethod::Get, item.get),
-        (Method::PUT, HttpMethod::Put, item.put),
-        (Method::PATCH, HttpMethod::Patch, item.patch),
-        (Method::POST, HttpMethod::Post, item.post),
-        (Method::DELETE, HttpMethod::Delete, item.delete),
-    ];
-    all.into_iter().filter_map(|(method, name, described)| Some((method, name, described?))).collect()
-}
-
-/// All routes, the last for every path that has none.
-pub fn all() -> &'static [Route] {
-    &TABLE.routes
-}
-
-/// The route of every path that has none.
-pub fn unknown() -> &'static Route {
-    &TABLE.routes[TABLE.routes.len() - 1]
-}
-
-/// The route with this template.
-pub fn route(template: &str) -> &'static Route {
-    TABLE.routes.iter().find(|route| route.template == template).unwrap_or_else(|| unknown())
-}
-
-/// The router of all nodes in this process: which node was asked travels with each request.
-pub fn router() -> Router {
-    static ROUTER: LazyLock<Router> = LazyLock::new(|| {
-        let mut router = Router::new();
-        for (route, handler) in TABLE.routes.iter().zip(&TABLE.handlers) {
-            let serve = from_fn(move |request, next| service::serve(route, request, next));
-            let handler = handler.clone().layer(serve);
-            for pattern in route.patterns(&TABLE.routes) {
-                router = router.route(&pattern, handler.clone());
-            }
-        }
-        let nothing = from_fn(|request, next| service::serve(unknown(), request, next));
-        router.fallback_service(MethodRouter::new().fallback(service::nothing).layer(nothing))
-    });
-    ROUTER.clone()
-}
-
-/// The paths of the OpenAPI document, and the schemas that they name.
-pub fn described_all() -> (Paths, Vec<(String, RefOr<Schema>)>) {
-    (TABLE.paths.clone(), TABLE.schemas.clone())
-}
-
 /// Longest body of a request that says nothing else, where `configured` is what is configured; `None` for no bound.
 pub fn body_bytes_max(policy: &Policy, configured: usize, is_stream: bool) -> Option<usize> {
     match policy.body {
         BodyLimit::Lines if is_stream => None,
         BodyLimit::Bytes(bytes) => Some(bytes),
         BodyLimit::Configured | BodyLimit::Lines => Some(configured),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_route_knows_the_name_in_its_paths() {
-        for (template, path, name) in [
-            ("/v1/kv/{key}", "/v1/kv/a/b%2Fc", "a/b%2Fc"),
-            ("/v1/locks/{name}/acquire", "/v1/locks/l/acquire", "l"),
-            ("/v1/locks/{name}/acquire", "/v1/locks//acquire", ""),
-            ("/v1/tasks/{queue}/task/{id}", "/v1/tasks/q/task/a/b", "q/task/a/b"),
-            ("/v1/kv", "/v1/kv", ""),
-        ] {
-            assert_eq!(route(template).name(path), name, "{path}");
-        }
-    }
-
-    #[test]
-    fn what_serves_data_is_judged_by_its_handler_and_what_tells_of_the_node_is_not() {
-        for route in all() {
-            for operation in route.operations() {
-                let Policy { lane, guard, .. } = operation.policy;
-                assert_eq!(lane != Lane::Node, guard == Guard::Judged, "{} of {route:?}", operation.method);
-            }
-        }
     }
 }

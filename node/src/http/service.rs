@@ -16,18 +16,19 @@ use hyper::body::Body as _;
 use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 
-use super::api::Api;
-use super::context::{Context, RequestContext};
-use super::door;
-use super::error::Failure;
-use super::extract::Query;
-use super::lanes::Lane;
-use super::origin::Origin;
-use super::pulse::Busy;
-use super::response::{Answer, Outcome};
-use super::routes::{self, Guard, Operation, Policy, Route};
-use super::told::Told;
-use super::{body, caught, headers};
+use crate::http::admission::lanes::Lane;
+use crate::http::api::Api;
+use crate::http::auth::enter;
+use crate::http::connection::origin::Origin;
+use crate::http::connection::pulse::Busy;
+use crate::http::context::{Context, RequestContext};
+use crate::http::input::extract::Query;
+use crate::http::input::{body, headers};
+use crate::http::output::caught;
+use crate::http::output::response::{Answer, Outcome};
+use crate::http::problem::Failure;
+use crate::http::routes::{self, Guard, Operation, Policy, Route};
+use crate::http::told::Told;
 use crate::spent::{self, Part};
 use crate::watchdog;
 
@@ -70,7 +71,7 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
 async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) -> Result<(), Failure> {
     let (api, head) = (&context.api, &context.head);
     if !api.door.is_open() {
-        Box::pin(door::enter(context)).await?;
+        Box::pin(enter::enter(context)).await?;
     }
     // Never holds back the routes that tell an operator what is going on.
     if operation.is_data() {
@@ -118,7 +119,7 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: s
     let (took, body_bytes) = (started.elapsed(), context.body_place.bytes());
     let request_id = context.request_id();
     let response = outcome.unwrap_or_else(|failure| failure.into_document(head, &request_id));
-    door::note_answered(context, &response, &request_id);
+    enter::note_answered(context, &response, &request_id);
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if status != StatusCode::TOO_MANY_REQUESTS {
@@ -182,7 +183,7 @@ pub async fn nothing() -> StatusCode {
 /// 404 for a path that does not exist, 405 with `Allow` for a method that the path does not take.
 fn refuse_route(context: &RequestContext) -> Failure {
     let (head, route) = (&context.head, context.route);
-    if route == routes::unknown() {
+    if route.is_unknown() {
         let path: String = head.uri.path().chars().take(80).flat_map(char::escape_default).collect();
         let detail = format!("there is nothing at `{path}`; GET /openapi.json lists what there is");
         return Failure::new(ErrorCode::NotFound, Applied::No, detail).at("path:", "no such path");

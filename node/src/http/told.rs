@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::api::Api;
-use super::routes::Route;
+use crate::http::api::Api;
+use crate::http::routes::Route;
 use crate::slow::{ms, shown};
 use crate::spent::{Part, Spent};
 use crate::traces::Answered;

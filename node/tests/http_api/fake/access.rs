@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_node::http::{Access, Seen};
+use quorate_node::backend::{Access, Seen};
 use quorate_store::access::Rights;
 use quorate_store::state::{Observed, Page, StateFault};
 use quorate_store::types::{Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};

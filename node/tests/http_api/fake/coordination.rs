@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use quorate_node::app::AppError;
 use quorate_node::app::renewals::Renewed;
-use quorate_node::http::{Backend, Coordination, IsDone, Seen};
+use quorate_node::backend::{Backend, Coordination, IsDone, Seen};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};

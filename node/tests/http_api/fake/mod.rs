@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, ClusterGlance, Consistency};
-use quorate_node::http::{Backend, DigestAt};
+use quorate_node::backend::{Backend, DigestAt};
 use quorate_node::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::document::Criteria;

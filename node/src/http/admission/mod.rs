@@ -1,0 +1,7 @@
+//! How much work is let in: lanes for all requests, accounts for each caller.
+//!
+//! Owns the bounds and the refusals. Never knows what the work is.
+
+pub mod accounts;
+pub mod bucket;
+pub mod lanes;

@@ -1,0 +1,98 @@
+//! The door of a node: how people prove who they are.
+//!
+//! Owns the settings of authentication, what is remembered of people, and who is slowed down. Tokens and rights are remembered as of
+//! one access revision, so nothing that was taken away is remembered for longer than this node takes to hear of it; and a command
+//! carries that revision into the log, where another one refuses it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::backend::Node;
+use crate::http::auth::audit::AuditFile;
+use crate::http::auth::known::{Doubt, Memory, Person};
+use crate::http::auth::proof::Proof;
+use crate::http::auth::root::RootToken;
+use crate::http::auth::throttle::Throttle;
+use crate::http::problem::Failure;
+
+/// Who has to say who they are.
+#[derive(Debug, Clone, Default)]
+pub enum DoorSettings {
+    /// Nobody.
+    #[default]
+    Open,
+    /// Whoever asks for more than whether the node lives.
+    Guarded {
+        /// The token of `root`, if there is one.
+        root: Option<Arc<RootToken>>,
+    },
+}
+
+/// The door of a node.
+#[derive(Debug)]
+pub struct Door {
+    settings: DoorSettings,
+    memory: Memory,
+    throttle: Throttle,
+    audit: Option<Arc<AuditFile>>,
+}
+
+impl Door {
+    /// One with these settings. Writes, refusals and administration are told to `audit`.
+    pub fn new(settings: DoorSettings, audit: Option<Arc<AuditFile>>) -> Self {
+        Self { settings, memory: Memory::default(), throttle: Throttle::default(), audit }
+    }
+
+    /// Whether nobody has to say who they are.
+    pub fn is_open(&self) -> bool {
+        matches!(self.settings, DoorSettings::Open)
+    }
+
+    /// Who a proof is of, by what this node knows now.
+    pub fn prove(&self, backend: &Node, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, Failure> {
+        let is_root = matches!(proof, Proof::Root(hash) if self.is_root(hash));
+        self.memory.prove(backend, proof, is_root).map_err(|fault| Failure::from_fault(&fault))
+    }
+
+    /// Whether this is the token of `root`.
+    fn is_root(&self, hash: &quorate_store::types::SecretHash) -> bool {
+        match &self.settings {
+            DoorSettings::Guarded { root: Some(root) } => root.is(hash),
+            DoorSettings::Guarded { root: None } | DoorSettings::Open => false,
+        }
+    }
+
+    /// Notes something for the audit log. The event is only made where there is one.
+    pub fn note<E: Serialize>(&self, event: impl FnOnce() -> Option<E>) {
+        if let Some(audit) = &self.audit
+            && let Some(event) = event()
+        {
+            audit.take(&event);
+        }
+    }
+
+    /// Whether there is an audit log.
+    pub fn notes(&self) -> bool {
+        self.audit.is_some()
+    }
+
+    /// That an address has to wait, if it has.
+    fn too_often(&self, from: IpAddr) -> Result<(), Failure> {
+        match self.throttle.wait(from, Instant::now()) {
+            None => Ok(()),
+            Some(left) => Err(Failure::too_many("too many failed authentications from this address").after(left)),
+        }
+    }
+
+    /// A request of which it cannot be told who asks.
+    pub fn unknown(&self, from: IpAddr, why: &str) -> Failure {
+        if let Err(failure) = self.too_often(from) {
+            return failure;
+        }
+        self.throttle.failed(from, Instant::now());
+        Failure::unauthenticated(why)
+    }
+}

@@ -1,0 +1,16 @@
+//! Who asks, and whether they may.
+//!
+//! Owns tokens, rights as this node remembers them, and the audit log. Never reads a body.
+
+pub mod audit;
+pub mod audit_event;
+pub mod demand;
+pub mod door;
+pub mod enter;
+pub mod known;
+pub mod proof;
+pub mod root;
+pub mod secret;
+pub mod throttle;
+pub mod visitor;
+pub mod who;

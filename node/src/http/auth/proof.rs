@@ -1,0 +1,116 @@
+//! What a request brings to prove who asks.
+//!
+//! Owns the reading of `Authorization` and the comparison of secrets, which takes as long for a wrong one as for the right one. A
+//! secret is hashed as it is read and kept nowhere. Never knows whether a proof holds.
+
+use std::sync::Arc;
+
+use http::header;
+use http::request::Parts;
+use quorate_store::types::{SecretHash, TokenId};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::http::auth::secret::TokenText;
+use crate::http::connection::origin::Origin;
+
+/// What is to prove who asks.
+#[derive(Debug, Clone)]
+pub enum Proof {
+    /// A bearer token that is none of the cluster's: the root token, or nothing.
+    Root(SecretHash),
+    /// A token of the cluster.
+    Token {
+        /// Its public part.
+        id: TokenId,
+        /// Of its secret part.
+        hash: SecretHash,
+    },
+    /// The name in a certificate that was verified.
+    Certificate(Arc<str>),
+}
+
+/// What tokens of the cluster begin with.
+pub const TOKEN_MARK: &str = "qt_";
+
+/// Whether two hashes are of one secret. The time that it takes tells nothing.
+pub fn is_same(one: &SecretHash, other: &SecretHash) -> bool {
+    one.0.ct_eq(&other.0).into()
+}
+
+/// The hash of a token that is not of the cluster's form.
+pub fn hash_of(token: &str) -> SecretHash {
+    SecretHash(Sha256::digest(token.as_bytes()).into())
+}
+
+impl Proof {
+    /// What a request brings; `None` where it brings nothing. Where it brings two, the token counts.
+    ///
+    /// # Errors
+    /// What is wrong with its header. It never repeats any of it.
+    pub fn of(head: &Parts, origin: &Origin) -> Result<Option<Self>, &'static str> {
+        let mut given = head.headers.get_all(header::AUTHORIZATION).iter();
+        let Some(value) = given.next() else { return Ok(origin.certificate.clone().map(Self::Certificate)) };
+        if given.next().is_some() {
+            return Err("the header Authorization is given more than once");
+        }
+        let text = value.to_str().map_err(|_| "the header Authorization is not visible ASCII")?;
+        let (scheme, token) = text.split_once(' ').ok_or("the header Authorization is not `Bearer TOKEN`")?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err("the header Authorization is not `Bearer TOKEN`: no other scheme is known");
+        }
+        let token = token.trim();
+        if !token.starts_with(TOKEN_MARK) {
+            return Ok(Some(Self::Root(hash_of(token))));
+        }
+        let text = TokenText::read(token).ok_or("the token is not whole: it has the form `qt_ID_SECRET`")?;
+        Ok(Some(Self::Token { id: text.id, hash: text.hash() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::input::headers::tests::head;
+
+    fn origin(certificate: Option<&str>) -> Origin {
+        Origin { address: ([127, 0, 0, 1], 1).into(), certificate: certificate.map(Arc::from) }
+    }
+
+    fn proof(headers: &[(&str, &str)], certificate: Option<&str>) -> String {
+        match Proof::of(&head(headers), &origin(certificate)) {
+            Ok(None) => "nothing".into(),
+            Ok(Some(Proof::Root(_))) => "root".into(),
+            Ok(Some(Proof::Token { id, .. })) => format!("token {id}"),
+            Ok(Some(Proof::Certificate(name))) => format!("certificate {name}"),
+            Err(why) => why.into(),
+        }
+    }
+
+    #[test]
+    fn a_token_counts_before_a_certificate() {
+        assert_eq!(proof(&[], None), "nothing");
+        assert_eq!(proof(&[], Some("app")), "certificate app");
+        let token = format!("Bearer qt_00ff00ff00ff00ff_{}", "A".repeat(43));
+        assert_eq!(proof(&[("authorization", &token)], Some("app")), "token 00ff00ff00ff00ff");
+        assert_eq!(proof(&[("authorization", "bEARER   something long")], None), "root");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_repeating_it() {
+        for bad in ["Basic cm9vdDpzZWNyZXQ=", "secret", "Bearer qt_secret", "Bearer qt_secret_0123", "Bearer qt__0123"]
+        {
+            let why = proof(&[("authorization", bad)], Some("app"));
+            assert!(why.contains(' ') && !why.contains("secret") && !why.contains("cm9v"), "{why}");
+        }
+        let twice = [("authorization", "Bearer a"), ("authorization", "Bearer b")];
+        assert!(proof(&twice, None).contains("more than once"));
+    }
+
+    #[test]
+    fn hashes_are_compared_and_not_shown() {
+        let hash = hash_of("abc");
+        assert_eq!(format!("{:?}", Proof::Root(hash)), "Root(SecretHash(..))");
+        assert!(is_same(&hash, &hash_of("abc")) && !is_same(&hash, &hash_of("abd")));
+    }
+}

@@ -1,0 +1,251 @@
+//! Somebody who stands in the door, and what they want.
+//!
+//! Owns the judgement of demands for one person, and the order in which it is made: first by what this node knows, then, before it
+//! says no, by what the cluster knows. Never decides what something demands.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use quorate_api::{Applied, ErrorCode, WatchEndCode};
+use quorate_store::access::{Need, Permission, Rights};
+use quorate_store::state::StateFault;
+use quorate_store::types::{Revision, SessionId};
+
+use crate::http::api::Api;
+use crate::http::auth::demand::{Demand, Visit, Wanted};
+use crate::http::auth::known::Person;
+use crate::http::auth::who::Who;
+use crate::http::call::refresh::refresh;
+use crate::http::connection::origin::Origin;
+use crate::http::problem::{Failure, quoted};
+use crate::http::routes::Route;
+
+/// Somebody who asks for something.
+pub struct Visitor<'a> {
+    /// The API that was asked.
+    pub api: &'a Arc<Api>,
+    /// Who asks.
+    pub who: &'a Who,
+    /// From where.
+    pub origin: &'a Arc<Origin>,
+    /// Where.
+    pub route: &'static Route,
+}
+
+impl Clone for Visitor<'_> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl Copy for Visitor<'_> {}
+
+/// What a command takes along that was let in.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// Who asked; empty for anybody.
+    pub principal: String,
+    /// By which rules that was judged; `None` where no rules were.
+    pub stamp: Option<Revision>,
+}
+
+/// What is missing.
+#[derive(Debug, Default)]
+pub struct Refusal {
+    /// A right, or that a session is theirs; for people.
+    missing: Option<String>,
+    /// A session that this node does not know.
+    session: Option<SessionId>,
+}
+
+impl Refusal {
+    fn failure(self, name: &str) -> Option<Failure> {
+        if let Some(missing) = self.missing {
+            let detail = format!("{} has no permission for this: {missing}", quoted(name));
+            return Some(Failure::new(ErrorCode::PermissionDenied, Applied::No, detail));
+        }
+        self.session.map(Failure::session_expired)
+    }
+}
+
+impl Visitor<'_> {
+    /// Lets a command in, or says why not.
+    pub async fn admit(&self, deadline: Instant, wanted: Wanted<'_>) -> Result<Pass, Failure> {
+        if let Who::Anybody = self.who {
+            return Ok(Pass::default());
+        }
+        if let Ok(pass) = self.judge(wanted) {
+            return Ok(pass);
+        }
+        refresh(&self.api.backend, deadline).await?;
+        self.judge(wanted)
+    }
+
+    /// Says whether something may be told, by what this node knows: after it is as fresh as the answer shall be.
+    pub fn check(&self, wanted: Wanted<'_>) -> Result<(), Failure> {
+        match self.who {
+            Who::Anybody => Ok(()),
+            Who::Nobody | Who::Somebody(_) => self.judge(wanted).map(|_| ()),
+        }
+    }
+
+    /// Whom this node takes them for, and all that they may do. Nobody in particular, where nobody is asked.
+    pub fn rights(&self) -> Result<(Option<String>, Rights), Failure> {
+        Ok(match self.person()? {
+            None => (None, Rights::all()),
+            Some(person) => (Some(person.name.to_string()), person.rights.clone()),
+        })
+    }
+
+    /// Says whether what somebody asked for may be told: to them, and to who may administer everything.
+    pub fn check_owner(&self, owner: &str) -> Result<(), Failure> {
+        match self.person()? {
+            Some(person) if *owner != *person.name && !may_do_all(&person) => {
+                let missing = "the request was somebody else's".to_owned();
+                let refusal = Refusal { missing: Some(missing), session: None };
+                refusal.failure(&person.name).map_or(Ok(()), Err)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of what may name sessions that are over: those are nobody's.
+    pub async fn admit_renewal(&self, deadline: Instant, sessions: &[SessionId]) -> Result<(), Failure> {
+        let own = |visit: &mut Visit<'_>| sessions.iter().for_each(|session| visit(Demand::Session(*session)));
+        for is_last in [false, true] {
+            let Some(person) = self.person()? else { return Ok(()) };
+            let refusal = self.refusal(&person, &own)?;
+            match (&refusal.missing, refusal.session) {
+                (None, None) => return Ok(()),
+                (None, Some(_)) if is_last => return Ok(()),
+                (Some(_), _) => return refusal.failure(&person.name).map_or(Ok(()), Err),
+                (None, Some(_)) => refresh(&self.api.backend, deadline).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a command of theirs is judged, or told to the audit log.
+    pub fn is_judged_or_noted(&self) -> bool {
+        !matches!(self.who, Who::Anybody) || self.api.door.notes()
+    }
+
+    /// Whether what says who asks still holds.
+    pub fn is_known(&self) -> Result<(), Failure> {
+        self.person().map(|_| ())
+    }
+
+    fn judge(&self, wanted: Wanted<'_>) -> Result<Pass, Failure> {
+        let Some(person) = self.person()? else { return Ok(Pass::default()) };
+        match self.refusal(&person, wanted)?.failure(&person.name) {
+            Some(failure) => Err(failure),
+            None => {
+                let stamp = (!person.is_root).then_some(person.revision);
+                Ok(Pass { principal: person.name.to_string(), stamp })
+            }
+        }
+    }
+
+    /// Who it is, by what this node knows now; `None` for anybody.
+    fn person(&self) -> Result<Option<Arc<Person>>, Failure> {
+        match self.who {
+            Who::Anybody => Ok(None),
+            Who::Nobody => {
+                Err(Failure::unauthenticated("the request does not say who asks; send `Authorization: Bearer TOKEN`"))
+            }
+            Who::Somebody(somebody) => match self.api.door.prove(&self.api.backend, &somebody.proof)? {
+                Ok(person) => Ok(Some(person)),
+                Err(doubt) => Err(Failure::unauthenticated(doubt.why)),
+            },
+        }
+    }
+
+    /// What is missing: the first right, and the first session that is not known.
+    fn refusal(&self, person: &Person, wanted: Wanted<'_>) -> Result<Refusal, Failure> {
+        let mut refusal = Refusal::default();
+        let mut fault: Option<StateFault> = None;
+        wanted(&mut |demand| {
+            if refusal.missing.is_some() || fault.is_some() {
+                return;
+            }
+            match demand {
+                Demand::Need(need) if person.rights.allow(&need) => {}
+                Demand::Need(need) => refusal.missing = Some(shown(&need)),
+                Demand::Something if !person.rights.grants().is_empty() => {}
+                Demand::Something => refusal.missing = Some("it needs any grant at all".to_owned()),
+                Demand::Session(id) => match self.owner(id) {
+                    Err(error) => fault = Some(error),
+                    Ok(None) => refusal.session = refusal.session.or(Some(id)),
+                    Ok(Some(owner)) if *owner == *person.name || may_do_all(person) => {}
+                    Ok(Some(_)) => refusal.missing = Some(format!("session {id} is somebody else's")),
+                },
+            }
+        });
+        match fault {
+            Some(fault) => Err(Failure::from_fault(&fault)),
+            None => Ok(refusal),
+        }
+    }
+
+    fn owner(&self, id: SessionId) -> Result<Option<String>, StateFault> {
+        Ok(self.api.backend.session(id, 0)?.found.map(|held| held.row.principal))
+    }
+}
+
+/// Whether somebody may administer everything.
+fn may_do_all(person: &Person) -> bool {
+    person.is_root || person.rights.allow(&Need::Prefix(Permission::Admin, b""))
+}
+
+/// What is missing, for people: never what is there.
+fn shown(need: &Need<'_>) -> String {
+    let text = |bytes: &[u8]| quoted(&String::from_utf8_lossy(bytes));
+    let permission = match need.permission() {
+        Permission::Read => "read",
+        Permission::Write => "write",
+        Permission::Lock => "lock",
+        Permission::Admin => "admin",
+    };
+    match need {
+        Need::Name(_, name) => format!("it needs {permission} on {}", text(name)),
+        Need::Prefix(_, b"") => format!("it needs {permission} on everything"),
+        Need::Prefix(_, prefix) => format!("it needs {permission} on all that begins with {}", text(prefix)),
+        Need::Range(_, b"", None) => format!("it needs {permission} on everything"),
+        Need::Range(_, start, None) => format!("it needs {permission} on all from {} on", text(start)),
+        Need::Range(_, start, Some(end)) => {
+            format!("it needs {permission} on all from {} to {}, within one prefix", text(start), text(end))
+        }
+    }
+}
+
+/// Somebody who goes on being told something.
+pub struct Watching {
+    api: Arc<Api>,
+    who: Who,
+    origin: Arc<Origin>,
+    route: &'static Route,
+    wanted: Box<dyn Fn(&mut Visit<'_>) + Send + Sync>,
+}
+
+impl Watching {
+    /// `None` where anybody may be told.
+    pub fn of(visitor: &Visitor<'_>, wanted: impl Fn(&mut Visit<'_>) + Send + Sync + 'static) -> Option<Self> {
+        if let Who::Anybody = visitor.who {
+            return None;
+        }
+        let (api, who, origin, route) =
+            (Arc::clone(visitor.api), visitor.who.clone(), Arc::clone(visitor.origin), visitor.route);
+        Some(Self { api, who, origin, route, wanted: Box::new(wanted) })
+    }
+
+    /// Why no more may be told, if so.
+    pub fn end(&self) -> Option<(WatchEndCode, String)> {
+        let visitor = Visitor { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
+        let problem = visitor.check(&*self.wanted).err()?.into_problem();
+        let code = match problem.code {
+            ErrorCode::Unauthenticated => WatchEndCode::Unauthenticated,
+            _ => WatchEndCode::PermissionDenied,
+        };
+        Some((code, problem.detail))
+    }
+}

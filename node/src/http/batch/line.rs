@@ -1,0 +1,263 @@
+//! One line of an operation stream: read, executed, answered.
+//!
+//! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
+//! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, which tests hold this file to.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, StatusCode};
+use serde_json::value::RawValue;
+
+use crate::app::ClusterGlance;
+use crate::http::admission::accounts::Spender;
+use crate::http::admission::lanes::Lane;
+use crate::http::api::Api;
+use crate::http::auth::enter;
+use crate::http::auth::visitor::Visitor;
+use crate::http::auth::who::Who;
+use crate::http::batch::ops;
+use crate::http::connection::origin::Origin;
+use crate::http::input::extract::Faults;
+use crate::http::input::json::JsonFault;
+use crate::http::input::{headers, json};
+use crate::http::keys::op_body::OpWish;
+use crate::http::output::render;
+use crate::http::problem::Failure;
+use crate::http::routes::Route;
+use crate::http::told::Told;
+use crate::spent;
+
+const FIELDS: &str = "n, timeout_ms, op";
+
+/// Of a line with more fields only so many are judged: there are faults enough among them.
+const FIELDS_READ_MAX: usize = 16;
+
+/// A line that can be executed.
+pub struct Line {
+    /// The caller's name for it.
+    pub n: u64,
+    /// The caller's deadline.
+    pub timeout: Option<Duration>,
+    wish: OpWish<'static>,
+}
+
+/// A line that cannot.
+#[derive(Debug)]
+pub struct BadLine {
+    /// The caller's name for it, where it can be told.
+    pub n: Option<u64>,
+    /// Why not.
+    pub failure: Failure,
+}
+
+/// The frame as it stands in the line.
+#[derive(Default)]
+struct Frame<'a> {
+    n: Option<u64>,
+    timeout_ms: Option<u64>,
+    op: Option<&'a RawValue>,
+}
+
+impl Line {
+    /// Reads a line.
+    pub fn read(text: &[u8]) -> Result<Self, BadLine> {
+        let fields = json::fields(text).map_err(|JsonFault { detail, .. }| {
+            let failure =
+                Failure::invalid("", format!("a line is a JSON object like {{\"n\":1,\"op\":{{…}}}}: {detail}"));
+            BadLine { n: None, failure }
+        })?;
+        let mut faults = Faults::default();
+        let frame = Frame::read(&fields, &mut faults);
+        let n = frame.n;
+        frame.finish(faults).map_err(|failure| BadLine { n, failure })
+    }
+}
+
+impl<'a> Frame<'a> {
+    fn read(fields: &[(std::borrow::Cow<'a, str>, &'a RawValue)], faults: &mut Faults) -> Self {
+        let mut frame = Self::default();
+        for (position, (name, raw)) in fields.iter().take(FIELDS_READ_MAX).enumerate() {
+            if fields[..position].iter().any(|(earlier, _)| earlier == name) {
+                faults.add(json::pointer(name), "given more than once");
+                // Which of the two names the line nobody can tell.
+                frame.n = frame.n.filter(|_| name != "n");
+                continue;
+            }
+            match &**name {
+                "n" => frame.n = number(raw, "/n", 0, faults),
+                "timeout_ms" => frame.timeout_ms = number(raw, "/timeout_ms", 1, faults),
+                "op" => frame.op = Some(raw),
+                other => faults.add_unknown(json::pointer(other), format!("no such field; there are: {FIELDS}")),
+            }
+        }
+        for (missing, place) in [(frame.n.is_none(), "/n"), (frame.op.is_none(), "/op")] {
+            if missing && !faults.has(place) {
+                faults.add(place, "missing");
+            }
+        }
+        frame
+    }
+
+    fn finish(self, faults: Faults) -> Result<Line, Failure> {
+        faults.check()?;
+        let (Some(n), Some(op)) = (self.n, self.op) else {
+            return Err(Failure::invalid("", "the line is not complete"));
+        };
+        let wish = operation(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
+        Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), wish })
+    }
+}
+
+/// An operation as the body of a request would be read.
+fn operation(text: &[u8]) -> Result<OpWish<'static>, Failure> {
+    json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
+    OpWish::read(text).map(OpWish::into_owned)
+}
+
+fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {
+    let number = headers::decimal(raw.get()).filter(|number| *number >= least);
+    if number.is_none() {
+        faults.add(pointer, format!("must be a whole number from {least} to {}", u64::MAX));
+    }
+    number
+}
+
+/// A line's place in its lane and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
+pub struct Place {
+    api: Arc<Api>,
+    bytes: usize,
+}
+
+impl Place {
+    /// Takes both, or says which of them is full.
+    pub fn take(api: &Arc<Api>, bytes: usize) -> Result<Self, Failure> {
+        api.lanes.take(Lane::Point, 1)?;
+        if let Err(failure) = api.bodies.take(bytes) {
+            api.lanes.give_back(Lane::Point, 1);
+            return Err(failure);
+        }
+        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { api: Arc::clone(api), bytes })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.api.bodies.give_back(self.bytes);
+        self.api.lanes.give_back(Lane::Point, 1);
+    }
+}
+
+/// A line on its way.
+pub struct Task {
+    /// What to do.
+    pub line: Line,
+    /// Where it is counted.
+    pub place: Place,
+    /// Why it is not to be executed, if so, and whose account has taken all that it may.
+    pub refused: Option<(Failure, Spender)>,
+    /// When it came.
+    pub came: Instant,
+    /// When it has to be answered.
+    pub deadline: Instant,
+    /// Who asks.
+    pub who: Who,
+    /// From where.
+    pub origin: Arc<Origin>,
+    /// The route of operations.
+    pub route: &'static Route,
+}
+
+/// An answer, not yet written.
+pub struct Answered {
+    /// The caller's name for the line, where it had one.
+    pub n: Option<u64>,
+    /// As of a response.
+    pub status: StatusCode,
+    /// The body of a response.
+    pub json: Vec<u8>,
+    /// When the line came.
+    pub came: Instant,
+}
+
+impl Answered {
+    /// A failure that nothing was tried after.
+    pub fn refused(n: Option<u64>, failure: Failure, came: Instant) -> Self {
+        Self::failed(n, failure, &headers::trace_id(), came)
+    }
+
+    fn failed(n: Option<u64>, mut failure: Failure, request_id: &str, came: Instant) -> Self {
+        Self { n, status: failure.status(), json: failure.document(request_id), came }
+    }
+
+    /// Appends the line.
+    pub fn write(&self, out: &mut Vec<u8>, glance: ClusterGlance) {
+        out.reserve(self.json.len() + 128);
+        out.extend_from_slice(b"{\"n\":");
+        optional(out, self.n);
+        out.extend_from_slice(b",\"status\":");
+        render::number(out, self.status.as_u16().into());
+        out.extend_from_slice(b",\"term\":");
+        render::number(out, glance.term);
+        out.extend_from_slice(b",\"leader\":");
+        optional(out, glance.leader_id);
+        out.extend_from_slice(b",\"answer\":");
+        let start = out.len();
+        out.extend_from_slice(&self.json);
+        render::to_one_line(&mut out[start..]);
+        out.extend_from_slice(b"}\n");
+    }
+}
+
+fn optional(out: &mut Vec<u8>, number: Option<u64>) {
+    match number {
+        Some(number) => render::number(out, number),
+        None => out.extend_from_slice(b"null"),
+    }
+}
+
+/// Executes a line.
+pub async fn run(task: Task) -> Answered {
+    let (api, route, bytes_in, came) = (Arc::clone(&task.place.api), task.route, task.place.bytes, task.came);
+    let ((answered, request_id), spent) = spent::of(execute(task)).await;
+    let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
+    if answered.status != StatusCode::TOO_MANY_REQUESTS {
+        api.lanes.observe(Lane::Point, took);
+    }
+    let (method, path, request_id) = ("POST", "", &request_id);
+    Told { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
+    answered
+}
+
+/// The answer, and the id under which the line was executed.
+async fn execute(task: Task) -> (Answered, String) {
+    let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline, who, origin, route } = task;
+    if let Some((failure, account)) = refused {
+        // It waits, and takes nothing of what others need, nor memory that nobody counts.
+        drop((place, wish));
+        account.keep_back(&failure, deadline.saturating_duration_since(came)).await;
+        let request_id = headers::trace_id();
+        return (Answered::failed(Some(n), failure, &request_id, came), request_id);
+    }
+    let visitor = Visitor { api: &place.api, who: &who, origin: &origin, route };
+    let mut request_id = match wish.request_id.take() {
+        Some(given) => given,
+        None if wish.writes() => headers::fresh_id(),
+        None => String::new(),
+    };
+    let answered = match ops::perform(&visitor, wish, &request_id, deadline).await {
+        Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
+        Err(failure) => {
+            if request_id.is_empty() {
+                request_id = headers::trace_id();
+            }
+            let answered = Answered::failed(Some(n), failure, &request_id, came);
+            enter::note_refused(&visitor, answered.status, &request_id);
+            answered
+        }
+    };
+    (answered, request_id)
+}

@@ -1,0 +1,90 @@
+//! `POST /v1/ops`: one operation in JSON. A stream of them is `stream`'s.
+//!
+//! Owns what becomes of an operation once it is read, which is `op_body`'s.
+
+use std::time::Instant;
+
+use axum::body::Body;
+use quorate_api::{AnswerLine, Op, OpKind, OpLine, Problem};
+use quorate_store::types::Step;
+use utoipa_axum::routes;
+
+use crate::http::admission::lanes::Lane;
+use crate::http::auth::visitor::Visitor;
+use crate::http::batch::stream;
+use crate::http::call::scan;
+use crate::http::context::Context;
+use crate::http::described::{Common, Conditional, OpAnswer};
+use crate::http::input::{body, headers};
+use crate::http::keys::op_body::OpWish;
+use crate::http::keys::prefer::{self, Preferred};
+use crate::http::keys::write::Manner;
+use crate::http::keys::{kv, read, write};
+use crate::http::output::done::Done;
+use crate::http::output::response::Outcome;
+use crate::http::problem::Failure;
+use crate::http::routes::{BodyLimit, Policy, Routes};
+
+/// The route of single operations and of streams of them.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point).with_body(BodyLimit::Lines), routes!(post))
+}
+
+/// Executes one operation, or a stream of them.
+///
+/// `get` answers with the entry, `get_and_touch` with the entry as it is with its new time to live, everything else with
+/// what was written. A retry of `get_and_touch` long after, when that version is no longer kept, shows the entry without its value.
+///
+/// As `application/x-ndjson` the body is a stream: each line is an operation with a number `n` of the caller's choice, and is
+/// answered by a line with that `n`, the status and the body that the operation alone would have been answered with. Answers
+/// come as operations are done, in any order; a bad line is answered and the stream goes on. At most 1024 operations are
+/// under way; then no more is read. The answer ends when the request has ended and everything is answered, when nothing was
+/// asked for as long as a connection may be idle, and when the node stops. A line break in a value is answered as a blank.
+#[utoipa::path(post, path = "/v1/ops", tag = "entries", operation_id = "op",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body. Not with a stream."),
+        ("Prefer" = Option<String>, Header, description = "As with PUT; for one operation that writes, not for a stream.", example = "return=representation"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; for the lines of a stream that name none."),
+    ),
+    request_body(content(
+        (Op = "application/json", example = json!({"op": "update", "key": "orders/o42", "patch": {"status": "paid"}, "cas": "17", "request_id": "order-42-pay"})),
+        (OpLine = "application/x-ndjson", example = json!({"n": 1, "timeout_ms": 2000, "op": {"op": "get", "key": "orders/o42"}})),
+    )),
+    responses(
+        (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", content(
+            (OpAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+            (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": 3, "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "revision": 21, "index": 34}})),
+        )),
+        (status = 204, description = "Done, with `Prefer: return=minimal`."),
+        (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
+        Conditional, Common,
+    ))]
+pub async fn post(context: Context, body: Body) -> Outcome {
+    if headers::says_stream(&context.head) {
+        return stream::open(&context, body).await;
+    }
+    let kind = headers::json_kind(&context.head, "an operation")?;
+    let body = body::collect(&context, body, usize::MAX).await?;
+    let text = kv::json_of(kind, &body)?;
+    let mut wish = scan::beside(text.len(), || OpWish::read(text))?;
+    context.take_request_id(wish.request_id.take())?;
+    // What lock answers with is the key, which the entry does not show.
+    let preferred = Preferred::of(&context.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
+    let done = perform(&context.visitor(), wish, &context.request_id(), context.deadline).await?;
+    Ok(prefer::answer(&context, done, preferred).await)
+}
+
+/// Executes a checked operation.
+pub async fn perform(
+    visitor: &Visitor<'_>,
+    wish: OpWish<'_>,
+    request_id: &str,
+    deadline: Instant,
+) -> Result<Done, Failure> {
+    let manner = Manner { dry_run: wish.dry_run, shows_entry: wish.kind == OpKind::GetAndTouch };
+    let key = wish.key.clone();
+    match wish.into_step() {
+        Step::Write(op) => write::perform(visitor, &key.text, op, manner, request_id, deadline).await,
+        Step::Get(_) | Step::Txn(_) => read::perform(visitor, &key, deadline).await,
+    }
+}

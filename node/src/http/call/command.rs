@@ -1,0 +1,50 @@
+//! Commands that are not about one entry: from a body to the reply of the cluster.
+//!
+//! Owns what transactions, changes of all that matches, claims, collections and sequences have in common as requests. Never knows what
+//! one of them is about.
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::header;
+use quorate_store::types::{Action, Reply, RequestId, Revision};
+
+use crate::http::admission::lanes::Lane;
+use crate::http::auth::demand;
+use crate::http::call::admit;
+use crate::http::call::scan::{evaluate, scan};
+use crate::http::context::RequestContext;
+use crate::http::input::{body, headers};
+use crate::http::keys::{kv, write};
+use crate::http::output::response::{Outcome, ok_json};
+use crate::http::problem::Failure;
+
+/// The body of a request that has no parameters: `what`, as strict JSON.
+pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
+    let kind = headers::json_kind(&context.head, what)?;
+    let body = body::collect(context, body, usize::MAX).await?;
+    Ok(body.slice_ref(kv::json_of(kind, &body)?))
+}
+
+/// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and
+/// so holds up nobody else.
+pub async fn decide(context: &RequestContext, action: Action, dry_run: bool) -> Result<Reply, Failure> {
+    if !dry_run {
+        return write::propose(&context.visitor(), action, RequestId(context.request_id()), context.deadline).await;
+    }
+    admit::admit_to(context, &demand::on_action(&action)).await?;
+    let command = write::rehearsal(context.who().name(), action)?;
+    match context.place.lane() {
+        Lane::Scan => scan(context, move |backend| backend.dry_run(&command)).await,
+        _ => evaluate(context, move |backend| backend.dry_run(&command)).await,
+    }
+}
+
+/// A 200 that was evaluated at `revision`, about what has this token now.
+pub fn answer<T: serde::Serialize>(answer: &T, revision: Revision, cas: Option<u64>) -> Outcome {
+    let mut response = ok_json(answer)?;
+    response.headers_mut().insert(headers::REVISION, revision.into());
+    if let Some(cas) = cas {
+        response.headers_mut().insert(header::ETAG, headers::etag_value(cas));
+    }
+    Ok(response)
+}

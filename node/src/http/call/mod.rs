@@ -1,0 +1,9 @@
+//! Ways from a handler to the node and back: a command, a long read, a wait.
+//!
+//! Owns what they have in common. Never knows the resource they serve.
+
+pub mod admit;
+pub mod command;
+pub mod refresh;
+pub mod scan;
+pub mod wait;

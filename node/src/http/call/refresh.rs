@@ -1,0 +1,20 @@
+//! Waiting until this node knows what the cluster knows.
+//!
+//! Owns what is said where that does not come in time. Never decides who may wait.
+
+use std::time::Instant;
+
+use crate::app::Consistency;
+use crate::backend::Node;
+use crate::http::problem::{Effect, Failure};
+
+/// Waits until reads are as fresh as asked for.
+pub async fn barrier(backend: &Node, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {
+    let passed = backend.read_barrier(consistency, deadline).await;
+    passed.map_err(|error| Failure::from_app(error, Effect::Read))
+}
+
+/// Waits until this node knows what the cluster knows, for somebody who was let in.
+pub async fn refresh(backend: &Node, deadline: Instant) -> Result<(), Failure> {
+    barrier(backend, Consistency::Linearizable, deadline).await
+}

@@ -1,0 +1,111 @@
+//! Work that may take long, on the state or on a long body: on blocking threads, a few at a time.
+//!
+//! Owns the places. What is done there bounds itself: it goes on when whoever asked for it is gone.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use quorate_api::{Applied, ErrorCode};
+use quorate_store::background;
+use quorate_store::state::StateFault;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::app::AppError;
+use crate::backend::Node;
+use crate::http::context::RequestContext;
+use crate::http::problem::{Effect, Failure};
+use crate::{limits, watchdog};
+
+/// Runs it where blocking is allowed, as soon as one of the few places is free.
+pub async fn scan<T: Send + 'static>(
+    context: &RequestContext,
+    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
+) -> Result<T, Failure> {
+    blocking(context, &context.api.scans, work).await
+}
+
+/// The same of work on what a request names: it has places of its own, which no scan can take.
+pub async fn evaluate<T: Send + 'static>(
+    context: &RequestContext,
+    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
+) -> Result<T, Failure> {
+    blocking(context, &context.api.evaluations, work).await
+}
+
+async fn blocking<T: Send + 'static>(
+    context: &RequestContext,
+    places: &Arc<Semaphore>,
+    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
+) -> Result<T, Failure> {
+    let (deadline, rules) = (context.deadline, context.api.backend.access_revision());
+    let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
+    let place = waited.map_err(|_late| too_late())?.expect(OPEN);
+    let backend = context.api.backend.clone();
+    let done = background::blocking(move || {
+        // Kept until it ends, even if the request ends before.
+        let _place = place;
+        // Whoever asked has its answer by now.
+        if Instant::now() >= deadline { None } else { Some(work(backend)) }
+    });
+    let done = done.await;
+    // Whoever asked was judged before it waited.
+    if !context.api.door.is_open() && context.api.backend.access_revision() != rules {
+        let why = "users, roles or tokens changed while the request was at work; ask again";
+        return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
+    }
+    match done {
+        Ok(Some(outcome)) => outcome.map_err(|fault| Failure::from_fault(&fault)),
+        Ok(None) => Err(too_late()),
+        Err(error) => Err(Failure::from_fault(&StateFault(format!("the scan did not end: {error}")))),
+    }
+}
+
+/// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
+pub async fn place_in_log<'a>(context: &'a RequestContext) -> Result<SemaphorePermit<'a>, Failure> {
+    let api: &'a crate::http::api::Api = &context.api;
+    let waited = tokio::time::timeout_at(context.deadline.into(), api.log_scans.acquire()).await;
+    Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
+}
+
+const OPEN: &str = "these semaphores are never closed";
+
+/// Nothing was begun.
+fn too_late() -> Failure {
+    let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
+    failure.saying("the deadline passed while other listings, finds, bulks and the like were at work on this node")
+}
+
+/// Reads a body that may take long to understand, however short it is: where it holds up nobody else.
+pub async fn parse_aside<T: Send + 'static>(
+    context: &RequestContext,
+    body: Bytes,
+    read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    evaluate(context, move |_| Ok(read(&body))).await?
+}
+
+/// Reads text of so many bytes where it stands. While a long one is read, others are served by other threads.
+pub fn beside<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
+    if bytes <= limits::READ_INLINE_BYTES_MAX {
+        return read();
+    }
+    watchdog::aside(|| match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(read),
+        // There is no other thread to serve them.
+        _ => read(),
+    })
+}
+
+/// Reads a body; a long one where it holds up nobody else.
+pub async fn parse<T: Send + 'static>(
+    context: &RequestContext,
+    body: Bytes,
+    read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    match body.len() {
+        0..=limits::READ_INLINE_BYTES_MAX => read(&body),
+        _ => parse_aside(context, body, read).await,
+    }
+}

@@ -1,0 +1,67 @@
+//! Waiting of a request until something that is coordinated has changed.
+//!
+//! Owns the loop of reading and waiting, which reads this node's own state: it goes on through changes of the leader. Never
+//! proposes anything.
+
+use std::time::{Duration, Instant};
+
+use quorate_store::state::StateFault;
+use quorate_store::types::Key;
+
+use crate::backend::Node;
+use crate::http::admission::lanes::Lane;
+use crate::http::context::RequestContext;
+use crate::http::problem::Failure;
+use crate::spent::{self, Part};
+
+/// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
+pub async fn until<T: Send>(
+    context: &RequestContext,
+    waker: &Key,
+    end: Instant,
+    read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
+) -> Result<Option<T>, Failure> {
+    let backend = &context.api.backend;
+    // Nor who would be one too many: it asks again, after a while in its own lane.
+    let Some(_waiting) = context.place.wait() else {
+        instead(context, end).await;
+        return Ok(None);
+    };
+    // Who has no connection any more is not waited for.
+    let Some(stop) = context.stop() else { return Ok(None) };
+    loop {
+        let mut found = None;
+        let left = end.saturating_duration_since(Instant::now());
+        let woken = backend.wait_woken(
+            waker,
+            left,
+            Box::new(|| {
+                found = read(backend)?;
+                Ok(found.is_some() || left.is_zero())
+            }),
+        );
+        let wait = async {
+            tokio::select! {
+                woken = woken => woken.map(|()| false),
+                () = stop.cancelled() => Ok(true),
+            }
+        };
+        let has_stopped = spent::on(Part::Wish, wait).await.map_err(|fault| Failure::from_fault(&fault))?;
+        if found.is_some() || left.is_zero() || has_stopped {
+            return Ok(found);
+        }
+    }
+}
+
+/// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
+pub async fn instead(context: &RequestContext, end: Instant) {
+    const PAUSE: Duration = Duration::from_millis(500);
+    context.api.lanes.count_refusal(Lane::Waiting);
+    let until = end.min(Instant::now() + PAUSE);
+    spent::on(Part::Wish, tokio::time::sleep_until(until.into())).await;
+}
+
+/// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.
+pub async fn for_applied(backend: &Node, index: u64, end: Instant) -> bool {
+    tokio::time::timeout_at(end.into(), backend.wait_applied(index)).await.is_ok()
+}

@@ -1,0 +1,12 @@
+//! Sessions, locks, elections, barriers and latches.
+//!
+//! Owns their routes. Never decides who holds what: `apply` does.
+
+pub mod barriers;
+pub mod coordinate;
+pub mod elections;
+pub mod latches;
+pub mod locks;
+pub mod observe;
+pub mod queue;
+pub mod sessions;

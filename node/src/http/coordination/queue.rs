@@ -1,0 +1,205 @@
+//! A session that asks for a lock or to lead, and waits for it.
+//!
+//! Owns the way from the wish to what is answered. The place in the queue is the cluster's: it has an end of its own, and stays
+//! where a request that waits for it ends before, or dies with its connection or its node. Who asks again goes on waiting.
+
+use std::time::{Duration, Instant};
+
+use quorate_api::{Applied, ErrorCode};
+use quorate_store::state::{Party, ReadPosition, StateFault};
+use quorate_store::types::{
+    Acquire, Action, LockDone, LockName, LockOp, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
+};
+
+use crate::backend::Node;
+use crate::http::auth::demand::{self, Permission};
+use crate::http::call::admit;
+use crate::http::call::{command, wait};
+use crate::http::context::RequestContext;
+use crate::http::input::extract::Faults;
+use crate::http::keys::write;
+use crate::http::problem::{Failure, quoted};
+use crate::limits;
+
+/// A wish, and how long a request waits for it.
+pub struct Wish {
+    /// For the log.
+    pub acquire: Acquire,
+    /// After how long it is answered although the wait is not over.
+    pub poll: Duration,
+}
+
+/// What a request came to.
+pub struct Stood {
+    /// Where the session stands.
+    pub standing: Standing,
+    /// Revision at which that was decided or read.
+    pub revision: Revision,
+    /// Log index at which that was decided or read.
+    pub index: u64,
+    /// Whether the command was replayed.
+    pub replayed: bool,
+}
+
+/// Where a session stands.
+pub enum Standing {
+    /// It holds the lock.
+    Holds {
+        /// The fencing token.
+        token: Revision,
+    },
+    /// It waits.
+    Waits {
+        /// Its place.
+        place: Revision,
+        /// How many are before it, if this node can tell.
+        ahead: Option<u64>,
+    },
+}
+
+/// `poll_ms`.
+pub fn poll(poll_ms: Option<u64>, faults: &mut Faults) -> Duration {
+    let poll = faults.within("/poll_ms", poll_ms, 0..=limits::WAIT_MS_MAX);
+    Duration::from_millis(poll.unwrap_or(limits::POLL_MS_DEFAULT))
+}
+
+/// Asks for the lock, and waits for it as long as the wish says.
+pub async fn stand(context: &RequestContext, wish: Wish) -> Result<Stood, Failure> {
+    let Wish { acquire, poll } = wish;
+    let (lock, session) = (acquire.lock.clone(), acquire.session);
+    let end_of_poll = Instant::now() + poll;
+    let waits = acquire.wait_ms > 0;
+    let reply = command::decide(context, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    match reply.outcome {
+        // The kept answer may be of a hold that is over.
+        Decided::Lock(LockDone::Held { token }) if reply.replayed => {
+            let place = Place { lock, session, place: token, asked: reply.index };
+            place.look_again(context, &reply).await
+        }
+        Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token })),
+        // An earlier question of the session waits; this one does not.
+        Decided::Lock(LockDone::Waiting { place, .. }) if !waits => {
+            Ok(Stood::by(&reply, Standing::Waits { place, ahead: None }))
+        }
+        Decided::Lock(LockDone::Waiting { place, asked }) => {
+            let place = Place { lock, session, place, asked };
+            place.wait(context, &reply, end_of_poll).await
+        }
+        Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
+        _ => Err(write::confused(&reply)),
+    }
+}
+
+/// A place in a queue, as a command was told of it.
+struct Place {
+    lock: LockName,
+    session: SessionId,
+    place: Revision,
+    /// Log index of that command: who asks later, elsewhere, waits by itself.
+    asked: u64,
+}
+
+impl Place {
+    async fn wait(&self, context: &RequestContext, reply: &Reply, end_of_poll: Instant) -> Result<Stood, Failure> {
+        let backend = &context.api.backend;
+        let waits = |ahead| Stood::by(reply, Standing::Waits { place: self.place, ahead });
+        if !wait::for_applied(backend, reply.index, end_of_poll).await {
+            return Ok(waits(None));
+        }
+        let Some(end_of_wait) = self.end_of_wait(backend)? else {
+            let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
+            return self.found(reply, party);
+        };
+        let left = |backend: &Node| match self.read(backend)? {
+            (_, Party::Waiting { .. }) => Ok(None),
+            other => Ok(Some(other)),
+        };
+        let end = end_of_poll.min(end_of_wait);
+        match wait::until(context, &self.lock.waker(), end, left).await? {
+            Some(party) => self.found(reply, party),
+            None if end_of_wait <= Instant::now() => self.leave(context).await,
+            None => Ok(waits(self.ahead(backend)?)),
+        }
+    }
+
+    /// What is true now of a session that was told that it holds the lock.
+    async fn look_again(&self, context: &RequestContext, reply: &Reply) -> Result<Stood, Failure> {
+        let backend = &context.api.backend;
+        let wanted = demand::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
+        admit::admit_to(context, &wanted).await?;
+        let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
+        self.found(reply, party)
+    }
+
+    fn read(&self, backend: &Node) -> Result<(ReadPosition, Party), StateFault> {
+        backend.party(&self.lock, self.session).map(|seen| (seen.at, seen.found))
+    }
+
+    /// When its time is over, by this node's clock; `None` where it waits no more.
+    fn end_of_wait(&self, backend: &Node) -> Result<Option<Instant>, Failure> {
+        let (at, party) = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
+        Ok(match party {
+            Party::Waiting { row, .. } => {
+                Some(Instant::now() + Duration::from_millis(row.until.saturating_sub(at.clock)))
+            }
+            _ => None,
+        })
+    }
+
+    fn ahead(&self, backend: &Node) -> Result<Option<u64>, Failure> {
+        let ahead = backend.places_before(&self.lock, self.place, limits::PLACES_COUNTED_MAX);
+        ahead.map(|count| Some(count as u64)).map_err(|fault| Failure::from_fault(&fault))
+    }
+
+    /// What this node's state tells of a session that waits no more.
+    fn found(&self, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Stood, Failure> {
+        let replayed = reply.replayed;
+        let stood = |standing| Ok(Stood { standing, revision: at.revision, index: at.index, replayed });
+        match party {
+            Party::Holding { token, .. } => stood(Standing::Holds { token }),
+            // It asked again, elsewhere, after it had left.
+            Party::Waiting { place, .. } => stood(Standing::Waits { place, ahead: None }),
+            Party::Nothing => Err(self.over().evaluated_at(at.revision, at.index)),
+            Party::Expired => Err(Failure::session_expired(self.session).evaluated_at(at.revision, at.index)),
+        }
+    }
+
+    /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.
+    async fn leave(&self, context: &RequestContext) -> Result<Stood, Failure> {
+        let backend = &context.api.backend;
+        let (lock, session) = (self.lock.clone(), self.session);
+        let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
+        // Of the same request: a retry of it is told the same.
+        let id = RequestId(context.request_id()).of_part(1);
+        let deadline = Instant::now() + context.timeout;
+        let reply = write::propose(&context.visitor(), Action::Lock(op), id, deadline).await;
+        let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
+        match &reply.outcome {
+            Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),
+            Decided::Lock(LockDone::Waiting { place, .. }) => {
+                Ok(Stood::by(&reply, Standing::Waits { place: *place, ahead: self.ahead(backend)? }))
+            }
+            Decided::Lock(LockDone::Gone(_)) => Err(self.over().evaluated_at(reply.revision, reply.index)),
+            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &reply, why)),
+            _ => Err(write::confused(&reply)),
+        }
+    }
+
+    fn over(&self) -> Failure {
+        let what = match self.lock.space {
+            LockSpace::Lock => "was not to be had",
+            LockSpace::Election => "had another leader",
+        };
+        let detail =
+            format!("{} {what} in the time given; the place in the queue is given up", quoted(self.lock.name.as_str()));
+        Failure::new(ErrorCode::Locked, Applied::No, detail)
+    }
+}
+
+const WAITS_ON: &str = "the session may wait in the queue until its time is over";
+
+impl Stood {
+    fn by(reply: &Reply, standing: Standing) -> Self {
+        Self { standing, revision: reply.revision, index: reply.index, replayed: reply.replayed }
+    }
+}

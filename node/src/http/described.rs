@@ -1,0 +1,94 @@
+//! What the OpenAPI document says of many operations: answers of several forms, and the errors that they have in common.
+//!
+//! Owns their texts. Never knows an operation.
+
+use std::collections::BTreeMap;
+
+use quorate_api::{EntryView, WriteAnswer};
+use utoipa::IntoResponses;
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+
+/// What a read of one entry shows.
+#[derive(utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub enum ReadAnswer {
+    /// The entry.
+    Envelope(EntryView),
+    /// With `raw`: the bare value, which can be any JSON.
+    Bare(serde_json::Value),
+}
+
+/// What one operation answers, and what a write does that may be asked for its entry.
+#[derive(utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described")]
+pub enum OpAnswer {
+    /// What was written.
+    Written(WriteAnswer),
+    /// The entry that was read, or as it is after the write.
+    Read(EntryView),
+}
+
+/// Errors of every route.
+pub struct Common;
+
+impl IntoResponses for Common {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("400", "`invalid_argument`, `unknown_field`: `errors` points at each fault."),
+            ("401", "`unauthenticated`: where authentication is required; not applied."),
+            ("403", "`permission_denied`: `detail` names what is missing; not applied."),
+            ("405", "`method_not_allowed`: see `Allow`."),
+            ("413", "`too_large`: a key, value or body over its limit."),
+            ("429", "`too_many_requests`: not applied; see `Retry-After`."),
+            ("500", "`internal`: a fault of the node."),
+            ("503", "`no_leader`, `not_ready`, `quarantined`: not applied; see `Retry-After`."),
+            ("504", "`timeout`: see `applied`."),
+        ])
+    }
+}
+
+/// Errors of every conditional write.
+pub struct Conditional;
+
+impl IntoResponses for Conditional {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            (
+                "409",
+                "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `session_expired`, `unique_violation`.",
+            ),
+            (
+                "412",
+                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is. `guard_failed`: the token does not hold its lock.",
+            ),
+            ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
+            ("423", "`locked`: somebody holds a lock on the entry."),
+            ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
+            ("507", "`quota_exceeded`: the disk is nearly full; deletes still work."),
+        ])
+    }
+}
+
+/// Errors of every command that grows what is coordinated.
+pub struct Changing;
+
+impl IntoResponses for Changing {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[
+            ("415", "`unsupported_media_type`: `detail` says which header to send."),
+            ("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work."),
+        ])
+    }
+}
+
+fn problems(list: &[(&str, &str)]) -> BTreeMap<String, RefOr<Response>> {
+    list.iter().map(|(status, text)| ((*status).to_owned(), RefOr::T(problem(text)))).collect()
+}
+
+fn problem(description: &str) -> Response {
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    ResponseBuilder::new().description(description).content("application/problem+json", content).build()
+}

@@ -1,0 +1,15 @@
+//! What requests bring: headers, parameters, conditions, keys and bodies.
+//!
+//! Owns how each is read and what is said of one that is wrong. Never asks the node for anything.
+
+pub mod body;
+pub mod conditions;
+pub mod criteria;
+pub mod cursor;
+pub mod etags;
+pub mod extract;
+pub mod headers;
+pub mod json;
+pub mod json_body;
+pub mod key;
+pub mod lines;

@@ -1,0 +1,96 @@
+//! `GET /v1/requests/{id}`: what became of a request id.
+
+use quorate_api::{Applied, ErrorCode};
+use quorate_api::{Problem, RequestAnswer, RequestState};
+use quorate_store::state::ReadPosition;
+use quorate_store::types::{Outcome as Decided, Reply, RequestId};
+use utoipa_axum::routes;
+
+use crate::app::Consistency;
+use crate::http::admission::lanes::Lane;
+use crate::http::auth::demand::Demand;
+use crate::http::call::admit;
+use crate::http::context::Context;
+use crate::http::described::Common;
+use crate::http::input::{headers, key};
+use crate::http::output::response::{Outcome, ok_json};
+use crate::http::problem::{Failure, rejection_code};
+use crate::http::routes::{Policy, Routes};
+
+/// The route of the outcomes of requests.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point), routes!(get))
+}
+
+/// Tells the fate of a request id.
+///
+/// An id that is not known was never applied, or more than 15 minutes ago. It may still be on its way: only a retry under
+/// the same id makes sure. A bulk of several parts is known by its first part, whatever became of its items: send it again with
+/// the same id to learn of all.
+#[utoipa::path(get, path = "/v1/requests/{id}", tag = "entries", operation_id = "request",
+    params(
+        ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": 21, "decided_index": 33, "cas": "21", "revision": 40, "index": 60})),
+        (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    let id = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
+    if let Some(why) = headers::request_id_fault(&id) {
+        return Err(Failure::invalid("path:id", why));
+    }
+    let backend = &context.api.backend;
+    let visitor = context.visitor();
+    admit::admit(&visitor, Consistency::Linearizable, context.deadline, &|visit| visit(Demand::Something)).await?;
+    let id = RequestId(id.into_owned());
+    let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
+    if let Some(kept) = &kept {
+        visitor.check_owner(&kept.principal)?;
+    }
+    match kept.and_then(|kept| answer(id.0, &kept.reply, at)) {
+        Some(answer) => ok_json(&answer),
+        None => Err(unknown(at)),
+    }
+}
+
+/// What is known of a decided request.
+fn answer(request_id: String, reply: &Reply, at: ReadPosition) -> Option<RequestAnswer> {
+    let (state, code, cas) = match &reply.outcome {
+        Decided::Written(written) => (RequestState::Applied, None, written.meta.map(|meta| meta.cas.to_string())),
+        Decided::RulesSet(Some(row)) => (RequestState::Applied, None, Some(row.mod_revision.to_string())),
+        Decided::Bulk(_)
+        | Decided::Txn(_)
+        | Decided::Where(_)
+        | Decided::Claimed(_)
+        | Decided::RulesSet(None)
+        | Decided::Numbers { .. }
+        | Decided::Session(_)
+        | Decided::Lock(_)
+        | Decided::Barrier(_)
+        | Decided::Latch(_)
+        | Decided::Task(_)
+        | Decided::Access(_)
+        | Decided::Maintained { .. } => (RequestState::Applied, None, None),
+        Decided::Rejected(rejection) => (RequestState::Rejected, Some(rejection_code(rejection)), None),
+        Decided::TxnRejected(rejected) => (RequestState::Rejected, Some(rejection_code(&rejected.why)), None),
+        Decided::Deferred => return None,
+    };
+    Some(RequestAnswer {
+        request_id,
+        state,
+        code,
+        decided_revision: reply.revision,
+        decided_index: reply.index,
+        cas,
+        revision: at.revision,
+        index: at.index,
+    })
+}
+
+fn unknown(at: ReadPosition) -> Failure {
+    let detail = "this request id is not known: never applied, or more than 15 minutes ago";
+    Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
+}

@@ -1,0 +1,154 @@
+//! `GET /v1/cluster/backup`: the whole state as one stream.
+//!
+//! Owns the way from the thread that walks over the state to the connection: some pieces wait between the two, no more, so a
+//! reader that is slow slows the walk down. The form of the bytes is the store's.
+
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::task::{self, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, Version, header};
+use hyper::body::{Body as HttpBody, Frame};
+use quorate_api::{Applied, BACKUP_CONTENT_TYPE, ErrorCode, Problem};
+use quorate_store::types::Revision;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use utoipa_axum::routes;
+
+use crate::backend::Node;
+use crate::http::auth::demand::{self, Permission};
+use crate::http::call::admit;
+use crate::http::connection::pulse::{Busy, Taking};
+use crate::http::context::Context;
+use crate::http::described::Common;
+use crate::http::input::extract::Query;
+use crate::http::input::headers;
+use crate::http::keys::read;
+use crate::http::output::response::{Answer, Outcome};
+use crate::http::problem::Failure;
+use crate::http::routes::{Guard, Policy, Routes};
+use crate::limits;
+
+/// The route of backups.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::node(Guard::Admin), routes!(get))
+}
+
+/// A backup of the whole cluster at one revision, as a stream. It takes no writes away from anybody and goes on beside them.
+///
+/// `Quorate-Revision` is its revision. Only a stream that came to its end is a backup; `quorate backup` and the Rust client
+/// check that, `quorate-node backup verify` does at any time, and `quorate-node restore` makes a new cluster of it.
+#[utoipa::path(get, path = "/v1/cluster/backup", tag = "cluster", operation_id = "backup",
+    params(
+        ("consistency" = Option<String>, Query, description = "`linearizable` (default): with every write acknowledged before; `local`: what this node has."),
+        ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline for the begin of the stream, in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The stream.", body = Vec<u8>, content_type = "application/vnd.quorate.backup"),
+        (status = 410, description = "`compacted`: the revision asked for is of before a restore.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    let mut query = Query::parse(context.head.uri.query());
+    let consistency = read::consistency(&mut query);
+    query.finish()?;
+    let Ok(permit) = context.api.backups.clone().try_acquire_owned() else {
+        return Err(Failure::too_many("this node gives out as many backups at once as it may"));
+    };
+    admit::admit(&context.visitor(), consistency, context.deadline, &demand::on_prefix(Permission::Admin, b"")).await?;
+    if context.head.method == Method::HEAD {
+        return Ok(answer(Body::default(), context.api.backend.position().revision));
+    }
+    let busy = context.take_busy()?;
+    let (begun, revision) = oneshot::channel();
+    let (pieces, source) = mpsc::channel(limits::BACKUP_PIECES_MAX);
+    let backend = context.api.backend.clone();
+    tokio::task::spawn_blocking(move || walk(&backend, pieces, begun, permit));
+    let Ok(revision) = revision.await else {
+        return Err(Failure::new(ErrorCode::Internal, Applied::No, "the backup did not begin").closing());
+    };
+    let taking = (context.head.version == Version::HTTP_2).then(|| busy.watch_taking());
+    let body = BackupBody { source, taking, _busy: busy };
+    Ok(answer(Body::new(body), revision))
+}
+
+fn answer(body: Body, revision: Revision) -> Answer {
+    let mut response = Response::new(body);
+    let fields = response.headers_mut();
+    fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(BACKUP_CONTENT_TYPE));
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    fields.insert(headers::REVISION, revision.into());
+    response
+}
+
+type Piece = io::Result<Bytes>;
+
+/// Walks over the state on a thread that may block, until all is sent or nobody takes it any more.
+fn walk(backend: &Node, pieces: mpsc::Sender<Piece>, begun: oneshot::Sender<Revision>, _permit: OwnedSemaphorePermit) {
+    let mut begun = Some(begun);
+    let mut sink = Sink { pieces, piece: Vec::with_capacity(limits::BACKUP_PIECE_BYTES) };
+    let mut tell = |revision| {
+        if let Some(begun) = begun.take() {
+            // Who asked may be gone; then the first piece finds that out.
+            let _gone = begun.send(revision);
+        }
+    };
+    if let Err(error) = backend.back_up(&mut sink, &mut tell) {
+        tracing::warn!(%error, "a backup was not read to its end");
+        // Cuts the connection, so that nobody takes the stream for whole.
+        let _gone = sink.pieces.blocking_send(Err(io::Error::other(error.to_string())));
+    }
+}
+
+/// Gathers what is written into pieces.
+struct Sink {
+    pieces: mpsc::Sender<Piece>,
+    piece: Vec<u8>,
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(limits::BACKUP_PIECE_BYTES - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..taken]);
+        if self.piece.len() == limits::BACKUP_PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(limits::BACKUP_PIECE_BYTES));
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client does not take it any more");
+        self.pieces.blocking_send(Ok(piece.into())).map_err(gone)
+    }
+}
+
+/// The body of the answer.
+struct BackupBody {
+    source: mpsc::Receiver<Piece>,
+    /// Whether the peer takes what it is offered; on HTTP/1.1 the socket tells.
+    taking: Option<Taking>,
+    _busy: Busy,
+}
+
+impl HttpBody for BackupBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let this = self.get_mut();
+        if let Some(taking) = &this.taking {
+            taking.taken();
+        }
+        let piece = std::task::ready!(this.source.poll_recv(cx));
+        if let Some(taking) = this.taking.as_ref().filter(|_| piece.is_some()) {
+            taking.offered();
+        }
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+    }
+}

@@ -1,0 +1,11 @@
+//! What operators ask: the cluster, its members, faults, backups, health, the API itself.
+//!
+//! Owns their routes. Never touches an entry.
+
+pub mod backup;
+pub mod cluster;
+pub mod faults;
+pub mod health;
+pub mod members;
+pub mod openapi;
+pub mod schema;

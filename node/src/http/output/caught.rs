@@ -1,0 +1,49 @@
+//! A bug that one request meets ends that request alone.
+//!
+//! Owns catching the panic of a handler. A panic anywhere else ends the process, see `main`.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use quorate_api::{Applied, ErrorCode};
+use quorate_store::machine;
+
+use crate::http::problem::Failure;
+
+/// Runs the handler of a request. A panic becomes its answer; of a write nobody knows then whether it was applied.
+pub async fn caught<T>(writes: bool, handler: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let mut handler = pin!(handler);
+    poll_fn(|context| match machine::catching(|| Ok(handler.as_mut().poll(context))) {
+        Ok(polled) => polled,
+        Err(fault) => {
+            tracing::error!(%fault, "a request met a bug");
+            let applied = if writes { Applied::Unknown } else { Applied::No };
+            let detail = "the request met a bug of this software; the log of this node tells of it";
+            Poll::Ready(Err(Failure::new(ErrorCode::Internal, applied, detail)))
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panic_on_purpose() -> Result<(), Failure> {
+        panic!("on purpose")
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer_and_says_whether_something_may_have_been_applied() {
+        let applied = |writes| async move {
+            let handler = async {
+                tokio::task::yield_now().await;
+                panic_on_purpose()
+            };
+            caught(writes, handler).await.expect_err("it panicked").applied()
+        };
+        assert_eq!((applied(true).await, applied(false).await), (Applied::Unknown, Applied::No));
+        assert_eq!(caught(true, async { Ok(7) }).await.ok(), Some(7));
+    }
+}

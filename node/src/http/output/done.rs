@@ -1,0 +1,76 @@
+//! An operation that succeeded, before it is known whether a response or a line of a stream carries its answer.
+//!
+//! Owns what both have to say of it. Never decides anything.
+
+use http::header;
+use quorate_store::state::ReadPosition;
+use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Reply, Revision, Written};
+
+use crate::http::input::headers;
+use crate::http::output::render;
+use crate::http::output::response::{Answer, ok};
+
+/// The answer to a read of one entry, or to a write.
+#[derive(Debug)]
+pub struct Done {
+    /// The body of the answer.
+    pub json: Vec<u8>,
+    revision: Revision,
+    /// The token that the entry has now, where there is one.
+    cas: Option<u64>,
+    /// Where the write was decided, if it was one and took effect.
+    pub decided: Option<Decided>,
+}
+
+/// Where a write took effect.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided {
+    /// Log index.
+    pub index: u64,
+    /// Revision.
+    pub revision: Revision,
+    /// Cluster clock.
+    pub clock: ClusterMillis,
+    /// Whether this is the kept answer of an earlier try.
+    pub replayed: bool,
+    /// The entry after it, where there is one.
+    pub meta: Option<EntryMeta>,
+}
+
+impl Done {
+    /// An entry was found.
+    pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Self {
+        let cas = entry.meta.cas_shown_at(at.clock);
+        Self { json: render::read(key, entry, at), revision: at.revision, cas, decided: None }
+    }
+
+    /// A write took effect, or would have.
+    pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Self {
+        // What a dry run would have made is not there to be referred to.
+        let cas = written.meta.filter(|_| !dry_run).map(|meta| meta.cas);
+        let Reply { index, revision, clock, replayed, .. } = *reply;
+        let decided = Decided { index, revision, clock, replayed, meta: written.meta };
+        let json = render::write(key, reply, written, dry_run);
+        Self { json, revision, cas, decided: Some(decided).filter(|_| !dry_run) }
+    }
+
+    /// A write that leaves the value took effect, or would have, and is answered as a read of the entry after it. `None`
+    /// where there is no entry.
+    pub fn read_by_write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
+        let (meta, previous) = (written.meta?, written.previous.as_ref()?);
+        let json = render::read_by_write(key, reply, meta, previous);
+        let cas = meta.cas_shown_at(reply.clock).filter(|_| !dry_run);
+        Some(Self { json, revision: reply.revision, cas, decided: None })
+    }
+
+    /// As a response of its own.
+    pub fn into_response(self) -> Answer {
+        let mut response = ok(headers::JSON, self.json);
+        let fields = response.headers_mut();
+        fields.insert(headers::REVISION, self.revision.into());
+        if let Some(cas) = self.cas {
+            fields.insert(header::ETAG, headers::etag_value(cas));
+        }
+        response
+    }
+}

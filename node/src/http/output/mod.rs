@@ -1,0 +1,11 @@
+//! What answers are made of.
+//!
+//! Owns their JSON, and how long they may wait for their peers. Never decides what an answer says.
+
+pub mod answers;
+pub mod caught;
+pub mod convert;
+pub mod done;
+pub mod failed;
+pub mod render;
+pub mod response;

@@ -1,0 +1,359 @@
+//! JSON of the hot answers, written straight into one buffer.
+//!
+//! Owns the JSON of entries, writes and pages. The wire types of `quorate_api` say what it must look like; the
+//! tests parse it into them and write it back.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quorate_api::Failed;
+use quorate_store::state::ReadPosition;
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Written};
+
+use crate::http::output::convert;
+
+/// Room for everything of an entry's JSON but key and value.
+const FRAME_BYTES: usize = 256;
+
+/// Appends a number in decimal.
+pub fn number(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        // A remainder of ten fits a byte.
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a JSON string.
+pub fn string(out: &mut Vec<u8>, text: &str) {
+    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
+    serde_json::to_writer(out, text).expect("a string written into memory cannot fail");
+}
+
+/// Appends a small thing of a wire type, where speed does not matter.
+pub fn json(out: &mut Vec<u8>, value: &impl serde::Serialize) {
+    serde_json::to_writer(out, value).expect("wire types are JSON, and memory takes it");
+}
+
+/// Makes the line breaks of JSON blanks. A value is kept as its writer formatted it, over several lines perhaps, and within
+/// strings JSON has no raw line breaks: so this changes nothing but the formatting.
+pub fn to_one_line(json: &mut [u8]) {
+    for byte in json {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+/// Appends what a refusal points at, as a field that is left out where there is nothing.
+pub fn failed(out: &mut Vec<u8>, failed: &[Failed]) {
+    if !failed.is_empty() {
+        out.extend_from_slice(b",\"failed\":");
+        json(out, &failed);
+    }
+}
+
+/// Appends a comma and a field with a number.
+pub fn field(out: &mut Vec<u8>, name: &str, value: u64) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    number(out, value);
+}
+
+fn cas(out: &mut Vec<u8>, cas: u64) {
+    out.extend_from_slice(b",\"cas\":\"");
+    number(out, cas);
+    out.push(b'"');
+}
+
+/// An entry, without its closing brace.
+pub fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
+    let data = with_value.then_some(&entry.value.data[..]);
+    open(out, key, data, entry.value.kind, &entry.meta, clock);
+}
+
+/// The same of one in an answer to a write, with this metadata.
+fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, meta: &EntryMeta, clock: ClusterMillis, with_value: bool) {
+    let (data, kind) = match shown {
+        Shown::Whole(entry) => (Some(&entry.value.data[..]), entry.value.kind),
+        Shown::Bare { kind, .. } => (None, *kind),
+    };
+    open(out, key, data.filter(|_| with_value), kind, meta, clock);
+}
+
+fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, meta: &EntryMeta, clock: ClusterMillis) {
+    key_and_value(out, key, data, kind);
+    token_and_numbers(out, meta, meta.cas_shown_at(clock), clock);
+    if let Some(left) = convert::lock_ms(meta, clock) {
+        out.extend_from_slice(b",\"locked\":true");
+        field(out, "lock_ms", left);
+    }
+    session(out, meta);
+}
+
+/// An entry as a change left it, without its closing brace. A change that locked it does not show the token; for how long
+/// it locked is not known any more.
+pub fn open_changed(
+    out: &mut Vec<u8>,
+    key: &str,
+    entry: &Entry,
+    clock: ClusterMillis,
+    with_value: bool,
+    is_locked: bool,
+) {
+    key_and_value(out, key, with_value.then_some(&entry.value.data[..]), entry.value.kind);
+    token_and_numbers(out, &entry.meta, (!is_locked).then_some(entry.meta.cas), clock);
+    if is_locked {
+        out.extend_from_slice(b",\"locked\":true");
+    }
+    session(out, &entry.meta);
+}
+
+fn session(out: &mut Vec<u8>, meta: &EntryMeta) {
+    if let Some(id) = meta.session {
+        out.extend_from_slice(b",\"session\":\"");
+        number(out, id.0);
+        out.push(b'"');
+    }
+}
+
+fn key_and_value(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind) {
+    out.extend_from_slice(b"{\"key\":");
+    string(out, key);
+    match (kind, data) {
+        (_, None) => {}
+        (ContentKind::Json, Some(data)) => {
+            out.extend_from_slice(b",\"value\":");
+            out.extend_from_slice(data);
+        }
+        (ContentKind::Bytes, Some(data)) => {
+            out.extend_from_slice(b",\"value_base64\":\"");
+            base64(out, data);
+            out.push(b'"');
+        }
+    }
+    let kind: &[u8] = match kind {
+        ContentKind::Json => b",\"content_type\":\"json\"",
+        ContentKind::Bytes => b",\"content_type\":\"bytes\"",
+    };
+    out.extend_from_slice(kind);
+}
+
+fn token_and_numbers(out: &mut Vec<u8>, meta: &EntryMeta, shown: Option<u64>, clock: ClusterMillis) {
+    match shown {
+        Some(token) => cas(out, token),
+        None => out.extend_from_slice(b",\"cas\":null"),
+    }
+    field(out, "create_revision", meta.create_revision);
+    field(out, "mod_revision", meta.mod_revision);
+    field(out, "version", meta.version);
+    if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
+        field(out, "ttl_ms", left);
+    }
+}
+
+fn base64(out: &mut Vec<u8>, data: &[u8]) {
+    let start = out.len();
+    out.resize(start + data.len().div_ceil(3) * 4, 0);
+    let written = STANDARD.encode_slice(data, &mut out[start..]).expect("the room was made to measure");
+    debug_assert_eq!(start + written, out.len());
+}
+
+/// The answer to a read: `EntryView` with `revision` and `index`.
+pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Vec<u8> {
+    let value_bytes = entry.value.data.len();
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
+    open_entry(&mut out, key, entry, at.clock, true);
+    field(&mut out, "revision", at.revision);
+    field(&mut out, "index", at.index);
+    out.push(b'}');
+    out
+}
+
+/// The answer to a write: `WriteAnswer`.
+pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<u8> {
+    let previous_bytes = written.previous.as_ref().map_or(0, |shown| FRAME_BYTES + shown.value_bytes() * 4 / 3);
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + previous_bytes);
+    out.extend_from_slice(b"{\"key\":");
+    string(&mut out, key);
+    field(&mut out, "revision", reply.revision);
+    field(&mut out, "index", reply.index);
+    what_was_written(&mut out, key, written, reply.clock, true);
+    switches(&mut out, reply.replayed, dry_run);
+    out.push(b'}');
+    out
+}
+
+/// What a write left and what was there before, as fields of its answer. The value of what was before may be left out.
+pub fn what_was_written(out: &mut Vec<u8>, key: &str, written: &Written, clock: ClusterMillis, with_value: bool) {
+    if let Some(meta) = &written.meta {
+        write_meta(out, meta, clock);
+    }
+    if let Some(previous) = &written.previous {
+        out.extend_from_slice(b",\"prev\":");
+        shown(out, key, previous, clock, with_value);
+    }
+}
+
+/// The last fields of an answer to what may write.
+pub fn switches(out: &mut Vec<u8>, replayed: bool, dry_run: bool) {
+    if replayed {
+        out.extend_from_slice(b",\"replayed\":true");
+    }
+    if dry_run {
+        out.extend_from_slice(b",\"dry_run\":true");
+    }
+}
+
+/// The answer to a write that is a read too: the value that was there before, which is there still, and the metadata after it.
+pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, previous: &Shown) -> Vec<u8> {
+    let value_bytes = previous.value_bytes();
+    let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
+    open_shown(&mut out, key, previous, &meta, reply.clock, true);
+    field(&mut out, "revision", reply.revision);
+    field(&mut out, "index", reply.index);
+    switches(&mut out, reply.replayed, false);
+    out.push(b'}');
+    out
+}
+
+/// An entry in an answer to a write. One without its value looks as in a listing of keys.
+pub fn shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis, with_value: bool) {
+    open_shown(out, key, shown, shown.meta(), clock, with_value);
+    out.push(b'}');
+}
+
+fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
+    cas(out, meta.cas);
+    field(out, "create_revision", meta.create_revision);
+    field(out, "version", meta.version);
+    if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
+        field(out, "ttl_ms", left);
+    }
+    if let Some(left) = convert::lock_ms(meta, clock) {
+        field(out, "lock_ms", left);
+    }
+}
+
+/// A page: `ListAnswer`. `entries` come in the order of the page.
+pub fn page<'a>(
+    entries: impl Iterator<Item = (std::borrow::Cow<'a, str>, &'a Entry)>,
+    with_values: bool,
+    count: u64,
+    cursor: Option<&str>,
+    at: ReadPosition,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4_096);
+    out.extend_from_slice(b"{\"entries\":[");
+    for (position, (key, entry)) in entries.enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        open_entry(&mut out, &key, entry, at.clock, with_values);
+        out.push(b'}');
+    }
+    out.push(b']');
+    field(&mut out, "count", count);
+    if let Some(cursor) = cursor {
+        out.extend_from_slice(b",\"cursor\":");
+        string(&mut out, cursor);
+    }
+    field(&mut out, "revision", at.revision);
+    field(&mut out, "index", at.index);
+    out.push(b'}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_api::{EntryView, ListAnswer, WriteAnswer};
+    use quorate_store::types::{Outcome, Value};
+    use std::borrow::Cow;
+
+    use super::*;
+
+    const AT: ReadPosition = ReadPosition { index: 90, revision: 80, clock: 1_000, oldest_revision: 1 };
+
+    fn entry(kind: ContentKind, data: &[u8], expires_at: Option<u64>) -> Entry {
+        let meta = EntryMeta {
+            create_revision: 5,
+            mod_revision: 7,
+            version: 2,
+            cas: u64::MAX,
+            expires_at,
+            locked_until: None,
+            session: None,
+        };
+        Entry { meta, value: Value { kind, data: data.to_vec() } }
+    }
+
+    /// Parses into the wire type and writes it back: any difference in names, order or absence shows.
+    fn same_as<T: serde::Serialize + serde::de::DeserializeOwned>(rendered: &[u8]) {
+        let parsed: T = serde_json::from_slice(rendered).expect("the rendered text is the wire type");
+        let again = serde_json::to_vec(&parsed).expect("wire types are JSON");
+        assert_eq!(String::from_utf8_lossy(rendered), String::from_utf8_lossy(&again));
+    }
+
+    #[test]
+    fn rendered_entries_are_the_wire_type() {
+        for (key, entry) in [
+            ("a/b", entry(ContentKind::Json, br#"{"n": 1.0}"#, Some(1_500))),
+            ("q\"\\\u{0}ü\n", entry(ContentKind::Bytes, b"\x00\xff12", None)),
+            ("e", entry(ContentKind::Bytes, b"", None)),
+            ("n", entry(ContentKind::Json, b"null", None)),
+        ] {
+            let rendered = read(key, &entry, AT);
+            same_as::<EntryView>(&rendered);
+            let mut view = convert::entry_view(key, &entry, AT.clock);
+            (view.revision, view.index) = (Some(AT.revision), Some(AT.index));
+            assert_eq!(String::from_utf8_lossy(&rendered), serde_json::to_string(&view).expect("JSON"));
+        }
+    }
+
+    #[test]
+    fn rendered_writes_and_pages_are_the_wire_types() {
+        let old = entry(ContentKind::Json, b"[1]", Some(3_000));
+        let (whole, bare) = (Shown::Whole(old.clone()), Shown::Whole(old.clone()).to_bare());
+        for (meta, previous, replayed, dry_run) in [
+            (Some(old.meta), Some(whole), true, false),
+            (Some(old.meta), Some(bare), true, false),
+            (None, None, false, true),
+        ] {
+            let written = Written { meta, previous };
+            let outcome = Outcome::Written(written.clone());
+            let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };
+            same_as::<WriteAnswer>(&write("k", &reply, &written, dry_run));
+            if let (Some(meta), Some(previous)) = (written.meta, &written.previous) {
+                let rendered = read_by_write("k", &reply, meta, previous);
+                same_as::<EntryView>(&rendered);
+                let shows_value = String::from_utf8_lossy(&rendered).contains("\"value\":[1]");
+                assert_eq!(shows_value, previous.entry().is_some());
+            }
+        }
+        let entries = [(Cow::Borrowed("a"), &old), (Cow::Borrowed("b"), &old)];
+        same_as::<ListAnswer>(&page(entries.clone().into_iter(), true, 2, Some("abc"), AT));
+        same_as::<ListAnswer>(&page(entries.into_iter(), false, 2, None, AT));
+        same_as::<ListAnswer>(&page(std::iter::empty(), true, 7, None, AT));
+    }
+
+    #[test]
+    fn numbers_are_decimal() {
+        for value in [0, 7, 10, 99, 1_234_567_890, u64::MAX] {
+            let mut out = Vec::new();
+            number(&mut out, value);
+            assert_eq!(String::from_utf8_lossy(&out), value.to_string());
+        }
+    }
+}

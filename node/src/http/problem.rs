@@ -1,0 +1,547 @@
+//! The only place where errors become problem documents.
+//!
+//! Owns the mapping of everything that can go wrong to a code of the catalogue, and the truth of `applied`. What a caller
+//! of a write is told here decides whether they write twice, so each doubtful row says why it is as it is.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Response, StatusCode, header};
+use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_store::rules::{RuleFault, field_text};
+use quorate_store::state::{ReadPosition, StateFault};
+use quorate_store::types::{
+    AccessFault, Bounded, ClusterMillis, Entry, Guard, LockSpace, Rejection, Reply, Revision, SessionId, Shown,
+    StepRejected,
+};
+
+use crate::app::AppError;
+use crate::http::input::{headers, key};
+use crate::http::output::response::{Answer, is_http1};
+use crate::http::output::{convert, failed};
+use crate::limits;
+
+/// A request that failed.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// Boxed, so that the `Result` of each handler stays small.
+    problem: Box<Problem>,
+    allow: Option<&'static str>,
+    /// Whether the connection can carry no further request.
+    close: bool,
+}
+
+/// Whether what failed could have changed anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It only reads: whatever happened, nothing was applied.
+    Read,
+    /// It writes.
+    Write,
+}
+
+impl Failure {
+    /// A failure with the code's own status and advice.
+    pub fn new(code: ErrorCode, applied: Applied, detail: impl Into<String>) -> Self {
+        let mut problem = Box::new(Problem::new(code, applied, detail));
+        if applied == Applied::Unknown {
+            // Only the request id can tell whether it took effect, whatever the code says in general.
+            problem.retry = Retry::SameRequestId;
+        }
+        Self { problem, allow: None, close: false }
+    }
+
+    /// One fault in the input.
+    pub fn invalid(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (pointer, detail) = (pointer.into(), detail.into());
+        let shown = format!("{}: {detail}", place(&pointer));
+        Self::new(ErrorCode::InvalidArgument, Applied::No, shown).at(pointer, detail)
+    }
+
+    /// That it is not known who asks.
+    pub fn unauthenticated(why: &str) -> Self {
+        Self::new(ErrorCode::Unauthenticated, Applied::No, why)
+    }
+
+    /// That there is no such session, where it was not a command that found out.
+    pub fn session_expired(id: SessionId) -> Self {
+        Self::new(ErrorCode::SessionExpired, Applied::No, no_session(id))
+    }
+
+    /// Something over its limit.
+    pub fn too_large(pointer: impl Into<String>, what: &str, limit: u64, actual: Option<u64>) -> Self {
+        let detail = over_limit(what, limit, actual);
+        Self::new(ErrorCode::TooLarge, Applied::No, detail.clone()).at(pointer, detail)
+    }
+
+    /// More of them than the node takes.
+    pub fn too_many(detail: impl Into<String>) -> Self {
+        Self::new(ErrorCode::TooManyRequests, Applied::No, detail)
+    }
+
+    /// Says when another try is worth it.
+    pub fn after(mut self, wait: Duration) -> Self {
+        self.problem.retry_after_ms = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).ok();
+        self
+    }
+
+    /// What [`Self::after`] was told; zero if nothing.
+    pub fn retry_after(&self) -> Duration {
+        Duration::from_millis(self.problem.retry_after_ms.unwrap_or(0))
+    }
+
+    /// Adds a fault of the input.
+    pub fn at(mut self, pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        self.problem.errors.push(InputFault { pointer: pointer.into(), detail: detail.into() });
+        self
+    }
+
+    /// Adds the `Allow` header.
+    pub fn allowing(mut self, methods: &'static str) -> Self {
+        self.allow = Some(methods);
+        self
+    }
+
+    /// Ends the connection after the answer: the rest of the request was not read.
+    pub fn closing(mut self) -> Self {
+        self.close = true;
+        self
+    }
+
+    /// Says where the request was evaluated.
+    pub fn evaluated_at(mut self, revision: Revision, index: u64) -> Self {
+        self.problem.revision = Some(revision);
+        self.problem.index = Some(index);
+        self
+    }
+
+    /// All faults of an input at once.
+    pub fn faults(faults: Vec<InputFault>, code: ErrorCode) -> Self {
+        let mut failure = Self::new(code, Applied::No, summary(&faults));
+        failure.problem.errors = faults;
+        failure
+    }
+
+    /// What the node's services answered.
+    pub fn from_app(error: AppError, effect: Effect) -> Self {
+        let (code, applied) = match &error {
+            AppError::NoLeader => (ErrorCode::NoLeader, Applied::No),
+            AppError::NotReady(_) => (ErrorCode::NotReady, Applied::No),
+            AppError::Quarantined(_) => (ErrorCode::Quarantined, Applied::No),
+            // 429, not 503: the cluster is well, this node has too much of it.
+            AppError::Overloaded => (ErrorCode::TooManyRequests, Applied::No),
+            AppError::NoSpace(_) => (ErrorCode::QuotaExceeded, Applied::No),
+            AppError::Refused(_) => (ErrorCode::ChangeRefused, Applied::No),
+            // Both are 504, and the caller must tell them apart by `applied`: here it is certain that nothing was
+            // proposed and nothing of this try ever will be.
+            AppError::TimeoutNotProposed => (ErrorCode::Timeout, Applied::No),
+            // In the log of some node. It may be committed now, later or never.
+            AppError::Unknown => (ErrorCode::Timeout, Applied::Unknown),
+            AppError::TooLarge { .. } => (ErrorCode::TooLarge, Applied::No),
+            AppError::AnotherEpoch { .. } => (ErrorCode::Compacted, Applied::No),
+            // The node stops. A write may have reached other nodes before, so its fate is open.
+            AppError::Fault(_) => (ErrorCode::Internal, Applied::Unknown),
+        };
+        let applied = if effect == Effect::Read { Applied::No } else { applied };
+        if code == ErrorCode::Internal {
+            tracing::error!(%error, "a request met a fault of this node");
+        }
+        let mut failure = Self::new(code, applied, error.to_string());
+        if let AppError::AnotherEpoch { begun, .. } = error {
+            failure.problem.oldest_revision = Some(begun);
+        }
+        failure
+    }
+
+    /// A fault of the state met by a read or a dry run: nothing was applied, and the node will stop by itself.
+    pub fn from_fault(fault: &StateFault) -> Self {
+        Self::from_app(AppError::Fault(fault.to_string()), Effect::Read)
+    }
+
+    /// A revision that is no longer readable.
+    pub fn compacted(revision: Revision, at: ReadPosition) -> Self {
+        let oldest = at.oldest_revision;
+        let detail = format!("revision {revision} has been compacted; the oldest that can be read is {oldest}");
+        let mut failure = Self::new(ErrorCode::Compacted, Applied::No, detail).evaluated_at(at.revision, at.index);
+        failure.problem.oldest_revision = Some(oldest);
+        failure
+    }
+
+    /// A revision that does not exist yet.
+    pub fn future(revision: Revision, at: ReadPosition) -> Self {
+        let detail = format!("revision {revision} does not exist yet; the current one is {}", at.revision);
+        Self::invalid("query:revision", detail).evaluated_at(at.revision, at.index)
+    }
+
+    /// A key without an entry.
+    pub fn no_entry(key: &str, at: ReadPosition) -> Self {
+        let detail = format!("there is no entry with the key {}", quoted(key));
+        Self::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
+    }
+
+    /// A read of an entry that has none of the tags in `If-Match`.
+    pub fn unwanted_version(key: &str, entry: &Entry, at: ReadPosition) -> Self {
+        // The cas of a locked entry is the key of its lock.
+        let detail = match entry.meta.cas_shown_at(at.clock) {
+            Some(cas) => format!("{} has cas {cas}, which is not in If-Match", quoted(key)),
+            None => format!("{} is locked, so no cas in If-Match is its own", quoted(key)),
+        };
+        let mut failure = Self::new(ErrorCode::CasMismatch, Applied::No, detail).evaluated_at(at.revision, at.index);
+        failure.problem.current = Some(convert::entry_view(key, entry, at.clock));
+        failure
+    }
+
+    /// A command that the state machine refused. Definite and replicated, so `applied` is `no` without doubt.
+    pub fn from_rejection(key: &str, reply: &Reply, rejection: &Rejection) -> Self {
+        let detail = explain(key, reply.clock, rejection);
+        let mut failure =
+            Self::new(rejection_code(rejection), Applied::No, detail).evaluated_at(reply.revision, reply.index);
+        // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
+        failure.problem.failed = failed::of(rejection);
+        failure.problem.errors = faults_below(rejection, "");
+        let current = rejection.current().and_then(Shown::entry);
+        failure.problem.current = current.map(|entry| convert::entry_view(key, entry, reply.clock));
+        failure.problem.replayed = reply.replayed;
+        if let &Rejection::Held { holders, waiters, delay_ms } = rejection {
+            failure.problem.holders = Some(holders.into());
+            failure.problem.waiters = Some(waiters.into());
+            failure.problem.retry_after_ms = Some(delay_ms).filter(|left| *left > 0);
+        }
+        failure
+    }
+
+    /// A step of a transaction that was refused, and all of the transaction with it.
+    pub fn from_step(reply: &Reply, rejected: &StepRejected) -> Self {
+        let StepRejected { pointer, key, why } = rejected;
+        let key = key.as_ref().map(key::shown).unwrap_or_default();
+        let mut failure = Self::from_rejection(&key, reply, why).below(pointer);
+        // Not of one step: all that the steps read, write and show is in memory at once.
+        if let Rejection::TooLarge { limit, actual } = why
+            && pointer.is_empty()
+        {
+            failure.problem.detail = format!(
+                "the transaction reads, writes and answers too much: at least {actual} bytes, the limit is {limit}"
+            );
+        }
+        failure
+    }
+
+    /// The same failure of something that stands at `place` of a larger input, a JSON pointer.
+    pub fn below(mut self, place: &str) -> Self {
+        let problem = &mut *self.problem;
+        for fault in &mut problem.errors {
+            fault.pointer.insert_str(0, place);
+        }
+        for failed in &mut problem.failed {
+            failed.pointer.insert_str(0, place);
+        }
+        let is_of_input =
+            matches!(problem.code, ErrorCode::InvalidArgument | ErrorCode::UnknownField | ErrorCode::TooLarge);
+        if is_of_input && !problem.errors.is_empty() {
+            problem.detail = summary(&problem.errors);
+        } else if !place.is_empty() {
+            problem.detail = format!("{place}: {}", problem.detail);
+        }
+        self
+    }
+
+    /// The same failure of the second step of a request whose first took effect: what holds meanwhile, and that only the request
+    /// id can tell what it comes to.
+    pub fn undecided(mut self, meanwhile: &str) -> Self {
+        let problem = &mut *self.problem;
+        (problem.applied, problem.retry) = (Applied::Unknown, Retry::SameRequestId);
+        problem.detail = format!("{}; {meanwhile}", problem.detail);
+        self
+    }
+
+    /// The same failure of a request of which a part took effect before: only the request id can tell how much.
+    pub fn after_a_part(mut self, decided: usize, of: usize) -> Self {
+        let problem = &mut *self.problem;
+        problem.applied = Applied::Unknown;
+        if problem.retry != Retry::Never {
+            problem.retry = Retry::SameRequestId;
+        }
+        let before = format!("{}; {decided} of the {of} operations were decided before", problem.detail);
+        problem.detail = match problem.retry {
+            Retry::Never => before,
+            _ => format!("{before}, and the same request with the same request id goes on from there"),
+        };
+        self
+    }
+
+    /// What kind of failure it is.
+    pub fn code(&self) -> ErrorCode {
+        self.problem.code
+    }
+
+    /// The HTTP status that goes with it.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Whether the request was applied.
+    pub fn applied(&self) -> Applied {
+        self.problem.applied
+    }
+
+    /// The problem document.
+    pub fn document(&mut self, request_id: &str) -> Vec<u8> {
+        request_id.clone_into(&mut self.problem.request_id);
+        serde_json::to_vec(&self.problem).unwrap_or_else(|error| {
+            tracing::error!(%error, "a problem document could not be written");
+            b"{}".to_vec()
+        })
+    }
+
+    /// The same failure in these words.
+    pub fn saying(mut self, detail: impl Into<String>) -> Self {
+        self.problem.detail = detail.into();
+        self
+    }
+
+    /// The problem document, for an answer that is made of several.
+    pub fn into_problem(self) -> Problem {
+        *self.problem
+    }
+
+    /// In whole seconds, as HTTP has it.
+    fn retry_after_seconds(&self) -> u64 {
+        let known = self.problem.retry_after_ms.map(|millis| millis.div_ceil(1_000).max(1));
+        known.unwrap_or(limits::RETRY_AFTER_SECONDS)
+    }
+
+    /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
+    pub fn into_document(mut self, head: &Parts, request_id: &str) -> Answer {
+        let mut response = Response::new(Body::from(Bytes::from(self.document(request_id))));
+        *response.status_mut() = self.status();
+        let problem = &*self.problem;
+        let fields = response.headers_mut();
+        fields.reserve(10);
+        fields.insert(header::CONTENT_TYPE, headers::PROBLEM);
+        if let Some(methods) = self.allow {
+            fields.insert(header::ALLOW, HeaderValue::from_static(methods));
+        }
+        if problem.status == 503 || problem.status == 429 {
+            fields.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds()));
+        }
+        if problem.status == 401 {
+            fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(revision) = problem.revision {
+            fields.insert(headers::REVISION, HeaderValue::from(revision));
+        }
+        if self.close && is_http1(head.version) {
+            fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// A rejection for people: why the entry at `key` did not change.
+pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String {
+    let shown = quoted(key);
+    match rejection {
+        Rejection::AlreadyExists { .. } => format!("{shown} already exists"),
+        Rejection::NotFound => format!("there is no entry with the key {shown}"),
+        Rejection::CasMismatch { expected, current: Some(current) } => {
+            match (current.meta().cas_shown_at(clock), expected) {
+                (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
+                (Some(cas), None) => format!("{shown} has cas {cas}, which is none of those given"),
+                (None, _) => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
+            }
+        }
+        Rejection::CasMismatch { current: None, .. } => format!("{shown} does not exist, so it has no cas"),
+        Rejection::Locked { .. } => format!("{shown} is locked"),
+        Rejection::NotLocked { .. } => format!("{shown} is not locked, or not any more"),
+        Rejection::ConditionNotMet { unmet, .. } => {
+            let pointers: Vec<_> = unmet.iter().map(|unmet| unmet.pointer.as_str()).collect();
+            format!("{shown} does not meet the condition: {}", pointers.join(", "))
+        }
+        Rejection::PatchFailed { refusal, .. } => {
+            format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault))
+        }
+        Rejection::CasListed { .. } => format!("{shown} still has a cas for which the write was not wanted"),
+        Rejection::NotADocument { .. } => format!("{shown} holds no JSON object, so it cannot be patched"),
+        Rejection::TooLarge { limit, actual } => {
+            format!(
+                "it would come to {actual} bytes, of a value or of all that one request may read and write; the limit is {limit}"
+            )
+        }
+        Rejection::RulesBroken(faults) => {
+            let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
+            format!("{shown} would not be what its collection asks for{first}")
+        }
+        Rejection::NotUnique { fields, key } => {
+            let fields: Vec<_> = fields.iter().map(field_text).collect();
+            let (fields, other) = (fields.join(", "), quoted(&key::shown(key)));
+            format!("{shown} would have the same {fields} as {other}, which a unique index forbids")
+        }
+        Rejection::PreconditionRequired => {
+            let how = "give If-Match (`cas`) or `if`, or insert";
+            format!("the collection of {shown} takes no write that does not say what it expects; {how}")
+        }
+        Rejection::Overlaps(other) => {
+            format!("{shown} and the collection `{other}` would be within each other; collections do not nest")
+        }
+        Rejection::TooManyToOrder(max) => {
+            let how = "declare an index that gives the order, narrow the prefix, or leave out order_by";
+            format!("to order them, more than {max} entries would have to be looked at; {how}")
+        }
+        Rejection::UsedUp => "the sequence has no number left".to_owned(),
+        Rejection::SessionExpired(id) => format!("there is no session {id}, or not any more"),
+        Rejection::GuardFailed { guard, holder } => guard_failed(guard, *holder),
+        Rejection::Held { delay_ms: 0, holders, waiters } => {
+            format!("{shown} is held by {holders}, and {waiters} wait for it")
+        }
+        Rejection::Held { delay_ms, .. } => {
+            format!("{shown} is given to nobody for {delay_ms} ms more: its last holder was not heard of any more")
+        }
+        Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
+        Rejection::AnotherPlace { is_holder: true, at } => {
+            format!("the session holds {shown} already, with token {at} and in another way; one session, one place")
+        }
+        Rejection::AnotherPlace { is_holder: false, at } => {
+            format!("the session waits for {shown} already, at place {at} and in another way; one session, one place")
+        }
+        Rejection::OtherNumber(others) => {
+            format!("{shown} is in use with the number {others} of slots, parties or counts; all have to name the same")
+        }
+        Rejection::BarrierOpen => format!("{shown} is open until all who are in it have left"),
+        Rejection::TooMany { what, limit } => {
+            let what = match what {
+                Bounded::Sessions => "sessions in the cluster",
+                Bounded::Attached => "entries, locks and places that hang on one session",
+                Bounded::AttachedBytes => "bytes of entries that go with one session",
+                Bounded::Waiters => "places in the queue of one lock",
+                Bounded::UserRoles => "roles of one user",
+                Bounded::RoleGrants => "grants of one role",
+                Bounded::UserTokens => "tokens of one user; remove some",
+            };
+            format!("there may be at most {limit} {what}")
+        }
+        Rejection::RequestIdReused => {
+            "the request id was used before for another request; give each request its own".to_owned()
+        }
+        Rejection::Unsupported(reason) => format!("the cluster could not execute the command: {reason}"),
+        Rejection::AccessChanged => {
+            "users, roles or tokens changed meanwhile; nothing was looked at, try again".to_owned()
+        }
+        Rejection::Access(fault) => explain_access(fault),
+        Rejection::Internal => {
+            let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
+            format!("the request met a bug of this software; {where_to}")
+        }
+    }
+}
+
+/// What cannot be of users, roles and tokens, for people.
+fn explain_access(fault: &AccessFault) -> String {
+    match fault {
+        AccessFault::NoUser(name) => format!("there is no user {}", quoted(name.as_str())),
+        AccessFault::NoRole(name) => format!("there is no role {}", quoted(name.as_str())),
+        AccessFault::NoToken(id) => format!("there is no token {id}"),
+        AccessFault::RoleInUse(user) => {
+            format!("the user {} has the role; take it from all who have it first", quoted(user.as_str()))
+        }
+        AccessFault::TokenExists => "there is a token with this id; ask for another".to_owned(),
+    }
+}
+
+/// That a token does not hold a lock, for people.
+fn guard_failed(guard: &Guard, holder: Option<Revision>) -> String {
+    let what = match guard.lock.space {
+        LockSpace::Lock => "lock",
+        LockSpace::Election => "election",
+    };
+    let holder = holder.map_or("nobody does".to_owned(), |token| format!("{token} does"));
+    format!("token {} does not hold the {what} {}; {holder}", guard.token, quoted(guard.lock.name.as_str()))
+}
+
+/// What is wrong with a document by the rules of its collection, with pointers below `place`.
+pub fn faults_below(rejection: &Rejection, place: &str) -> Vec<InputFault> {
+    let Rejection::RulesBroken(faults) = rejection else { return Vec::new() };
+    let fault = |fault: &RuleFault| {
+        let (pointer, detail) = (format!("{place}{}", fault.pointer), fault.kind.to_string());
+        InputFault { pointer, detail }
+    };
+    faults.iter().map(fault).collect()
+}
+
+/// The code of a rejection; also what `/v1/requests` shows.
+pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
+    match rejection {
+        Rejection::AlreadyExists { .. } => ErrorCode::AlreadyExists,
+        Rejection::NotFound => ErrorCode::NotFound,
+        // Also where the entry is gone: the caller named a token, and the token is what does not hold.
+        Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
+        // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
+        Rejection::CasListed { .. } => ErrorCode::ConditionNotMet,
+        Rejection::Locked { .. } => ErrorCode::Locked,
+        Rejection::NotLocked { .. } => ErrorCode::NotLockHolder,
+        // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
+        Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
+            ErrorCode::ConditionNotMet
+        }
+        Rejection::TooLarge { .. } | Rejection::TooManyToOrder(_) | Rejection::UsedUp => ErrorCode::TooLarge,
+        Rejection::RulesBroken(_) => ErrorCode::InvalidDocument,
+        Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
+        Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,
+        Rejection::Overlaps(_) => ErrorCode::AlreadyExists,
+        Rejection::SessionExpired(_) => ErrorCode::SessionExpired,
+        Rejection::GuardFailed { .. } => ErrorCode::GuardFailed,
+        Rejection::Held { .. } | Rejection::BarrierOpen => ErrorCode::Locked,
+        Rejection::NotHolder => ErrorCode::NotLockHolder,
+        Rejection::AnotherPlace { .. } => ErrorCode::AlreadyQueued,
+        Rejection::OtherNumber(_) => ErrorCode::DifferentSettings,
+        Rejection::TooMany { .. } => ErrorCode::TooLarge,
+        Rejection::RequestIdReused => ErrorCode::RequestIdReused,
+        // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
+        Rejection::Unsupported(_) | Rejection::Internal => ErrorCode::Internal,
+        // Of this node's place in the log: once it has applied as far, it knows what holds.
+        Rejection::AccessChanged => ErrorCode::NotReady,
+        Rejection::Access(fault) => match **fault {
+            AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => ErrorCode::NotFound,
+            AccessFault::RoleInUse(_) => ErrorCode::InUse,
+            AccessFault::TokenExists => ErrorCode::AlreadyExists,
+        },
+    }
+}
+
+/// That something is over its limit, and by how much, for people.
+pub fn over_limit(what: &str, limit: u64, actual: Option<u64>) -> String {
+    let actual = actual.map_or("it has more".to_owned(), |bytes| format!("it has {bytes}"));
+    format!("{what} may have at most {limit} bytes, {actual}")
+}
+
+/// All faults in a line for people.
+fn summary(faults: &[InputFault]) -> String {
+    match faults {
+        [one] => format!("{}: {}", place(&one.pointer), one.detail),
+        many => {
+            let first = &many[0];
+            format!("{} faults, see `errors`; the first: {}: {}", many.len(), place(&first.pointer), first.detail)
+        }
+    }
+}
+
+/// A pointer for people: the one to the whole body is empty.
+fn place(pointer: &str) -> &str {
+    if pointer.is_empty() { "body" } else { pointer }
+}
+
+/// A key for people: quoted, escaped, cut.
+pub fn quoted(key: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    let mut text: String = key.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    if key.chars().nth(SHOWN_MAX).is_some() {
+        text.push('…');
+    }
+    format!("`{text}`")
+}
+
+/// That there is no session with this id.
+pub fn no_session(id: SessionId) -> String {
+    format!("there is no session {id}, or not any more")
+}

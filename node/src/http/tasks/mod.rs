@@ -1,0 +1,9 @@
+//! Timed tasks and their queues.
+//!
+//! Owns their routes. Never decides when a task is due: `apply` does.
+
+pub mod answer;
+pub mod body;
+pub mod claim;
+pub mod line;
+pub mod queues;

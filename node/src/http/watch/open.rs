@@ -1,0 +1,114 @@
+//! `GET /v1/watch`: the changes of some keys as they happen.
+//!
+//! Owns how a watch begins: where it goes on from, and that this can be.
+
+use std::sync::Arc;
+
+use quorate_api::{Problem, WatchEvent};
+use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
+use utoipa_axum::routes;
+
+use crate::app::wall_now;
+use crate::http::admission::lanes::Lane;
+use crate::http::auth::demand::{Demand, Need, Permission, Visit};
+use crate::http::auth::visitor::Watching;
+use crate::http::call::admit;
+use crate::http::call::refresh;
+use crate::http::context::{Context, RequestContext};
+use crate::http::described::Common;
+use crate::http::input::headers;
+use crate::http::output::response::Outcome;
+use crate::http::problem::Failure;
+use crate::http::routes::{Policy, Routes};
+use crate::http::watch::options::{Start, WatchWish, future};
+use crate::http::watch::read::Initial;
+use crate::http::watch::sse;
+use crate::http::watch::stream::WatchBody;
+use crate::limits;
+
+/// The route of watches.
+pub fn routes() -> Routes {
+    Routes::new().add(Policy::data(Lane::Point), routes!(get))
+}
+
+/// Watches keys: a stream of server-sent events.
+///
+/// `put` and `delete` are changes, each once and in the order of revisions; `data` is one line of JSON, see `WatchEvent`. With `initial`
+/// all entries come first, then `synced`. Where nothing was sent for a while, `progress` says how far the watch is. `id` stands where
+/// nothing of a revision is missing, so who goes on with `Last-Event-ID` never sees a part of a transaction or an event twice. A
+/// watch that its node ends says why with `end`, see `WatchEnd`. Locks of documents are no changes.
+#[utoipa::path(get, path = "/v1/watch", tag = "entries", operation_id = "watch",
+    params(
+        ("key" = Option<String>, Query, description = "Only this key. Give one of `key`, `prefix` and `start`."),
+        ("prefix" = Option<String>, Query, description = "Only keys that begin with this; with an empty one all.", example = "orders/"),
+        ("start" = Option<String>, Query, description = "First key, inclusive."),
+        ("end" = Option<String>, Query, description = "End key, exclusive; with `start`."),
+        ("from" = Option<u64>, Query, description = "First revision wanted; without it only what changes from now on."),
+        ("initial" = Option<bool>, Query, description = "First all entries as they are, then what changes; not with `from`."),
+        ("where" = Option<String>, Query, description = "Only changes of entries of which this holds, after the change, or before it where they are gone: criteria as in a find, as JSON."),
+        ("events" = Option<String>, Query, description = "Only these: `put`, `delete`, or both, separated by a comma.", example = "put"),
+        ("keys_only" = Option<bool>, Query, description = "Leave the values out."),
+        ("prev" = Option<bool>, Query, description = "With the entry as it was before."),
+        ("heartbeat_ms" = Option<u64>, Query, description = "After how long of silence to say how far the watch is: 500 to 60000; 5000 without it.", example = 5000),
+        ("consistency" = Option<String>, Query, description = "How fresh the node has to be at the start: `linearizable` (default) or `local`."),
+        ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and begin there."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Go on after this: the last `id` seen. Stands for `from` and `initial`.", example = "42.0"),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline for the begin of the stream, in milliseconds."),
+    ),
+    responses(
+        (status = 200, description = "The stream; `data` of `put` and `delete` is shown.", body = WatchEvent, content_type = "text/event-stream"),
+        (status = 410, description = "`compacted`: what was asked for can no longer be read; begin anew with `initial`.", body = Problem, content_type = "application/problem+json"),
+        Common,
+    ))]
+pub async fn get(context: Context) -> Outcome {
+    let WatchWish { range, start, mut view, heartbeat, consistency } = WatchWish::of(&context.head)?;
+    let backend = &context.api.backend;
+    if backend.feed().watches() >= limits::WATCHES_MAX {
+        return Err(Failure::too_many("this node has as many watches as it may"));
+    }
+    let wanted = demands(&range);
+    admit::admit(&context.visitor(), consistency, context.deadline, &wanted).await?;
+    if view.has_criteria()
+        && let Some(collection) =
+            backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
+    {
+        view.understand_by(collection.rules);
+    }
+    let (at, position) = position(&context, start).await?;
+    let watching = Watching::of(&context.visitor(), wanted);
+    let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
+    let watch = backend.feed().watch(range, position);
+    let body = WatchBody::new(Arc::clone(&context.api), watch, view, initial);
+    let mut response = sse::open(&context, body, heartbeat, watching)?;
+    response.headers_mut().insert(headers::REVISION, at.revision.into());
+    Ok(response)
+}
+
+/// That all changes of these keys may be read.
+fn demands(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'static {
+    let range = range.clone();
+    move |visit| match &range {
+        WatchRange::Key(key) => visit(Demand::Need(Need::Name(Permission::Read, key.as_bytes()))),
+        WatchRange::Prefix(prefix) => visit(Demand::Need(Need::Prefix(Permission::Read, prefix))),
+        WatchRange::Span { start, end } => visit(Demand::Need(Need::Range(Permission::Read, start, end.as_deref()))),
+    }
+}
+
+/// Where the node is, and after what the watch begins.
+async fn position(context: &RequestContext, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
+    let backend = &context.api.backend;
+    let mut at = backend.position();
+    let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };
+    if position.revision > at.revision {
+        // This node may only be behind the one that the caller has seen it on.
+        refresh::refresh(backend, context.deadline).await?;
+        at = backend.position();
+    }
+    if position.revision > at.revision {
+        return Err(future(position.revision, pointer, at));
+    }
+    if !position.is_covered_from(at.oldest_revision) {
+        return Err(Failure::compacted(position.revision, at));
+    }
+    Ok((at, position))
+}
