@@ -7,6 +7,7 @@
 mod args;
 mod check;
 mod data_dir;
+mod faults;
 #[cfg(test)]
 mod tests;
 mod tls;

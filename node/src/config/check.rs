@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use tracing_subscriber::filter::Targets;
 
+use super::faults::Faults;
 use super::tls::Doors;
-use super::{Args, Config, ConfigError, ConfigFault, DataDir};
+use super::{Args, Config, ConfigError, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::http::AccountLimits;
 use crate::limits;
@@ -22,32 +23,6 @@ pub fn resolve(args: Args) -> Result<Config, ConfigError> {
     let mut faults = Faults(Vec::new());
     let config = assemble(args, &mut faults);
     if faults.0.is_empty() { Ok(config) } else { Err(ConfigError::Faults(faults.0)) }
-}
-
-pub(super) struct Faults(Vec<ConfigFault>);
-
-impl Faults {
-    pub(super) fn add(&mut self, field: &'static str, detail: impl Into<String>) {
-        self.0.push(ConfigFault { field, detail: detail.into() });
-    }
-
-    /// A number within its bounds; outside them the lower bound stands in, and the fault is noted.
-    fn within(&mut self, field: &'static str, value: u64, lowest: u64, highest: u64) -> u64 {
-        if (lowest..=highest).contains(&value) {
-            return value;
-        }
-        self.add(field, format!("{value} is out of range; give a number from {lowest} to {highest}"));
-        lowest
-    }
-
-    fn millis(&mut self, field: &'static str, value: u64, lowest: u64, highest: u64) -> Duration {
-        Duration::from_millis(self.within(field, value, lowest, highest))
-    }
-
-    fn size(&mut self, field: &'static str, value: usize, lowest: usize, highest: usize) -> usize {
-        // A usize has at most 64 bits, and what comes back is within usize bounds.
-        self.within(field, value as u64, lowest as u64, highest as u64) as usize
-    }
 }
 
 /// A day: no interval of a running server is longer.

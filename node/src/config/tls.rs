@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::check::Faults;
+use super::faults::Faults;
 use super::{Args, Auth};
 use crate::http::RootToken;
 use crate::tls::{Port, TlsFiles};

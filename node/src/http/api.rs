@@ -10,10 +10,10 @@ use tokio::sync::Semaphore;
 
 use crate::backend::{Backend, Node};
 use crate::http::admission::accounts::{AccountLimits, AccountSamples, Accounts};
+use crate::http::admission::body_room::BodyRoom;
 use crate::http::admission::lanes::{LaneBounds, LaneSamples, Lanes};
 use crate::http::auth::audit::AuditFile;
 use crate::http::auth::door::{Door, DoorSettings};
-use crate::http::input::body::BodyRoom;
 use crate::http::input::headers::GlanceCache;
 use crate::http::output::answers::AnswerRoom;
 use crate::http::tasks::line::TaskLines;

@@ -13,13 +13,13 @@ use quorate_api::{Applied, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
 use crate::http::admission::accounts::{Account, Spender};
+use crate::http::admission::body_room::BodyPlace;
 use crate::http::admission::lanes::{Lane, Place};
 use crate::http::api::Api;
 use crate::http::auth::visitor::Visitor;
 use crate::http::auth::who::Who;
 use crate::http::connection::origin::Origin;
 use crate::http::connection::pulse::Busy;
-use crate::http::input::body::BodyPlace;
 use crate::http::input::headers;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Route};

@@ -25,6 +25,7 @@ mod router;
 mod routes;
 mod service;
 mod tasks;
+mod text;
 mod told;
 mod watch;
 

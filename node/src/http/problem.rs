@@ -5,10 +5,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::StatusCode;
 use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::state::{ReadPosition, StateFault};
@@ -18,9 +15,8 @@ use quorate_store::types::{
 };
 
 use crate::app::AppError;
-use crate::http::input::{headers, key};
-use crate::http::output::response::{Answer, is_http1};
 use crate::http::output::{convert, failed};
+use crate::http::text;
 use crate::limits;
 
 /// A request that failed.
@@ -215,7 +211,7 @@ impl Failure {
     /// A step of a transaction that was refused, and all of the transaction with it.
     pub fn from_step(reply: &Reply, rejected: &StepRejected) -> Self {
         let StepRejected { pointer, key, why } = rejected;
-        let key = key.as_ref().map(key::shown).unwrap_or_default();
+        let key = key.as_ref().map(text::shown).unwrap_or_default();
         let mut failure = Self::from_rejection(&key, reply, why).below(pointer);
         // Not of one step: all that the steps read, write and show is in memory at once.
         if let Rejection::TooLarge { limit, actual } = why
@@ -307,35 +303,24 @@ impl Failure {
     }
 
     /// In whole seconds, as HTTP has it.
-    fn retry_after_seconds(&self) -> u64 {
+    pub fn retry_after_seconds(&self) -> u64 {
         let known = self.problem.retry_after_ms.map(|millis| millis.div_ceil(1_000).max(1));
         known.unwrap_or(limits::RETRY_AFTER_SECONDS)
     }
 
-    /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
-    pub fn into_document(mut self, head: &Parts, request_id: &str) -> Answer {
-        let mut response = Response::new(Body::from(Bytes::from(self.document(request_id))));
-        *response.status_mut() = self.status();
-        let problem = &*self.problem;
-        let fields = response.headers_mut();
-        fields.reserve(10);
-        fields.insert(header::CONTENT_TYPE, headers::PROBLEM);
-        if let Some(methods) = self.allow {
-            fields.insert(header::ALLOW, HeaderValue::from_static(methods));
-        }
-        if problem.status == 503 || problem.status == 429 {
-            fields.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after_seconds()));
-        }
-        if problem.status == 401 {
-            fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if let Some(revision) = problem.revision {
-            fields.insert(headers::REVISION, HeaderValue::from(revision));
-        }
-        if self.close && is_http1(head.version) {
-            fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
+    /// The methods for `Allow`, if that is what it is about.
+    pub fn allow(&self) -> Option<&'static str> {
+        self.allow
+    }
+
+    /// Whether the connection ends with it.
+    pub fn closes(&self) -> bool {
+        self.close
+    }
+
+    /// The revision that it is as of, if it was evaluated.
+    pub fn revision(&self) -> Option<Revision> {
+        self.problem.revision
     }
 }
 
@@ -375,7 +360,7 @@ pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String
         }
         Rejection::NotUnique { fields, key } => {
             let fields: Vec<_> = fields.iter().map(field_text).collect();
-            let (fields, other) = (fields.join(", "), quoted(&key::shown(key)));
+            let (fields, other) = (fields.join(", "), quoted(&text::shown(key)));
             format!("{shown} would have the same {fields} as {other}, which a unique index forbids")
         }
         Rejection::PreconditionRequired => {

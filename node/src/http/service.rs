@@ -25,6 +25,7 @@ use crate::http::context::{Context, RequestContext};
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
 use crate::http::output::caught;
+use crate::http::output::refusal;
 use crate::http::output::response::{Answer, Outcome};
 use crate::http::problem::Failure;
 use crate::http::routes::{self, Guard, Operation, Policy, Route};
@@ -118,7 +119,7 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: s
     let (api, head, route) = (&context.api, &context.head, context.route);
     let (took, body_bytes) = (started.elapsed(), context.body_place.bytes());
     let request_id = context.request_id();
-    let response = outcome.unwrap_or_else(|failure| failure.into_document(head, &request_id));
+    let response = outcome.unwrap_or_else(|failure| refusal::refuse(failure, head, &request_id));
     enter::note_answered(context, &response, &request_id);
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.

@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
-use super::client::NetInner;
 use super::connection::Connection;
 use super::counters::{LaneCounters, LaneKind};
 use super::frame::{FrameError, FrameReader};
 use super::handshake::{hello_frame, read_welcome};
 use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
+use super::net_inner::NetInner;
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
 use crate::net::Stream;
 use crate::tls;

@@ -16,12 +16,14 @@ pub mod frame;
 pub mod limits;
 pub mod members;
 pub mod message;
+mod net_inner;
 pub mod raft_codec;
 
 pub mod cautious;
 pub mod client;
 pub mod halt;
 pub mod handshake;
+mod inbound;
 pub mod raft_client;
 pub mod raft_rpc;
 pub mod server;

@@ -75,7 +75,7 @@ impl RaftClient {
     }
 
     async fn connect(&self, kind: LaneKind, until: Instant) -> Result<Arc<Connection>, RpcError> {
-        let lane = self.net.inner.lane(self.key(kind));
+        let lane = self.net.lane(self.key(kind));
         match timeout_at(until, lane.connection(&self.net.inner)).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(unreachable(error.into_reason())),

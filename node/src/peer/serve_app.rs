@@ -10,9 +10,9 @@ use quorate_store::codec;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::frame::{Frame, FrameKind, Outgoing};
+use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{CALL_ANSWER_BYTES_MAX, CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::message::{PeerRequest, PeerResponse};
-use super::server::{Inbound, misplaced, pong};
 
 struct Room {
     calls: Arc<Semaphore>,

@@ -17,12 +17,12 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::frame::{Frame, FrameKind, Outgoing};
+use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{RPCS_MAX, STREAM_WINDOW_REQUESTS, STREAMS_MAX};
 use super::raft_codec::{
     AppendAnswer, AppendOutcome, RaftAnswer, TransferAnswer, TransferAsk, VoteAsk, VoteGrant, decode_append,
 };
 use super::raft_rpc::RaftRpc;
-use super::server::{Inbound, misplaced, pong};
 use super::writer::FrameSender;
 
 type Request = AppendEntriesRequest<TypeConfig>;

@@ -14,9 +14,9 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::{interval, timeout};
 
 use super::frame::{Frame, FrameKind, Outgoing};
+use super::inbound::{Inbound, misplaced, pong};
 use super::raft_codec::SnapshotBegin;
 use super::raft_rpc::{RaftRpc, SnapshotIntake};
-use super::server::{Inbound, misplaced, pong};
 use super::snapshot_stream::read_chunk_frame;
 
 /// How often the sender is told that verifying and installing go on.

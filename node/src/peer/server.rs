@@ -15,62 +15,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::client::PeerNet;
-use super::counters::{Counters, LaneCounters, LaneKind};
-use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
+use super::counters::{LaneCounters, LaneKind};
+use super::frame::FrameReader;
 use super::handshake::{read_hello, welcome_frame};
+use super::inbound::{CountedReader, Inbound, Server};
 use super::lane::tune;
 use super::limits::{CONNECTIONS_MAX, HANDSHAKE_BYTES_MAX, request_bytes_max};
 use super::raft_rpc::RaftCell;
 use super::service::{PeerInfo, PeerService};
-use super::stream::{PeerRead, PeerStream, PeerWrite, accepted};
+use super::stream::{PeerStream, PeerWrite, accepted};
 use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
 use crate::net::{Listener, Stream};
 
 /// How long answers that are queued already may take to be written once a connection ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-pub(super) struct Server {
-    pub net: PeerNet,
-    pub raft: RaftCell,
-    pub service: Arc<dyn PeerService>,
-    pub state_dir: PathBuf,
-    /// One snapshot is taken in at a time.
-    pub snapshot_gate: Arc<tokio::sync::Mutex<()>>,
-    warned: AtomicU64,
-    started: Instant,
-}
-
-/// An inbound connection after the handshake.
-pub(super) struct Inbound {
-    pub server: Arc<Server>,
-    pub peer: PeerInfo,
-    pub lane: LaneKind,
-    pub reader: CountedReader,
-    pub out: FrameSender,
-    /// Ends with the connection; every task that works for it stops with it.
-    pub token: CancellationToken,
-    pub tasks: TaskTracker,
-}
-
-/// Reads frames and counts them.
-pub(super) struct CountedReader {
-    reader: FrameReader<PeerRead>,
-    counters: Arc<Counters>,
-    lane: LaneKind,
-}
-
-impl CountedReader {
-    pub async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
-        let frame = self.reader.next().await?;
-        if let Some(frame) = &frame {
-            let counters = self.counters.lane(self.lane);
-            LaneCounters::add(&counters.frames_received, 1);
-            LaneCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
-        }
-        Ok(frame)
-    }
-}
 
 /// Serves peers until `shutdown`; returns once every connection is closed. May start before Raft is there.
 pub async fn serve(
@@ -240,7 +199,7 @@ impl Server {
         if lane != LaneKind::Control {
             return;
         }
-        self.net.inner.on_peer_heard(peer.node_id);
+        self.net.on_peer_heard(peer.node_id);
         if let Some(raft) = self.raft.get() {
             tasks.spawn(raft.on_peer_connected(peer.node_id));
         }
@@ -253,14 +212,4 @@ impl Server {
             tracing::warn!(%remote, reason, "a peer connection was refused or broken");
         }
     }
-}
-
-/// A frame that has no business on this lane.
-pub(super) fn misplaced(kind: FrameKind, lane: LaneKind) -> String {
-    format!("a frame of kind {kind:?} on the {} lane", lane.name())
-}
-
-/// Answers a ping without waiting for anything.
-pub(super) async fn pong(out: &FrameSender) -> Result<(), String> {
-    out.send(Outgoing::bare(FrameKind::Pong, 0)).await.map_err(|_| "the connection broke".to_owned())
 }

@@ -1,7 +1,7 @@
 //! The leader changes the members.
 //!
 //! Owns the order of the steps: what was left unfinished first, leadership handed over before its holder goes, votes before
-//! membership. A change that began goes on without whoever asked for it. Never decides whether: that is `plan`.
+//! membership. Never decides whether: that is `plan`.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,7 @@ use tokio::sync::MutexGuard;
 use super::super::{App, AppError};
 use super::plan::{Plan, Standing, Wish, plan};
 use super::sight::Sight;
-use super::{not_leader, take_in};
-use crate::peer::members::{MemberAsk, MemberDone, MemberWish};
-use crate::peer::message::PeerResponse;
+use crate::peer::members::MemberDone;
 
 /// Pause before a change is proposed again that another one, or a leader that is too new, was in the way of.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
@@ -31,32 +29,6 @@ pub enum Stop {
     Late,
     /// No, and why.
     Refused(String),
-}
-
-/// Does what is asked, or says what it would come to. Answers at the deadline at the latest; what began goes on.
-pub async fn change(app: &App, ask: MemberAsk, deadline: Instant) -> PeerResponse {
-    let on_the_way = tokio::spawn(work(app.clone(), ask, deadline));
-    match tokio::time::timeout_at(deadline.into(), on_the_way).await {
-        Ok(Ok(Ok(done))) => PeerResponse::MembersChanged(done),
-        Ok(Ok(Err(Stop::NotLeader))) => not_leader(app),
-        Ok(Ok(Err(Stop::Refused(reason)))) => PeerResponse::Refused { reason },
-        Ok(Ok(Err(Stop::Late))) | Err(_) => PeerResponse::TryAgain,
-        Ok(Err(error)) => PeerResponse::Refused { reason: format!("the change ended early: {error}") },
-    }
-}
-
-async fn work(app: App, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, Stop> {
-    let MemberAsk { wish, dry_run, force } = ask;
-    let wish = match wish {
-        MemberWish::Add { id, peer_addr, promote } => {
-            return take_in::add(&app, take_in::Newcomer { id, peer_addr, promote }, dry_run, force, deadline).await;
-        }
-        MemberWish::Promote { id } => Wish::Promote(id),
-        MemberWish::Demote { id } => Wish::Demote(id),
-        MemberWish::Remove { id } => Wish::Remove(id),
-        MemberWish::Replace { old, new } => Wish::Replace { old, new },
-    };
-    grant(&app, wish, dry_run, force, deadline).await
 }
 
 /// Judges a wish and does it.

@@ -6,6 +6,7 @@
 
 pub mod autopilot;
 pub mod carry_out;
+mod change;
 pub mod keeper;
 pub mod plan;
 pub mod removed;
@@ -99,7 +100,7 @@ pub async fn answer(app: &App, from: NodeId, question: MemberQuestion) -> PeerRe
             Some(sight) => PeerResponse::Members(sight.shown()),
             None => not_leader(app),
         },
-        MemberQuestion::Change { ask, within_ms } => carry_out::change(app, ask, by(within_ms)).await,
+        MemberQuestion::Change { ask, within_ms } => change::change(app, ask, by(within_ms)).await,
         MemberQuestion::HandOver { to, within_ms } => hand_over(app, to, by(within_ms)).await,
         MemberQuestion::AmI => removed::is_member_somewhere(app, from).await,
         MemberQuestion::Is { node_id } => removed::is_member(app, node_id).await,

@@ -15,11 +15,11 @@ use crate::http::call::refresh;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::extract::Faults;
-use crate::http::input::key;
 use crate::http::keys::write;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::text;
 
 /// The route of one's own rights.
 pub fn routes() -> Routes {
@@ -53,7 +53,7 @@ pub async fn decide(context: &RequestContext, name: &str, op: AccessOp) -> Resul
 
 /// A name in the rest of a path: all of it, slashes too.
 pub fn path_name<T>(rest: &str, read: impl FnOnce(String) -> Result<T, NameError>) -> Result<T, Failure> {
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
+    let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
     read(text.into_owned()).map_err(|why| Failure::invalid("path:name", why.to_string()))
 }
 

@@ -21,11 +21,11 @@ use crate::http::coordination::coordinate;
 use crate::http::described::Common;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::input::key;
 use crate::http::keys::write;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::text;
 
 /// The routes of tokens.
 pub fn routes() -> Routes {
@@ -117,7 +117,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
-    let text = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
+    let text = text::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     let id: TokenId = text.parse().map_err(|why: NoTokenId| Failure::invalid("path:id", why.to_string()))?;
     match own::decide(&context, &text, AccessOp::RemoveToken(id)).await? {
         (Reply { revision, index, replayed, .. }, AccessDone::Removed { .. }) => {

@@ -3,5 +3,6 @@
 //! Owns the bounds and the refusals. Never knows what the work is.
 
 pub mod accounts;
+pub mod body_room;
 pub mod bucket;
 pub mod lanes;

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use quorate_store::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Rejection, Shown, Written};
 
 use crate::http::batch::bulk_body::BulkOp;
-use crate::http::input::key;
 use crate::http::output::{failed, render};
 use crate::http::problem;
+use crate::http::text;
 use crate::limits;
 
 /// Room for everything before the items.
@@ -59,7 +59,7 @@ impl BulkTally {
 
     /// Adds the item at `n`; false where it was not decided.
     pub fn add(&mut self, n: usize, op: &BulkOp, item: &BulkItem, clock: ClusterMillis) -> bool {
-        let key = key::shown(&op.op.key);
+        let key = text::shown(&op.op.key);
         match &item.outcome {
             ItemOutcome::Written(written) => {
                 self.applied += 1;

@@ -3,6 +3,7 @@
 //! Owns how many operations there may be and what each takes in the log. What an operation is, is `op_body`'s. The names are
 //! those of `quorate_api::BulkRequest`, which a test holds this file to.
 
+use crate::http::input::json_body;
 use quorate_api::BULK_OPS_MAX;
 use quorate_store::codec;
 use quorate_store::types::{Step, WriteOp};
@@ -11,7 +12,6 @@ use serde_json::value::RawValue;
 use crate::http::input::extract::{self, Faults};
 use crate::http::input::headers::BodyKind;
 use crate::http::input::json;
-use crate::http::keys::kv;
 use crate::http::keys::op_body::{OpWish, Standing, request_id, typed};
 use crate::http::problem::Failure;
 use crate::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
@@ -51,7 +51,7 @@ impl BulkWish {
     pub fn read(body: &[u8], form: Form) -> Result<Self, Failure> {
         let mut faults = Faults::default();
         let wish = match form {
-            Form::Object(kind) => Self::read_object(kv::object_of(kind, body)?, &mut faults),
+            Form::Object(kind) => Self::read_object(json_body::object_of(kind, body)?, &mut faults),
             Form::Lines => Some(Self { ops: read_lines(body, &mut faults), dry_run: false, request_id: None }),
         };
         faults.check()?;

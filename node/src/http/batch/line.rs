@@ -3,6 +3,7 @@
 //! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
 //! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, which tests hold this file to.
 
+use crate::http::batch::operation;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,7 +18,6 @@ use crate::http::api::Api;
 use crate::http::auth::enter;
 use crate::http::auth::visitor::Visitor;
 use crate::http::auth::who::Who;
-use crate::http::batch::ops;
 use crate::http::connection::origin::Origin;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::JsonFault;
@@ -248,7 +248,7 @@ async fn execute(task: Task) -> (Answered, String) {
         None if wish.writes() => headers::fresh_id(),
         None => String::new(),
     };
-    let answered = match ops::perform(&visitor, wish, &request_id, deadline).await {
+    let answered = match operation::perform(&visitor, wish, &request_id, deadline).await {
         Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {

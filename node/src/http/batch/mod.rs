@@ -6,6 +6,7 @@ pub mod bulk;
 pub mod bulk_answer;
 pub mod bulk_body;
 pub mod line;
+pub mod operation;
 pub mod ops;
 pub mod stream;
 pub mod txn;

@@ -2,15 +2,14 @@
 //!
 //! Owns what becomes of an operation once it is read, which is `op_body`'s.
 
-use std::time::Instant;
+use crate::http::batch::operation;
+use crate::http::input::json_body;
 
 use axum::body::Body;
-use quorate_api::{AnswerLine, Op, OpKind, OpLine, Problem};
-use quorate_store::types::Step;
+use quorate_api::{AnswerLine, Op, OpLine, Problem};
 use utoipa_axum::routes;
 
 use crate::http::admission::lanes::Lane;
-use crate::http::auth::visitor::Visitor;
 use crate::http::batch::stream;
 use crate::http::call::scan;
 use crate::http::context::Context;
@@ -18,11 +17,7 @@ use crate::http::described::{Common, Conditional, OpAnswer};
 use crate::http::input::{body, headers};
 use crate::http::keys::op_body::OpWish;
 use crate::http::keys::prefer::{self, Preferred};
-use crate::http::keys::write::Manner;
-use crate::http::keys::{kv, read, write};
-use crate::http::output::done::Done;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{BodyLimit, Policy, Routes};
 
 /// The route of single operations and of streams of them.
@@ -65,26 +60,11 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     }
     let kind = headers::json_kind(&context.head, "an operation")?;
     let body = body::collect(&context, body, usize::MAX).await?;
-    let text = kv::json_of(kind, &body)?;
+    let text = json_body::json_of(kind, &body)?;
     let mut wish = scan::beside(text.len(), || OpWish::read(text))?;
     context.take_request_id(wish.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(&context.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
-    let done = perform(&context.visitor(), wish, &context.request_id(), context.deadline).await?;
+    let done = operation::perform(&context.visitor(), wish, &context.request_id(), context.deadline).await?;
     Ok(prefer::answer(&context, done, preferred).await)
-}
-
-/// Executes a checked operation.
-pub async fn perform(
-    visitor: &Visitor<'_>,
-    wish: OpWish<'_>,
-    request_id: &str,
-    deadline: Instant,
-) -> Result<Done, Failure> {
-    let manner = Manner { dry_run: wish.dry_run, shows_entry: wish.kind == OpKind::GetAndTouch };
-    let key = wish.key.clone();
-    match wish.into_step() {
-        Step::Write(op) => write::perform(visitor, &key.text, op, manner, request_id, deadline).await,
-        Step::Get(_) | Step::Txn(_) => read::perform(visitor, &key, deadline).await,
-    }
 }

@@ -3,6 +3,7 @@
 //! Owns which transactions go into the log and which are only evaluated. How a body is read is in `txn_body`, how the
 //! answer is written in `txn_answer`.
 
+use crate::http::input::json_body;
 use axum::body::Body;
 use quorate_api::{Problem, TxnAnswer, TxnRequest};
 use quorate_store::types::{Action, Outcome as Decided};
@@ -17,7 +18,7 @@ use crate::http::context::Context;
 use crate::http::described::{Common, Conditional};
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
-use crate::http::keys::{kv, write};
+use crate::http::keys::write;
 use crate::http::output::response::{Outcome, ok};
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
@@ -60,7 +61,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     query.finish()?;
     let kind = headers::json_kind(&context.head, "a transaction")?;
     let body = body::collect(&context, body, usize::MAX).await?;
-    let wish = parse(&context, body, move |body| TxnWish::read(kv::object_of(kind, body)?)).await?;
+    let wish = parse(&context, body, move |body| TxnWish::read(json_body::object_of(kind, body)?)).await?;
     context.take_request_id(wish.request_id)?;
     context.costs(wish.count, wish.count)?;
     let dry_run = dry_run || wish.dry_run;

@@ -6,9 +6,9 @@ use quorate_api::OpKind;
 use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepDone, TxnDone};
 
 use crate::http::batch::txn_body::{Shape, StepShape};
-use crate::http::input::key;
 use crate::http::output::{failed, render};
 use crate::http::problem;
+use crate::http::text;
 
 /// The whole answer. `None` where it is not the answer to this request.
 pub fn render_txn(shape: &Shape, done: &TxnDone, reply: &Reply, dry_run: bool) -> Option<Vec<u8>> {
@@ -59,7 +59,7 @@ fn branch(out: &mut Vec<u8>, shape: &Shape, done: &TxnDone, place: &str, at: At)
 fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepDone, place: &str, at: At) -> Option<()> {
     match (step, result) {
         (StepShape::Op(OpKind::Get, key), StepDone::Got(entry)) => {
-            let key = key::shown(key);
+            let key = text::shown(key);
             open(out, OpKind::Get, &key);
             out.extend_from_slice(b",\"entry\":");
             match entry {
@@ -68,7 +68,7 @@ fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepDone, place: &s
             }
         }
         (StepShape::Op(kind, key), StepDone::Written(written)) => {
-            let key = key::shown(key);
+            let key = text::shown(key);
             open(out, *kind, &key);
             render::field(out, "revision", at.revision);
             render::what_was_written(out, &key, written, at.clock, true);
@@ -98,7 +98,7 @@ fn check_failed(
     clock: ClusterMillis,
 ) -> Option<()> {
     let CheckFailed { at, why } = check;
-    let key = key::shown(shape.checks.get(*at as usize)?);
+    let key = text::shown(shape.checks.get(*at as usize)?);
     let pointer = format!("{place}/if/{at}");
     out.extend_from_slice(b"{\"pointer\":");
     render::string(out, &pointer);

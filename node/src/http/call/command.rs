@@ -3,6 +3,7 @@
 //! Owns what transactions, changes of all that matches, claims, collections and sequences have in common as requests. Never knows what
 //! one of them is about.
 
+use crate::http::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
@@ -14,7 +15,7 @@ use crate::http::call::admit;
 use crate::http::call::scan::{evaluate, scan};
 use crate::http::context::RequestContext;
 use crate::http::input::{body, headers};
-use crate::http::keys::{kv, write};
+use crate::http::keys::write;
 use crate::http::output::response::{Outcome, ok_json};
 use crate::http::problem::Failure;
 
@@ -22,7 +23,7 @@ use crate::http::problem::Failure;
 pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
     let kind = headers::json_kind(&context.head, what)?;
     let body = body::collect(context, body, usize::MAX).await?;
-    Ok(body.slice_ref(kv::json_of(kind, &body)?))
+    Ok(body.slice_ref(json_body::json_of(kind, &body)?))
 }
 
 /// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and

@@ -10,20 +10,20 @@ use quorate_store::types::{Guard, LockName, LockSpace, Name, Revision, SessionId
 use crate::http::call::command;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
-use crate::http::input::key;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
+use crate::http::text;
 use crate::limits;
 
 /// The name in a path.
 pub fn name_of(rest: &str) -> Result<Name, Failure> {
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
+    let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
     Name::new(text).map_err(|why| Failure::invalid("path:name", why.to_string()))
 }
 
 /// The session in a path.
 pub fn session_of(rest: &str) -> Result<SessionId, Failure> {
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:session", why))?;
+    let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:session", why))?;
     decimal(&text).map(SessionId).ok_or_else(|| Failure::invalid("path:session", NOT_A_SESSION))
 }
 

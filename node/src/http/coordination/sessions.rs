@@ -27,12 +27,13 @@ use crate::http::coordination::coordinate;
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
+use crate::http::input::json;
 use crate::http::input::json_body::{Empty, Json, JsonOrNone};
-use crate::http::input::{json, key};
 use crate::http::keys::write;
 use crate::http::output::response::Outcome;
 use crate::http::problem::{self, Effect, Failure};
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 use crate::limits;
 
 /// The routes of sessions.
@@ -288,7 +289,7 @@ fn holds_of(held: &SessionHeld) -> SessionHolds {
         locks: of(LockSpace::Lock),
         elections: of(LockSpace::Election),
         barriers: held.barriers.iter().map(ToString::to_string).collect(),
-        keys: held.keys.iter().map(|key| key::shown(key).into_owned()).collect(),
+        keys: held.keys.iter().map(|key| text::shown(key).into_owned()).collect(),
         tasks: held.tasks.iter().map(|(queue, id)| format!("{queue}/{id}")).collect(),
         count: held.row.attached.into(),
     }

@@ -3,8 +3,6 @@
 //! Owns the size limit, the bound on all bodies together, the deadline and the minimum rate of bodies. Never looks at what
 //! is in them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -19,7 +17,6 @@ use crate::http::api::ApiSettings;
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
 use crate::http::problem::Failure;
-use crate::limits;
 use crate::spent::{self, Part};
 
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
@@ -36,79 +33,6 @@ pub fn check_declared(context: &RequestContext, bytes_max: Option<usize>) -> Res
     match (declared, bytes_max) {
         (Some(length), Some(limit)) if length > limit as u64 => Err(over(limit, Some(length))),
         _ => Ok(()),
-    }
-}
-
-/// The memory for the bodies of all requests in flight.
-///
-/// A body takes its place as it comes, not by what it declares: who only announces much must not keep others out.
-#[derive(Debug)]
-pub struct BodyRoom {
-    bytes_max: usize,
-    taken: AtomicUsize,
-}
-
-impl BodyRoom {
-    /// All of it free.
-    pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, taken: AtomicUsize::new(0) }
-    }
-
-    /// Bytes taken at the moment.
-    pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
-    }
-
-    /// Takes room that is given back by [`Self::give_back`].
-    pub fn take(&self, bytes: usize) -> Result<(), Failure> {
-        self.take_up_to(self.bytes_max, bytes)
-    }
-
-    fn take_up_to(&self, bytes_max: usize, bytes: usize) -> Result<(), Failure> {
-        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes > bytes_max {
-            self.give_back(bytes);
-            return Err(Failure::too_many("the bodies of the requests on this node take all the memory they may"));
-        }
-        Ok(())
-    }
-
-    /// Gives back what was taken.
-    pub fn give_back(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// A place without room yet. What coordinates others has some that nobody else can take.
-    pub fn place(self: &Arc<Self>, coordinates: bool) -> BodyPlace {
-        let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
-        BodyPlace { room: Arc::clone(self), bytes_max: self.bytes_max + reserve, bytes: AtomicUsize::new(0) }
-    }
-}
-
-/// What one body has taken; given back when its request is answered.
-#[derive(Debug)]
-pub struct BodyPlace {
-    room: Arc<BodyRoom>,
-    /// Up to where the room may be filled for it.
-    bytes_max: usize,
-    bytes: AtomicUsize,
-}
-
-impl BodyPlace {
-    /// What it takes at the moment.
-    pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn grow(&self, bytes: usize) -> Result<(), Failure> {
-        self.room.take_up_to(self.bytes_max, bytes).map_err(Failure::closing)?;
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-impl Drop for BodyPlace {
-    fn drop(&mut self) {
-        self.room.give_back(self.bytes());
     }
 }
 

@@ -12,8 +12,9 @@ use quorate_store::limits::READ_FAULTS_MAX;
 use serde_json::value::RawValue;
 
 use crate::http::input::headers::decimal;
-use crate::http::input::{json, key};
+use crate::http::input::json;
 use crate::http::problem::{Failure, over_limit};
+use crate::http::text;
 
 /// The faults found so far, the first [`READ_FAULTS_MAX`] of them. What is read as a part of something larger notes its
 /// faults as if it stood alone; the place of the part is kept here.
@@ -229,9 +230,9 @@ impl<'a> Query<'a> {
 /// Decodes a part of a query string, `+` as a space.
 fn decode(text: &str) -> Result<Cow<'_, str>, String> {
     if text.contains('+') {
-        return key::percent_decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()));
+        return text::percent_decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned()));
     }
-    key::percent_decode(text)
+    text::percent_decode(text)
 }
 
 #[cfg(test)]

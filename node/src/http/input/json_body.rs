@@ -3,6 +3,7 @@
 //! Owns how a body becomes such a type: strictly, with a pointer to what does not fit. What a value may be beyond its type is for the
 //! handler to check, all of it at once, with [`Faults`].
 
+use crate::http::input::headers::BodyKind;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode, InputFault, Object};
@@ -16,7 +17,6 @@ use crate::http::context::Context;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::{self, JsonFault};
 use crate::http::input::{body, headers};
-use crate::http::keys::kv;
 use crate::http::problem::Failure;
 
 /// A body as it was read.
@@ -73,7 +73,7 @@ async fn receive_text(request: Request, may_be_empty: bool) -> Result<Bytes, Fai
         return Ok(Bytes::from_static(b"{}"));
     }
     let kind = headers::json_kind(&context.head, "the body")?;
-    Ok(text.slice_ref(kv::json_of(kind, &text)?))
+    Ok(text.slice_ref(json_of(kind, &text)?))
 }
 
 /// A text as this type. What two readers could understand differently is refused, whatever the type says.
@@ -151,6 +151,29 @@ fn plain(text: &str) -> String {
         text = text.replace(rust, json);
     }
     text
+}
+
+/// The checked and trimmed JSON in a body.
+pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
+    match scan::beside(body.len(), || json::check(body)) {
+        Ok(()) => Ok(json::trim(body)),
+        // `curl -d` sends this type unasked. Where the body is JSON there is no doubt what is meant; else the type is wrong.
+        Err(_) if kind == BodyKind::Form => Err(not_a_form()),
+        Err(JsonFault { pointer, detail }) => Err(Failure::invalid(pointer, detail)),
+    }
+}
+
+/// The trimmed text of an object that is checked as it is read.
+pub fn object_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
+    let text = json::trim(body);
+    if kind == BodyKind::Form && text.first() != Some(&b'{') { Err(not_a_form()) } else { Ok(text) }
+}
+
+fn not_a_form() -> Failure {
+    headers::unsupported(
+        "the body says it is a form (what `curl -d` says unasked) and is not JSON; add `-H 'Content-Type: \
+         application/json'` for JSON or `-H 'Content-Type: application/octet-stream'` for bytes",
+    )
 }
 
 #[cfg(test)]

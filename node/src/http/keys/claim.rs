@@ -17,15 +17,16 @@ use crate::http::call::{command, scan};
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
 use crate::http::described::Common;
+use crate::http::input::criteria;
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::Json;
-use crate::http::input::{criteria, key};
 use crate::http::keys::op_body::lock_time;
 use crate::http::keys::{find_body, matching, write};
 use crate::http::output::convert;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 
 /// The route of claims.
 pub fn routes() -> Routes {
@@ -104,7 +105,7 @@ fn answer_of(reply: &Reply, done: &ClaimDone, dry_run: bool) -> ClaimAnswer {
 
 /// An entry as it is for who claimed it: with the key to its lock. In the kept answer to a retry the value may be compacted.
 fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
-    let key = key::shown(key);
+    let key = text::shown(key);
     let view = match shown {
         Shown::Whole(entry) => convert::entry_view(&key, entry, clock),
         Shown::Bare { meta, kind } => {

@@ -23,12 +23,13 @@ use crate::http::call::scan::scan;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::conditions::{self, Condition};
+use crate::http::input::criteria;
 use crate::http::input::extract::{Faults, Query};
-use crate::http::input::{criteria, key};
 use crate::http::keys::{kv, write};
 use crate::http::output::response::Outcome;
 use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 use crate::limits;
 
 /// The routes of collections.
@@ -191,7 +192,7 @@ pub async fn delete(context: Context) -> Outcome {
 
 /// The name in the rest of a path: all of it, slashes too.
 fn name_of(rest: &str) -> Result<CollectionName, Failure> {
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
+    let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
     CollectionName::new(text).map_err(|why| Failure::invalid("path:name", why.to_string()))
 }
 
@@ -240,7 +241,7 @@ fn index_view(rule: &IndexRule, stage: &IndexStage) -> IndexView {
 
 /// Why an index cannot be, for people.
 fn explain(why: &IndexFailure) -> String {
-    let shown = |key: &Key| quoted(&key::shown(key));
+    let shown = |key: &Key| quoted(&text::shown(key));
     match why {
         IndexFailure::NotUnique(first, second) => {
             format!("{} and {} have the same values in its fields", shown(first), shown(second))

@@ -16,13 +16,13 @@ use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::cursor::FindCursor;
 use crate::http::input::json_body::Json;
-use crate::http::input::key;
 use crate::http::keys::find_body::{FindWish, Kind};
 use crate::http::keys::list;
 use crate::http::output::render;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 use crate::limits;
 
 /// The routes of searches.
@@ -176,7 +176,7 @@ fn render_items(out: &mut Vec<u8>, page: &FindPage) {
         if position > 0 {
             out.push(b',');
         }
-        render::open_entry(out, &key::shown(&found.key), &found.entry, page.at.clock, found.has_value);
+        render::open_entry(out, &text::shown(&found.key), &found.entry, page.at.clock, found.has_value);
         out.push(b'}');
     }
     out.push(b']');

@@ -3,6 +3,7 @@
 //! Owns the body rules and the query parameters of writes. Reads are `read`'s, conditions come from `conditions`, writes go
 //! through `write`.
 
+use crate::http::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use quorate_api::{Problem, WriteAnswer};
@@ -19,9 +20,8 @@ use crate::http::described::{Common, Conditional, OpAnswer, ReadAnswer};
 use crate::http::input::conditions::{self, Condition};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::{BodyKind, body_kind};
-use crate::http::input::json::JsonFault;
 use crate::http::input::key::{self, NamedKey};
-use crate::http::input::{body, criteria, headers, json};
+use crate::http::input::{body, criteria, headers};
 use crate::http::keys::prefer::{self, Preferred};
 use crate::http::keys::write::Manner;
 use crate::http::keys::{read, write};
@@ -162,7 +162,7 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
         return Err(headers::unsupported("a patch is JSON; send `Content-Type: application/merge-patch+json`"));
     }
     let text = body::collect(&context, body, VALUE_BYTES_MAX).await?;
-    let text = json_of(kind, &text)?;
+    let text = json_body::json_of(kind, &text)?;
     let mut faults = Faults::default();
     let patch = scan::beside(text.len(), || match kind {
         BodyKind::JsonPatch => criteria::json_patch(text, "", &mut faults),
@@ -268,29 +268,6 @@ impl WriteWish {
 fn value_of(kind: BodyKind, body: Bytes) -> Result<Value, Failure> {
     match kind {
         BodyKind::Bytes => Ok(Value { kind: ContentKind::Bytes, data: body.into() }),
-        _ => Ok(Value { kind: ContentKind::Json, data: json_of(kind, &body)?.to_vec() }),
+        _ => Ok(Value { kind: ContentKind::Json, data: json_body::json_of(kind, &body)?.to_vec() }),
     }
-}
-
-/// The checked and trimmed JSON in a body.
-pub fn json_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
-    match scan::beside(body.len(), || json::check(body)) {
-        Ok(()) => Ok(json::trim(body)),
-        // `curl -d` sends this type unasked. Where the body is JSON there is no doubt what is meant; else the type is wrong.
-        Err(_) if kind == BodyKind::Form => Err(not_a_form()),
-        Err(JsonFault { pointer, detail }) => Err(Failure::invalid(pointer, detail)),
-    }
-}
-
-/// The trimmed text of an object that is checked as it is read.
-pub fn object_of(kind: BodyKind, body: &[u8]) -> Result<&[u8], Failure> {
-    let text = json::trim(body);
-    if kind == BodyKind::Form && text.first() != Some(&b'{') { Err(not_a_form()) } else { Ok(text) }
-}
-
-fn not_a_form() -> Failure {
-    headers::unsupported(
-        "the body says it is a form (what `curl -d` says unasked) and is not JSON; add `-H 'Content-Type: \
-         application/json'` for JSON or `-H 'Content-Type: application/octet-stream'` for bytes",
-    )
 }

@@ -18,12 +18,13 @@ use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::cursor::Cursor;
 use crate::http::input::extract::Query;
-use crate::http::input::{headers, key};
+use crate::http::input::headers;
 use crate::http::keys::read;
 use crate::http::output::render;
 use crate::http::output::response::{Answer, Outcome, ok};
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 use crate::limits;
 
 /// The route of listings.
@@ -166,7 +167,7 @@ async fn page(context: &RequestContext, query: ListQuery) -> Outcome {
 
 fn render_page(query: &ListQuery, page: &ListPage) -> Vec<u8> {
     let cursor = if page.more { next(query, page) } else { None };
-    let entries = page.entries.iter().map(|(key, entry)| (key::shown(key), entry));
+    let entries = page.entries.iter().map(|(key, entry)| (text::shown(key), entry));
     render::page(entries, !query.keys_only, page.entries.len() as u64, cursor.as_deref(), page.at)
 }
 

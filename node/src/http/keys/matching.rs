@@ -18,14 +18,15 @@ use crate::http::call::{command, scan};
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
 use crate::http::described::Common;
+use crate::http::input::criteria;
 use crate::http::input::cursor::WhereCursor;
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::Json;
-use crate::http::input::{criteria, key};
 use crate::http::keys::{find_body, kv, write};
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +181,7 @@ fn answer_of(reply: &Reply, done: &WhereDone, hash: u64, dry_run: bool) -> Where
 
 /// An entry that was not changed, told as if it had been written alone.
 pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
-    let key = key::shown(&item.key);
+    let key = text::shown(&item.key);
     let problem: Problem = Failure::from_rejection(&key, reply, &item.why).into_problem();
     let outcome = match item.why {
         Rejection::ConditionNotMet { .. } => BulkOutcome::Skipped,

@@ -12,10 +12,11 @@ use crate::http::auth::demand::Demand;
 use crate::http::call::admit;
 use crate::http::context::Context;
 use crate::http::described::Common;
-use crate::http::input::{headers, key};
+use crate::http::input::headers;
 use crate::http::output::response::{Outcome, ok_json};
 use crate::http::problem::{Failure, rejection_code};
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 
 /// The route of the outcomes of requests.
 pub fn routes() -> Routes {
@@ -38,7 +39,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    let id = key::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
+    let id = text::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     if let Some(why) = headers::request_id_fault(&id) {
         return Err(Failure::invalid("path:id", why));
     }

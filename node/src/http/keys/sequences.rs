@@ -16,11 +16,11 @@ use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::JsonOrNone;
-use crate::http::input::key;
 use crate::http::keys::write;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 
 /// The routes of sequences.
 pub fn routes() -> Routes {
@@ -84,6 +84,6 @@ pub async fn post(context: Context, JsonOrNone(request): JsonOrNone<SequenceRequ
 
 /// The name in the rest of a path: all of it, slashes too.
 fn name_of(rest: &str) -> Result<SequenceName, Failure> {
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
+    let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:name", why))?;
     SequenceName::new(text).map_err(|why| Failure::invalid("path:name", why.to_string()))
 }

@@ -21,6 +21,7 @@ use crate::http::input::key;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
+use crate::http::text;
 use crate::limits;
 
 /// The route of audit trails.
@@ -50,7 +51,7 @@ pub async fn get(context: Context) -> Outcome {
     let wanted = demand::on_name(Permission::Read, query.key.as_bytes());
     admit::admit_to(&context, &wanted).await?;
     drop(wanted);
-    let name = key::shown(&query.key).into_owned();
+    let name = text::shown(&query.key).into_owned();
     let page = scan(&context, move |backend| backend.audit(&query)).await?;
     let answer = AuditAnswer {
         key: name,

@@ -7,5 +7,6 @@ pub mod caught;
 pub mod convert;
 pub mod done;
 pub mod failed;
+pub mod refusal;
 pub mod render;
 pub mod response;

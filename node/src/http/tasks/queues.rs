@@ -27,13 +27,13 @@ use crate::http::input::extract::Query;
 use crate::http::input::json;
 use crate::http::input::json_body;
 use crate::http::input::json_body::{Json, JsonBytes};
-use crate::http::input::key;
 use crate::http::keys::write;
 use crate::http::output::response::Outcome;
 use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Policy, Routes};
 use crate::http::tasks::answer;
 use crate::http::tasks::body;
+use crate::http::text;
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
@@ -244,7 +244,7 @@ pub async fn stats(context: Context) -> Outcome {
 pub async fn get(context: Context) -> Outcome {
     let (queue, id) = context.name().split_once(TASK_MARK).unwrap_or((context.name(), ""));
     let queue = queue_of(queue)?;
-    let id = key::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
+    let id = text::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
     admit::admit_to(&context, &demand::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, row) = context.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
@@ -402,7 +402,7 @@ fn no_task(queue: &QueueName, what: &str) -> String {
 
 /// The queue in a path: one segment, so that what follows is no part of it.
 pub fn queue_of(rest: &str) -> Result<QueueName, Failure> {
-    let text = key::percent_decode(rest).map_err(|why| Failure::invalid("path:queue", why))?;
+    let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:queue", why))?;
     QueueName::new(text).map_err(|why| Failure::invalid("path:queue", why.to_string()))
 }
 

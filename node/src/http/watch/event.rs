@@ -8,8 +8,8 @@ use quorate_store::keyspace::changes::{Cause, ValueChange};
 use quorate_store::state::FeedPosition;
 use quorate_store::types::{ClusterMillis, Entry, Key, Revision};
 
-use crate::http::input::key;
 use crate::http::output::render;
+use crate::http::text;
 use crate::http::watch::options::WatchView;
 use crate::http::watch::sse;
 
@@ -33,7 +33,7 @@ pub struct Shown<'a> {
 /// An event without its id and its end, which depend on what follows it.
 pub fn change(shown: &Shown<'_>, view: &WatchView) -> Vec<u8> {
     let Shown { revision, change, .. } = *shown;
-    let name = key::shown(shown.key);
+    let name = text::shown(shown.key);
     let value_bytes = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.value.data.len() * 4 / 3);
     let room = FRAME_BYTES + 3 * name.len() + value_bytes(shown.entry) + value_bytes(shown.before);
     let mut out = Vec::with_capacity(room);
@@ -84,7 +84,7 @@ pub fn initial(
     clock: ClusterMillis,
     keys_only: bool,
 ) {
-    let name = key::shown(name);
+    let name = text::shown(name);
     begin(out, "put", revision);
     let start = out.len();
     out.extend_from_slice(b",\"key\":");

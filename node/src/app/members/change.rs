@@ -1,0 +1,38 @@
+//! A change of the members, as somebody asked for it.
+//!
+//! Owns the answer. A change that began goes on without whoever asked for it. Never decides whether: that is `plan`.
+
+use std::time::Instant;
+
+use super::super::App;
+use super::carry_out::{Stop, grant};
+use super::plan::Wish;
+use super::{not_leader, take_in};
+use crate::peer::members::{MemberAsk, MemberDone, MemberWish};
+use crate::peer::message::PeerResponse;
+
+/// Does what is asked, or says what it would come to. Answers at the deadline at the latest; what began goes on.
+pub async fn change(app: &App, ask: MemberAsk, deadline: Instant) -> PeerResponse {
+    let on_the_way = tokio::spawn(work(app.clone(), ask, deadline));
+    match tokio::time::timeout_at(deadline.into(), on_the_way).await {
+        Ok(Ok(Ok(done))) => PeerResponse::MembersChanged(done),
+        Ok(Ok(Err(Stop::NotLeader))) => not_leader(app),
+        Ok(Ok(Err(Stop::Refused(reason)))) => PeerResponse::Refused { reason },
+        Ok(Ok(Err(Stop::Late))) | Err(_) => PeerResponse::TryAgain,
+        Ok(Err(error)) => PeerResponse::Refused { reason: format!("the change ended early: {error}") },
+    }
+}
+
+async fn work(app: App, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, Stop> {
+    let MemberAsk { wish, dry_run, force } = ask;
+    let wish = match wish {
+        MemberWish::Add { id, peer_addr, promote } => {
+            return take_in::add(&app, take_in::Newcomer { id, peer_addr, promote }, dry_run, force, deadline).await;
+        }
+        MemberWish::Promote { id } => Wish::Promote(id),
+        MemberWish::Demote { id } => Wish::Demote(id),
+        MemberWish::Remove { id } => Wish::Remove(id),
+        MemberWish::Replace { old, new } => Wish::Replace { old, new },
+    };
+    grant(&app, wish, dry_run, force, deadline).await
+}

@@ -1,0 +1,72 @@
+//! A connection of a peer, after the handshake: what all lanes share.
+//!
+//! Owns reading with counts, and the answers that every lane gives. Never accepts anybody.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::client::PeerNet;
+use super::counters::{Counters, LaneCounters, LaneKind};
+use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
+use super::raft_rpc::RaftCell;
+use super::service::{PeerInfo, PeerService};
+use super::stream::PeerRead;
+use super::writer::FrameSender;
+
+pub(super) struct Server {
+    pub net: PeerNet,
+    pub raft: RaftCell,
+    pub service: Arc<dyn PeerService>,
+    pub state_dir: PathBuf,
+    /// One snapshot is taken in at a time.
+    pub snapshot_gate: Arc<tokio::sync::Mutex<()>>,
+    /// When it warned last, in seconds since `started`.
+    pub warned: AtomicU64,
+    pub started: Instant,
+}
+
+/// An inbound connection after the handshake.
+pub(super) struct Inbound {
+    pub server: Arc<Server>,
+    pub peer: PeerInfo,
+    pub lane: LaneKind,
+    pub reader: CountedReader,
+    pub out: FrameSender,
+    /// Ends with the connection; every task that works for it stops with it.
+    pub token: CancellationToken,
+    pub tasks: TaskTracker,
+}
+
+/// Reads frames and counts them.
+pub(super) struct CountedReader {
+    pub reader: FrameReader<PeerRead>,
+    pub counters: Arc<Counters>,
+    pub lane: LaneKind,
+}
+
+impl CountedReader {
+    pub async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        let frame = self.reader.next().await?;
+        if let Some(frame) = &frame {
+            let counters = self.counters.lane(self.lane);
+            LaneCounters::add(&counters.frames_received, 1);
+            LaneCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
+        }
+        Ok(frame)
+    }
+}
+
+/// A frame that has no business on this lane.
+pub(super) fn misplaced(kind: FrameKind, lane: LaneKind) -> String {
+    format!("a frame of kind {kind:?} on the {} lane", lane.name())
+}
+
+/// Answers a ping without waiting for anything.
+pub(super) async fn pong(out: &FrameSender) -> Result<(), String> {
+    out.send(Outgoing::bare(FrameKind::Pong, 0)).await.map_err(|_| "the connection broke".to_owned())
+}

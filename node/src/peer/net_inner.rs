@@ -1,0 +1,115 @@
+//! What all connections of this node to its peers share.
+//!
+//! Owns the times, the counters and the identity that handshakes show. Never connects.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::counters::{Counters, LaneKind};
+use super::handshake::LocalPeer;
+use super::service::PeerService;
+use crate::net::Network;
+use crate::tls::PortTls;
+
+/// The times that the transport derives its own from, all in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerTimings {
+    /// Raft's heartbeat interval.
+    pub heartbeat_ms: u64,
+    /// Raft's shortest election timeout.
+    pub election_min_ms: u64,
+    /// How long connecting may take.
+    pub connect_ms: u64,
+    /// How long the handshake may take, on either side.
+    pub handshake_ms: u64,
+    /// How long a snapshot transfer may make no progress.
+    pub snapshot_idle_ms: u64,
+}
+
+impl PeerTimings {
+    /// Raft's two times with the defaults for the rest.
+    pub fn new(heartbeat_ms: u64, election_min_ms: u64) -> Self {
+        Self { heartbeat_ms, election_min_ms, connect_ms: 1_000, handshake_ms: 2_000, snapshot_idle_ms: 10_000 }
+    }
+
+    /// How long an append request may go unanswered. Below the election timeout, because openraft may credit an
+    /// answer with a later request's time of sending: that is harmless only while no other leader can have come up.
+    pub fn append_deadline(&self) -> Duration {
+        let wanted = (4 * self.heartbeat_ms).max(self.election_min_ms / 2);
+        Duration::from_millis(wanted.min(self.election_min_ms * 9 / 10))
+    }
+
+    /// How long a peer may be silent while it owes us something. More patient where giving up costs certainty.
+    pub(super) fn dead_after(&self, lane: LaneKind) -> Duration {
+        match lane {
+            LaneKind::Control | LaneKind::Append => Duration::from_millis(self.election_min_ms),
+            LaneKind::App | LaneKind::Snapshot => Duration::from_millis(3 * self.election_min_ms),
+        }
+    }
+
+    pub(super) fn connect(&self) -> Duration {
+        Duration::from_millis(self.connect_ms)
+    }
+
+    pub(super) fn handshake(&self) -> Duration {
+        Duration::from_millis(self.handshake_ms)
+    }
+
+    pub(super) fn snapshot_idle(&self) -> Duration {
+        Duration::from_millis(self.snapshot_idle_ms)
+    }
+}
+
+pub(super) struct NetInner {
+    pub network: Arc<dyn Network>,
+    pub local: LocalPeer,
+    pub timings: PeerTimings,
+    pub counters: Arc<Counters>,
+    /// Weak, because the service in turn holds a [`PeerNet`].
+    service: OnceLock<Weak<dyn PeerService>>,
+    pub snapshot_bytes_per_second: AtomicU64,
+    /// With it, no connection is plain.
+    pub tls: Option<Arc<PortTls>>,
+    warned: AtomicU64,
+    started: Instant,
+}
+
+impl NetInner {
+    pub fn new(network: Arc<dyn Network>, local: LocalPeer, timings: PeerTimings, tls: Option<Arc<PortTls>>) -> Self {
+        Self {
+            network,
+            local,
+            timings,
+            counters: Arc::default(),
+            service: OnceLock::new(),
+            snapshot_bytes_per_second: AtomicU64::new(0),
+            tls,
+            warned: AtomicU64::new(0),
+            started: Instant::now(),
+        }
+    }
+
+    /// Lets handshakes of both sides ask the service.
+    pub fn attach(&self, service: &Arc<dyn PeerService>) {
+        self.service.get_or_init(|| Arc::downgrade(service));
+    }
+
+    pub fn known_incarnation(&self, node: u64) -> Option<u128> {
+        self.service.get()?.upgrade()?.known_incarnation(node)
+    }
+
+    /// At most one line in five seconds: all lanes to a node try for ever.
+    pub fn warn_insecure(&self, reason: &str) {
+        let now = 1 + self.started.elapsed().as_secs() / 5;
+        if self.warned.swap(now, Relaxed) != now {
+            tracing::warn!(reason, "no secure connection to a peer");
+        }
+    }
+
+    pub fn snapshot_rate(&self) -> u64 {
+        self.snapshot_bytes_per_second.load(Relaxed)
+    }
+}
