@@ -158,7 +158,7 @@ impl<'a> IntoFuture for Bulk<'a> {
 mod tests {
     use super::*;
     use crate::api::BulkRequest;
-    use crate::kv::Value;
+    use crate::value::Value;
 
     fn client() -> Client {
         Client::new("127.0.0.1:1").expect("valid")

@@ -12,10 +12,10 @@ use crate::api::{Criterion, Guard, Operator, WhereAnswer, WhereRequest};
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
-use crate::kv::Value;
 use crate::op::patch_text;
 use crate::operation::milliseconds;
 use crate::request::{Call, RequestId};
+use crate::value::Value;
 
 /// A change of all that match: awaited it is one part, which looks at a bounded number of entries; [`ChangeWhere::parts`] goes
 /// on to the end. Carries a request id from the beginning, so its retries are safe.

@@ -12,10 +12,11 @@ use crate::api::{ClaimAnswer, ClaimRequest, Criterion, EntryView, Guard, Operato
 use crate::client::Client;
 use crate::criteria::Criteria;
 use crate::error::Error;
-use crate::kv::{Value, Write};
+use crate::kv::Write;
 use crate::op::patch_text;
 use crate::operation::milliseconds;
 use crate::request::{Call, RequestId};
+use crate::value::Value;
 
 /// A claim to be awaited. Carries a request id from the beginning: a retry gives the same entries.
 #[must_use = "does nothing until awaited"]

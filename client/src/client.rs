@@ -17,7 +17,7 @@ use crate::endpoints::{Endpoint, Endpoints, Glance, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
-use crate::session::Renewals;
+use crate::session::registry::Renewals;
 use crate::tls::{CA_ENV, CERT_ENV, KEY_ENV, TlsFiles};
 use crate::token::{TOKEN_ENV, TOKEN_FILE_ENV, TokenSource};
 use crate::transport::{Answer, EventStream, OpenBody, Opened, Protocol, Transport};
@@ -449,7 +449,7 @@ impl Client {
     }
 
     async fn introduce(&self, node: usize) {
-        let Ok(call) = crate::cluster::status_call() else { return };
+        let Ok(call) = crate::request::status_call() else { return };
         if let Ok(status) = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await {
             let glance = Glance { term: status.term, leader_id: status.leader_id };
             self.inner.endpoints.lock().introduce(node, status.node_id, glance);

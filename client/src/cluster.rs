@@ -6,9 +6,8 @@ use http::Method;
 
 use crate::api::{ErrorCode, LeaderAnswer, LeaderRequest, RequestAnswer, StatusAnswer};
 use crate::client::Client;
-use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::request::{Call, Intent, RequestId};
+use crate::request::{Call, Intent, RequestId, status_call};
 
 /// How long a node may take to tell its status; it needs no other node for that.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -22,11 +21,6 @@ pub struct NodeStatus {
     pub address: String,
     /// Its view, or why there is none.
     pub status: Result<StatusAnswer, Error>,
-}
-
-/// Asks a node for its status.
-pub(crate) fn status_call() -> Result<Call, Error> {
-    Call::new(Method::GET, "/v1/cluster/status".into(), Intent::Read, Preference::Any)
 }
 
 impl Client {

@@ -12,13 +12,13 @@ use crate::api::{
 use crate::change::Pending;
 use crate::client::Client;
 use crate::error::Error;
-use crate::kv::Value;
 use crate::op::patch_text;
 use crate::operation::milliseconds;
 use crate::pages::Pages;
 use crate::place::{self, Held, Queue, Wish};
 use crate::request::{Call, Intent};
 use crate::session::{Loss, Session};
+use crate::value::Value;
 
 /// An election to stand in, from [`Session::elect`].
 #[must_use = "stands for nothing until it campaigns"]

@@ -7,8 +7,8 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::api::{Applied, ErrorCode, Problem, Retry, ValueError};
-use crate::request::RequestId;
-use crate::session::Loss;
+use crate::request_id::RequestId;
+use crate::session::lease::Loss;
 
 /// Why a call did not succeed.
 #[derive(Debug, thiserror::Error)]

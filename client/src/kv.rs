@@ -7,11 +7,9 @@ use std::future::IntoFuture;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::IF_NONE_MATCH;
 use http::{Method, StatusCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::{Criterion, EntryView, ErrorCode, Guard, OpKind, WriteAnswer};
@@ -21,32 +19,7 @@ use crate::error::Error;
 use crate::op::OpText;
 use crate::operation::Op;
 use crate::request::{Call, Intent, RequestId, etag, key_path, push_query};
-
-/// A value to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Value {
-    pub(crate) data: Bytes,
-    pub(crate) is_json: bool,
-}
-
-impl Value {
-    /// Anything that has a JSON form.
-    pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Error> {
-        let data = serde_json::to_vec(value)
-            .map_err(|source| Error::Decode { what: "the value has no JSON form".into(), source })?;
-        Ok(Self { data: data.into(), is_json: true })
-    }
-
-    /// JSON text as it is. A write of text that is not JSON fails before anything is sent.
-    pub fn json_text(text: impl Into<Bytes>) -> Self {
-        Self { data: text.into(), is_json: true }
-    }
-
-    /// Bytes as they are.
-    pub fn bytes(data: impl Into<Bytes>) -> Self {
-        Self { data: data.into(), is_json: false }
-    }
-}
+use crate::value::Value;
 
 /// An entry whose value was decoded.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::api::{Guard, JsonText, OpKind};
 use crate::error::Error;
-use crate::kv::Value;
+use crate::value::Value;
 
 /// An operation to be written down. Fields as in [`crate::api::Op`], which a test holds it to.
 #[derive(Debug, Clone, Serialize)]

@@ -13,9 +13,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::api::{Criterion, Guard, OpKind};
 use crate::criteria::Criteria;
 use crate::error::Error;
-use crate::kv::Value;
 use crate::op::{OpText, checked_json};
 use crate::request::check_cas;
+use crate::value::Value;
 
 /// An operation, for [`crate::Bulk`] and [`crate::Txn`].
 #[must_use = "does nothing until it is part of a bulk or a transaction"]

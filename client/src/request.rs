@@ -4,10 +4,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method};
@@ -16,6 +14,7 @@ use serde::Serialize;
 
 use crate::endpoints::Preference;
 use crate::error::Error;
+pub use crate::request_id::RequestId;
 
 /// Longest request id that nodes take.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -26,50 +25,18 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 /// The same where a name is one segment of the path.
 const SEGMENT: &AsciiSet = &PATH.add(b'/');
 
-/// Names one write over all its attempts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId(HeaderValue);
-
-impl RequestId {
-    /// Unix milliseconds (48 bits) and 72 random bits in 20 characters. The time in front puts the rows of one moment next
-    /// to each other in the nodes' request tables, which makes writing them cheaper; nothing depends on it being right.
-    pub fn random() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut bytes: [u8; 15] = rand::random();
-        bytes[..6].copy_from_slice(&since_epoch.as_millis().to_be_bytes()[10..]);
-        let text = URL_SAFE_NO_PAD.encode(bytes);
-        Self(HeaderValue::from_maybe_shared(Bytes::from(text)).expect("base64url is a header value"))
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        self.0.to_str().expect("an id is made of printable ASCII only")
-    }
-
-    /// As the value of `Idempotency-Key`.
-    pub(crate) fn header(&self) -> HeaderValue {
-        self.0.clone()
-    }
-}
-
 impl FromStr for RequestId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let fits = (1..=REQUEST_ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         match HeaderValue::from_str(text) {
-            Ok(value) if fits => Ok(Self(value)),
+            Ok(value) if fits => Ok(Self::of_header(value)),
             _ => Err(Error::Invalid(format!(
                 "a request id is 1 to {REQUEST_ID_BYTES_MAX} printable ASCII characters without spaces, not `{}`",
                 text.escape_default()
             ))),
         }
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.as_str())
     }
 }
 
@@ -229,6 +196,11 @@ pub(crate) fn check_cas(cas: &str) -> Result<(), Error> {
 pub(crate) fn etag(cas: &str) -> Result<HeaderValue, Error> {
     check_cas(cas)?;
     Ok(HeaderValue::try_from(format!("\"{cas}\"")).expect("digits in quotes are a header value"))
+}
+
+/// Asks a node for its status.
+pub(crate) fn status_call() -> Result<Call, Error> {
+    Call::new(Method::GET, "/v1/cluster/status".into(), Intent::Read, Preference::Any)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! of others are looked at by `client.session_by_id` (`by_id`).
 
 mod by_id;
-mod lease;
+pub(crate) mod lease;
+pub(crate) mod registry;
 mod renewal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ use lease::Lease;
 
 pub use by_id::SessionById;
 pub use lease::{Loss, SessionState};
-pub(crate) use renewal::Renewals;
+use registry::Renewed;
 
 /// A session that is created late is over before it is known: then another one is asked for, so many times.
 const STARTS_MAX: u32 = 3;
@@ -42,15 +43,12 @@ pub struct Session {
 #[derive(Debug)]
 pub(crate) struct Shared {
     client: Client,
-    id: String,
-    lease: Mutex<Lease>,
+    renewed: Arc<Renewed>,
     /// Places that are being given up in the background, and how often.
     leaving: Mutex<BTreeMap<String, u32>>,
     /// Places in queues that a handle has or waits for: the cluster knows one for each session, so two handles would share it, and
     /// the first to be dropped would give up that of the other.
     taken: Mutex<BTreeSet<String>>,
-    /// Told after each change of the lease and of `leaving`.
-    changed: Notify,
     /// Where what has to be done after a drop runs.
     runtime: Handle,
 }
@@ -147,16 +145,17 @@ impl<'a> IntoFuture for StartSession<'a> {
 impl Session {
     fn keep(client: &Client, id: String, lease: Lease) -> Self {
         let runtime = Handle::current();
-        let (lease, changed) = (Mutex::new(lease), Notify::new());
+        let renewed = Arc::new(Renewed { id, lease: Mutex::new(lease), changed: Notify::new() });
         let (leaving, taken) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { client: client.clone(), id, lease, leaving, taken, changed, runtime });
-        client.renewals().add(&shared, &shared.runtime);
+        let shared = Arc::new(Shared { client: client.clone(), renewed, leaving, taken, runtime });
+        let start = || shared.runtime.spawn(renewal::run(client.clone()));
+        client.renewals().add(&shared.renewed, start);
         Self { shared }
     }
 
     /// Its id: the same for all nodes and clients, and never used twice.
     pub fn id(&self) -> &str {
-        &self.shared.id
+        &self.shared.renewed.id
     }
 
     /// The client that it was started with.
@@ -166,24 +165,24 @@ impl Session {
 
     /// How long it lives without a renewal.
     pub fn ttl(&self) -> Duration {
-        self.shared.lease.lock().ttl()
+        self.shared.renewed.lease.lock().ttl()
     }
 
     /// What it is at this moment. Reckoned by this machine's monotonic clock from what was confirmed; a machine that was
     /// suspended, and its clock with it, does not know: what must not happen twice takes a guard.
     pub fn state(&self) -> SessionState {
-        self.shared.lease.lock().state(Instant::now())
+        self.shared.renewed.lease.lock().state(Instant::now())
     }
 
     /// Why it is lost, if it is.
     pub fn loss(&self) -> Option<Loss> {
-        self.shared.lease.lock().loss(Instant::now())
+        self.shared.renewed.lease.lock().loss(Instant::now())
     }
 
     /// Nothing while it is known to live; else why that is not so.
     pub fn check(&self) -> Result<(), Error> {
         let (state, loss) = {
-            let (lease, now) = (self.shared.lease.lock(), Instant::now());
+            let (lease, now) = (self.shared.renewed.lease.lock(), Instant::now());
             (lease.state(now), lease.loss(now))
         };
         match state {
@@ -209,9 +208,9 @@ impl Session {
     pub async fn changed(&self, known: SessionState) -> SessionState {
         loop {
             // Before looking, so that a change after it is heard of.
-            let told = self.shared.changed.notified();
+            let told = self.shared.renewed.changed.notified();
             let (state, changes_at) = {
-                let (lease, now) = (self.shared.lease.lock(), Instant::now());
+                let (lease, now) = (self.shared.renewed.lease.lock(), Instant::now());
                 (lease.state(now), lease.changes_at(now))
             };
             if state != known {
@@ -263,8 +262,8 @@ impl Session {
     }
 
     fn on_over(&self, loss: Loss) {
-        self.shared.lease.lock().on_over(loss, Instant::now());
-        self.shared.changed.notify_waiters();
+        self.shared.renewed.lease.lock().on_over(loss, Instant::now());
+        self.shared.renewed.changed.notify_waiters();
         self.shared.client.renewals().on_over();
     }
 
@@ -287,7 +286,7 @@ impl Session {
     /// Waits until this place is not being given up any more: what is asked for before that would be given up too.
     pub(crate) async fn left(&self, place: &str) {
         loop {
-            let told = self.shared.changed.notified();
+            let told = self.shared.renewed.changed.notified();
             if !self.shared.leaving.lock().contains_key(place) {
                 return;
             }
@@ -324,7 +323,7 @@ impl Drop for Left {
             _ => drop(leaving.remove(&self.place)),
         }
         drop(leaving);
-        shared.changed.notify_waiters();
+        shared.renewed.changed.notify_waiters();
     }
 }
 
@@ -336,12 +335,16 @@ impl From<&Session> for String {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        let now = Instant::now();
+        let was_lost = self.renewed.lease.lock().loss(now).is_some();
+        // Nobody renews it any more, from this moment on.
+        self.renewed.lease.lock().on_over(Loss::Ended, now);
         self.client.renewals().on_over();
         // What is lost may have been taken over with a delay, which an end would cut short.
-        if self.lease.lock().loss(Instant::now()).is_some() {
+        if was_lost {
             return;
         }
-        let (client, id) = (self.client.clone(), std::mem::take(&mut self.id));
+        let (client, id) = (self.client.clone(), self.renewed.id.clone());
         self.runtime.spawn(async move {
             // Its time ends it otherwise.
             let _ = client.session_by_id(id).end().await;

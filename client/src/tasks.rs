@@ -18,10 +18,11 @@ use crate::api::{
 use crate::client::Client;
 use crate::endpoints::Preference;
 use crate::error::Error;
-use crate::kv::{Value, is_missing};
+use crate::kv::is_missing;
 use crate::op::checked_json;
 use crate::operation::milliseconds;
 use crate::request::{Call, Intent, RequestId, json_body, name_path, push_query};
+use crate::value::Value;
 
 /// A queue of timed tasks by its name, from [`Client::tasks`]. It is there once a task was scheduled into it.
 #[derive(Debug, Clone)]

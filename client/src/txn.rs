@@ -282,7 +282,7 @@ impl<'a> IntoFuture for Txn<&'a Client> {
 mod tests {
     use super::*;
     use crate::api::{Operator, TxnRequest};
-    use crate::kv::Value;
+    use crate::value::Value;
 
     fn client() -> Client {
         Client::new("127.0.0.1:1").expect("valid")

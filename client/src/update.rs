@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 use crate::api::{EntryView, ErrorCode, Problem, WriteAnswer};
 use crate::client::Client;
 use crate::error::Error;
-use crate::kv::{Value, Write};
+use crate::kv::Write;
+use crate::value::Value;
 
 /// Tries of one update. Rivals that are nearer to the leader win more often: of eight clients on one machine, three of them by
 /// way of followers, the unluckiest update took 242.

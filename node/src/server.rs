@@ -17,7 +17,7 @@ use quorate_store::log::{FatalHook, LogOptions, LogStore};
 use quorate_store::raft::start;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::SpaceGuard;
-use quorate_store::state::{StateOptions, StateReader, StateStore};
+use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::{background, codec, level};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -175,7 +175,7 @@ impl Opened {
             flush_every: surroundings.flush_every,
             ..StateOptions::new(config.node_id)
         };
-        let (machine, state) = StateStore::open(data_dir, options).map_err(ServerError::of)?;
+        let (machine, state) = StateMachine::open(data_dir, options).map_err(ServerError::of)?;
         start::reconcile(&log, &machine, state.position().index).map_err(ServerError::of)?;
         let purger = log.clone();
         state.on_durable(Arc::new(move |index| purger.set_durable_state_index(index)));

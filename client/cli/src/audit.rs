@@ -4,7 +4,8 @@ use quorate_client::api::AuditView;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

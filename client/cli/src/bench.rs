@@ -16,7 +16,8 @@ use quorate_client::{Client, Protocol, Reads};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 use load::Plan;
 use mix::Mix;

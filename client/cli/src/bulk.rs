@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,8 @@ use crate::Context;
 use crate::bulk;
 use crate::criteria::{Only, Where};
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,8 @@ use crate::Context;
 use crate::bulk;
 use crate::criteria::Where;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,9 @@ use quorate_client::{MemberStatus, NodeStatus};
 
 use crate::Context;
 use crate::fail::Failed;
+use crate::form::Form;
 use crate::members;
-use crate::output::{self, Form};
+use crate::output;
 use crate::status;
 
 #[derive(Debug, Subcommand)]

@@ -6,7 +6,8 @@ use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, 
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 
 #[derive(Debug, Subcommand)]

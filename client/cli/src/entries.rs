@@ -10,7 +10,8 @@ use crate::Context;
 use crate::criteria::Only;
 use crate::fail::Failed;
 use crate::fence::Fence;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse::{self, Meaning};
 
 #[derive(Debug, Subcommand)]

@@ -12,8 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::Context;
 use crate::fail::Failed;
+use crate::form::Form;
 use crate::listing::PAGE_ENTRIES;
-use crate::output::{self, Form};
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

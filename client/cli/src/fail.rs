@@ -7,7 +7,7 @@ use quorate_client::Error;
 use quorate_client::api::{Applied, ErrorCode, Problem, Retry};
 use serde_json::json;
 
-use crate::output::Form;
+use crate::form::Form;
 
 const ERROR: u8 = 1;
 const USAGE: u8 = 2;

@@ -7,8 +7,9 @@ use quorate_client::api::{EntryView, FindAnswer};
 use crate::Context;
 use crate::criteria::Where;
 use crate::fail::Failed;
+use crate::form::Form;
 use crate::listing::PAGE_ENTRIES;
-use crate::output::{self, Form};
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -6,7 +6,8 @@ use quorate_client::api::{EntryView, ListAnswer};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -23,7 +23,8 @@ use tokio::sync::mpsc;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 use lines::{Chunk, Fault, KeyField, Lines, Place};
 use progress::Progress;

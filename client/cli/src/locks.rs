@@ -5,7 +5,8 @@ use quorate_client::api::{LockAnswer, LockMode};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -20,6 +20,7 @@ mod export;
 mod fail;
 mod fence;
 mod find;
+mod form;
 mod guarded;
 mod latch;
 mod listing;
@@ -52,7 +53,7 @@ use quorate_client::{
 };
 
 use fail::Failed;
-use output::Form;
+use form::Form;
 
 /// Talk to a Quorate cluster.
 ///

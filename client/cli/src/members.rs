@@ -6,7 +6,8 @@ use quorate_client::{ChangeMembers, Error};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 /// The verbs of `member`.
 #[derive(Debug, Subcommand)]

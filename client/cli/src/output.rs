@@ -6,15 +6,7 @@ use quorate_client::api::{ContentType, EntryView, WriteAnswer};
 use serde::Serialize;
 
 use crate::fail::Failed;
-
-/// The form of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
-}
+use crate::form::Form;
 
 /// Writes a line. An error means that nobody reads it any more.
 pub fn line(text: impl AsRef<str>) -> Result<(), Failed> {

@@ -8,7 +8,8 @@ use quorate_client::api::{LockState, SessionHold, SessionView};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 
 #[derive(Debug, Subcommand)]

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 /// Shows all members. An error where none answers.
 pub async fn run(context: &Context) -> Result<(), Failed> {

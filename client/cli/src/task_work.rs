@@ -10,8 +10,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 use crate::fail::Failed;
+use crate::form::Form;
 use crate::guarded::{self, Signals};
-use crate::output::{self, Form};
+use crate::output;
 use crate::{Context, parse};
 
 /// Of the standard error of a command that failed, so much of the end is kept as the error of the task.

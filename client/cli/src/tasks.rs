@@ -9,7 +9,8 @@ use quorate_client::api::{QueueStats, TaskAnswer, TaskClaimed, TaskFail, TaskSch
 use quorate_client::{RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::{Context, parse, task_work};
 
 /// What can be done with tasks.

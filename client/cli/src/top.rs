@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 use crate::rates::{Look, Rates};
 

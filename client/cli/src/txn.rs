@@ -4,7 +4,8 @@ use quorate_client::api::{OpKind, TxnAnswer, TxnBlockResult, TxnFailed, TxnRead,
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::parse;
 
 #[derive(Debug, clap::Args)]

@@ -5,7 +5,8 @@ use quorate_client::api::UserAnswer;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 use crate::roles::grants_text;
 
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::Context;
 use crate::criteria::Where;
 use crate::fail::Failed;
-use crate::output::{self, Form};
+use crate::form::Form;
+use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(

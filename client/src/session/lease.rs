@@ -54,7 +54,7 @@ impl fmt::Display for Loss {
 
 /// The reckoning of one session.
 #[derive(Debug, Clone)]
-pub(super) struct Lease {
+pub(crate) struct Lease {
     ttl: Duration,
     renew_in: Duration,
     /// When the last request was sent that was confirmed: a renewal, or the creation.

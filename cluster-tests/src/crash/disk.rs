@@ -24,7 +24,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::event::Event;
-use super::loss::{Data, Loss, Names, scatter};
+use super::loss::{Data, Loss, Names, put, scatter};
 use super::mutant::Mutant;
 
 /// What a name stands for in a tree.
@@ -355,13 +355,4 @@ impl DataChange {
             DataChange::Length(length) => content.resize(*length as usize, 0),
         }
     }
-}
-
-/// Writes bytes at a place of a file, which grows as it must.
-pub(super) fn put(offset: u64, bytes: &[u8], content: &mut Vec<u8>) {
-    let (start, end) = (offset as usize, offset as usize + bytes.len());
-    if content.len() < end {
-        content.resize(end, 0);
-    }
-    content[start..end].copy_from_slice(bytes);
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openraft::EntryPayload;
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::document::Criteria;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Membership};
@@ -63,8 +63,8 @@ fn batch(dice: &mut StdRng, term: u64, index: u64) -> EncodedBatch {
         }
         _ => {}
     }
-    let (clock, commands) = (index * 700, commands.iter().map(codec::encode_command).collect());
-    EncodedBatch(codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands }))
+    let (clock, commands) = (index * 700, commands.iter().map(command_codec::encode_command).collect());
+    EncodedBatch(command_codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands }))
 }
 
 fn command(dice: &mut StdRng, term: u64, index: u64, n: u64) -> Command {

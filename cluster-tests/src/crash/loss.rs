@@ -5,8 +5,6 @@
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::disk::put;
-
 const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 
@@ -87,4 +85,13 @@ fn torn(place: usize, length: usize, dice: &mut StdRng) -> std::ops::Range<usize
     let sectors = BLOCK / SECTOR;
     let at = (dice.random_range(1..sectors) * SECTOR).saturating_sub(place % BLOCK).min(length);
     if dice.random() { 0..at } else { at..length }
+}
+
+/// Writes bytes at a place of a file, which grows as it must.
+pub(super) fn put(offset: u64, bytes: &[u8], content: &mut Vec<u8>) {
+    let (start, end) = (offset as usize, offset as usize + bytes.len());
+    if content.len() < end {
+        content.resize(end, 0);
+    }
+    content[start..end].copy_from_slice(bytes);
 }

@@ -5,7 +5,8 @@
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::StateReader;
-use quorate_store::state::snapshot::{SnapshotHandle, SnapshotReceiver};
+use quorate_store::state::receive::SnapshotReceiver;
+use quorate_store::state::snapshot::SnapshotHandle;
 use rand::RngExt;
 
 use super::entries::entry;

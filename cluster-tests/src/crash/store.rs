@@ -12,7 +12,7 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::log::{LogOptions, LogStore};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::state::{AppliedState, StateOptions, StateReader, StateStore};
+use quorate_store::state::{AppliedState, StateOptions, StateReader};
 
 use super::entries::NODE;
 
@@ -88,7 +88,7 @@ pub fn open_state(dir: &Path) -> Result<(StateMachine, StateReader), Fault> {
         flush_every: Duration::from_millis(60),
         ..StateOptions::new(NODE)
     };
-    StateStore::open(dir, options).map_err(|error| error.to_string())
+    StateMachine::open(dir, options).map_err(|error| error.to_string())
 }
 
 /// Applies entries.

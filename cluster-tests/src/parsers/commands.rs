@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
 use quorate_store::codec::{self, CodecError};
+use quorate_store::command_codec;
 use quorate_store::keyspace::audit;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::machine::Vars;
@@ -25,8 +26,8 @@ pub fn room(bytes: usize) -> usize {
 pub fn check(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else { return };
     memory::within(room(bytes.len()), "a record", || match kind % 7 {
-        0 => again(bytes, codec::decode_command, |command| codec::encode_command(command).to_vec()),
-        1 => again(bytes, decode_batch, |batch| codec::encode_batch(batch).to_vec()),
+        0 => again(bytes, command_codec::decode_command, |command| command_codec::encode_command(command).to_vec()),
+        1 => again(bytes, decode_batch, |batch| command_codec::encode_batch(batch).to_vec()),
         2 => again(
             bytes,
             |bytes| wire::decode_entry(&Bytes::copy_from_slice(bytes)),
@@ -48,8 +49,8 @@ pub fn check(data: &[u8]) {
 
 /// A batch is read exactly: the same bytes come back.
 fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
-    let batch = codec::decode_batch(&Bytes::copy_from_slice(bytes))?;
-    assert_eq!(codec::encode_batch(&batch), bytes, "a batch that is written differently");
+    let batch = command_codec::decode_batch(&Bytes::copy_from_slice(bytes))?;
+    assert_eq!(command_codec::encode_batch(&batch), bytes, "a batch that is written differently");
     Ok(batch)
 }
 
@@ -77,11 +78,12 @@ pub fn again<T: PartialEq + Debug>(
 pub fn samples() -> Vec<Vec<u8>> {
     let life = samples::life();
     let of_kind = |kind: u8, bytes: &[u8]| [&[kind], bytes].concat();
-    let mut all: Vec<_> = life.commands.iter().map(|command| of_kind(0, &codec::encode_command(command))).collect();
+    let mut all: Vec<_> =
+        life.commands.iter().map(|command| of_kind(0, &command_codec::encode_command(command))).collect();
     all.truncate(20);
     let seeded = samples::batch(&life.commands[..3]);
-    all.push(of_kind(1, &codec::encode_batch(&seeded)));
-    all.push(of_kind(1, &codec::encode_batch(&Batch { seed: None, ..seeded })));
+    all.push(of_kind(1, &command_codec::encode_batch(&seeded)));
+    all.push(of_kind(1, &command_codec::encode_batch(&Batch { seed: None, ..seeded })));
     all.push(of_kind(2, &samples::entry_bytes(&life.commands[..2])));
     let replies: Vec<_> = life.replies.iter().map(codec::encode).collect();
     all.extend(samples::spread(&replies, 4).map(|reply| of_kind(3, reply)));

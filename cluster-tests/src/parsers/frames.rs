@@ -19,6 +19,7 @@ use quorate_node::peer::raft_codec::{
     VoteGrant, decode_append,
 };
 use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::identity::Identity;
 use quorate_store::raft::TypeConfig;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
@@ -212,7 +213,7 @@ pub fn samples() -> Vec<Vec<u8>> {
     let welcome = Welcome { node_id: 2, incarnation: 5, ..local().welcome(None) };
     let refused = local().welcome(Some("node 1 is full".into()));
     let whole = |kind, body: Vec<u8>| Outgoing::whole(kind, 5, body).into_bytes().to_vec();
-    let short: Vec<_> = life.commands.iter().map(|command| codec::encode_command(command).to_vec()).collect();
+    let short: Vec<_> = life.commands.iter().map(|command| command_codec::encode_command(command).to_vec()).collect();
     let commands = short.into_iter().filter(|command| command.len() < 300).take(3);
     let commands = commands.map(|command| Forwarded { command, within_ms: 500 }).collect();
     let fates = life.replies.iter().take(4).cloned().map(Fate::Decided).chain([Fate::Unknown]).collect();

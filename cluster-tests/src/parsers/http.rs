@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fake::Fake;
 use super::http_2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
-use super::{panics, samples};
+use super::{panics, requests};
 
 /// A server remembers what it was asked, so another takes its place now and then.
 const REQUESTS_MAX: usize = 2_000;
@@ -244,7 +244,7 @@ impl Doorkeeper {
 
 /// Most of the requests, and two by HTTP/2: some room is for what was found.
 pub fn samples() -> Vec<Vec<u8>> {
-    let mut samples: Vec<_> = samples::requests().into_iter().take(25).collect();
+    let mut samples: Vec<_> = requests::all().into_iter().take(25).collect();
     samples.push(by_http_2("GET", "/v1/kv/a", b""));
     samples.push(by_http_2("PUT", "/v1/kv/a", b"{\"n\":1}"));
     samples

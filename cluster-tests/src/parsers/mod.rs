@@ -4,7 +4,7 @@
 //! broken. libFuzzer (`fuzz/`), the test `parsers` and the program `fuzz-parsers` run the same functions. Never needs a process or a
 //! cluster.
 //!
-//! Reading order: `samples` (real values to begin with), the targets, then `mutate`, `memory` and `replay`, which run them.
+//! Reading order: `requests` and `samples` (real values to begin with), the targets, then `mutate`, `memory` and `replay`, which run them.
 
 pub mod door;
 pub mod extremes;
@@ -20,6 +20,7 @@ mod frames;
 mod http;
 mod log;
 mod mutate;
+mod requests;
 mod rows;
 
 #[expect(dead_code, unused_imports, reason = "shared with the tests of the node, each of which uses a part")]

@@ -4,7 +4,6 @@
 //! the same bytes, or one row could stand twice. Values mean the same after they were written again.
 
 use quorate_store::codec::CodecError;
-use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_store::keyspace::relocked::LockBefore;
 use quorate_store::keyspace::request::KeptReply;
@@ -15,6 +14,7 @@ use quorate_store::keyspace::{
     sequence, session, task, timer,
 };
 use quorate_store::offline::decode_row;
+use quorate_store::types::CollectionRow;
 use quorate_store::types::{BarrierRow, Elected, LatchRow, RoleRow, TokenRow, UserRow};
 
 use super::commands::{again, record, room};

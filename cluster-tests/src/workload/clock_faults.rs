@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 
-use super::nemesis::Place;
+use super::fault_place::Place;
 use crate::cluster::Cluster;
 
 /// Farthest jump, in seconds.

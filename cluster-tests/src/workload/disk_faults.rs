@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::nemesis::Place;
+use super::fault_place::Place;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::eventually::{eventually, sooner_than};
 use crate::host::{Counts, Failures};

@@ -11,7 +11,7 @@ use quorate_node::EXIT_REMOVED;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::nemesis::Place;
+use super::fault_place::Place;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::eventually::eventually;
 use crate::node_process::{describe, run_to_end};

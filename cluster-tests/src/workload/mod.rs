@@ -11,6 +11,7 @@ pub mod counters;
 pub mod crossing;
 pub mod disk_faults;
 pub mod driver;
+mod fault_place;
 pub mod fleeting;
 pub mod locks;
 pub mod member_faults;

@@ -11,6 +11,7 @@ use rand::rngs::StdRng;
 
 use super::clock_faults::ClockFault;
 use super::disk_faults::DiskFault;
+use super::fault_place::Place;
 use super::member_faults::MemberFault;
 use super::network_faults::NetworkFault;
 use super::process_faults::ProcessFault;
@@ -163,29 +164,5 @@ impl Backdrop {
             Self::SlowDisk => cluster.ids().into_iter().for_each(|id| cluster.host(id).heal_disk()),
             Self::SlowLinks => cluster.network().heal(),
         }
-    }
-}
-
-/// Who is where when a fault begins.
-#[derive(Debug)]
-pub struct Place {
-    /// The leader.
-    pub leader: u64,
-    /// Some other node.
-    pub follower: u64,
-    /// All nodes.
-    pub all: Vec<u64>,
-}
-
-impl Place {
-    async fn choose(cluster: &Cluster, dice: &mut StdRng) -> Self {
-        let leader = cluster.leader().await;
-        let others = cluster.live_but(leader);
-        Self { leader, follower: others[dice.random_range(0..others.len())], all: cluster.live() }
-    }
-
-    /// All nodes but one.
-    pub fn but(&self, one: u64) -> impl Iterator<Item = u64> {
-        self.all.iter().copied().filter(move |other| *other != one)
     }
 }

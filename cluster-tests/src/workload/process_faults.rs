@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::nemesis::Place;
+use super::fault_place::Place;
 use crate::cluster::Cluster;
 
 /// What can be done to processes.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::level::Level;
 use quorate_store::raft::NodeId;
 use quorate_store::types::{Action, Command, Maintenance};
@@ -30,7 +30,7 @@ pub async fn run(parts: Arc<ProposerParts>, own_max: Level, stop: CancellationTo
         }
         let Some(level) = agreed(&parts, own_max).await.filter(|level| *level > reached) else { continue };
         let step = Action::Maintain(Maintenance::RaiseLevel { level });
-        let command = codec::encode_command(&Command::unnamed(step));
+        let command = command_codec::encode_command(&Command::unnamed(step));
         // Not proposed or unknown: the next look does it again.
         if parts.write_batch(vec![command]).await.is_ok() {
             tracing::info!(from = reached, to = level, "raised the feature level: every member knows it");

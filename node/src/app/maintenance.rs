@@ -11,7 +11,7 @@ use quorate_store::state::{StateFault, StateReader, Unplanned};
 use quorate_store::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };
-use quorate_store::{background, codec};
+use quorate_store::{background, command_codec};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::wall_now;
@@ -219,11 +219,11 @@ fn plan(task: &Unplanned, wall: WallMillis) -> Bytes {
     };
     let plan = PlanTask { id: task.id.clone(), seen: head.revision, due };
     let action = Action::Task(TaskOp { queue: task.queue.clone(), verb: TaskVerb::Plan(plan) });
-    codec::encode_command(&Command::unnamed(action))
+    command_codec::encode_command(&Command::unnamed(action))
 }
 
 fn encoded(step: Maintenance) -> Bytes {
-    codec::encode_command(&Command::unnamed(Action::Maintain(step)))
+    command_codec::encode_command(&Command::unnamed(Action::Maintain(step)))
 }
 
 #[cfg(test)]

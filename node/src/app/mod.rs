@@ -18,7 +18,7 @@ use quorate_store::types::{
     AccessOp, Action, BarrierOp, Change, Command, LatchOp, LockOp, Reply, Revision, RulesChange, SessionId, SessionOp,
     TaskVerb, WhereChange, WriteOp,
 };
-use quorate_store::{codec, raft::TypeConfig};
+use quorate_store::{command_codec, raft::TypeConfig};
 
 use tokio::sync::watch;
 
@@ -276,7 +276,7 @@ impl App {
         self.check_disk()?;
         self.check_space(&command)?;
         let repeatable = command.request_id.is_some();
-        let (encoded, urgency) = (codec::encode_command(&command), Urgency::of(&command.action));
+        let (encoded, urgency) = (command_codec::encode_command(&command), Urgency::of(&command.action));
         drop(command);
         if encoded.len() > COMMAND_BYTES_MAX {
             return Err(AppError::TooLarge { actual: encoded.len(), limit: COMMAND_BYTES_MAX });

@@ -14,7 +14,7 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::level;
 use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
 use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
@@ -322,7 +322,7 @@ impl ProposerParts {
         let count = commands.len();
         // Nodes that do not know the level could not read it.
         let seed = (self.state.level() >= level::HARDENED).then(rand::random);
-        let batch = codec::encode_batch(&Batch { clock, wall: wall_now(), seed, commands });
+        let batch = command_codec::encode_batch(&Batch { clock, wall: wall_now(), seed, commands });
         self.metrics.observe_batch(count, batch.len());
         let begin = Instant::now();
         let (responder, written) = ProgressResponder::complete_only();

@@ -13,7 +13,7 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Membership, NodeId};
-use quorate_store::{background, codec};
+use quorate_store::{background, command_codec};
 
 use super::integrity::Repaired;
 use super::proposer::{Submitted, Urgency};
@@ -206,7 +206,7 @@ async fn forward(app: &App, from: NodeId, commands: Vec<Forwarded>, urgency: Urg
 /// lines of both nodes are found together. Decoded only here.
 fn tell_slow(app: &App, from: NodeId, command: &[u8], fate: &Fate, took: Duration) {
     let Some(left_out) = app.inner.slow.admit() else { return };
-    let request_id = codec::decode_command(command).ok().and_then(|command| command.request_id);
+    let request_id = command_codec::decode_command(command).ok().and_then(|command| command.request_id);
     let request_id = request_id.map(|id| slow::shown(&id.0));
     let index = if let Fate::Decided(reply) = fate { Some(reply.index) } else { None };
     let (node, ms, bytes_in) = (app.node_id(), slow::ms(took), command.len());
@@ -224,7 +224,8 @@ fn submit_forwarded(app: &App, command: Bytes, urgency: Urgency, deadline: Insta
     if let Some(lack) = app.lack_of_space() {
         // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is
         // refused when it is applied, and changes nothing.
-        let grows = codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
+        let grows =
+            command_codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
         if grows {
             return Taken::Refused(Box::new(Fate::NoSpace { node_id: app.node_id(), lack }));
         }

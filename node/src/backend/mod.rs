@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
 use quorate_store::backup::{BackupEnd, BackupError};
-use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
@@ -21,6 +20,7 @@ use quorate_store::state::{
     AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, Feed, FindQuery, FindRead, KeyRead,
     ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
+use quorate_store::types::CollectionRow;
 use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
 
 pub use access::Access;

@@ -53,7 +53,7 @@ pub enum PeerRequest {
 /// A command that a node sends on to the leader.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Forwarded {
-    /// As of `codec::encode_command`.
+    /// As of `command_codec::encode_command`.
     pub command: Vec<u8>,
     /// Milliseconds after which nobody waits for it any more: it is not to be put into the log then.
     pub within_ms: u32,

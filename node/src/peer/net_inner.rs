@@ -68,7 +68,7 @@ pub(super) struct NetInner {
     pub local: LocalPeer,
     pub timings: PeerTimings,
     pub counters: Arc<Counters>,
-    /// Weak, because the service in turn holds a [`PeerNet`].
+    /// Weak, because the service in turn holds a [`super::client::PeerNet`].
     service: OnceLock<Weak<dyn PeerService>>,
     pub snapshot_bytes_per_second: AtomicU64,
     /// With it, no connection is plain.

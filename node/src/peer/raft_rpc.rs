@@ -17,7 +17,8 @@ use openraft::raft::{
 use openraft::storage::RaftStateMachine;
 use openraft::{Raft, Snapshot};
 use quorate_store::raft::{NodeId, SnapshotMeta, TypeConfig, Vote};
-use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest, SnapshotReceiver};
+use quorate_store::state::receive::SnapshotReceiver;
+use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
 
 use super::raft_codec::RaftAnswer;
 

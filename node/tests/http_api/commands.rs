@@ -7,12 +7,12 @@ use quorate_api::{
 use quorate_node::app::Consistency;
 use quorate_store::document::path::Path;
 use quorate_store::document::{Json, Unmet};
-use quorate_store::keyspace::collection::{CollectionRow, IndexFailure, IndexStage, IndexState as Stored};
 use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::types::{
     Action, ClaimDone, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, NumbersOp, Outcome, Rejection, RulesChange,
     RulesOp, Shown, Value, WhereChange, WhereDone, WhereItem,
 };
+use quorate_store::types::{CollectionRow, IndexFailure, IndexStage, IndexState as Stored};
 use serde_json::json;
 
 use crate::raw::{Response, Server, tells_all_or_the_first};

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, FaultsAnswer, FaultsDone};
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::keyspace::family;
 use quorate_store::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use quorate_store::state::{FaultsRead, KeptFault, Parked};
@@ -28,7 +28,7 @@ fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
 async fn what_was_contained_is_shown_so_that_it_can_be_reported_and_named() {
     let server = Server::start().await;
     assert_eq!(read::<FaultsAnswer>(&server.get(ROUTE).await).commands, 0);
-    let command = codec::encode_command(&Command::unnamed(Action::Faults(FaultsOp::Forget)));
+    let command = command_codec::encode_command(&Command::unnamed(Action::Faults(FaultsOp::Forget)));
     let row = FaultRow { revision: 5, clock: 6_000, wall: 1_700_000_000_000, level: 2, command: command.to_vec() };
     let parked = ParkedRow { index: 8, revision: 6, clock: 7_000, wall: 1_700_000_000_000 };
     let work = [&[family::TIMER][..], b"\0\xff"].concat();
@@ -43,7 +43,10 @@ async fn what_was_contained_is_shown_so_that_it_can_be_reported_and_named() {
     assert_eq!((kept.index, kept.number, kept.revision, kept.level), (7, 2, 5, 2));
     assert_eq!(kept.at, "2023-11-14T22:13:20.000Z");
     let replayed = BASE64.decode(&kept.command).expect("base64");
-    assert_eq!(codec::decode_command(&replayed).map(|command| command.action), Ok(Action::Faults(FaultsOp::Forget)));
+    assert_eq!(
+        command_codec::decode_command(&replayed).map(|command| command.action),
+        Ok(Action::Faults(FaultsOp::Forget))
+    );
 
     let set_aside = &shown.work[0];
     assert_eq!((set_aside.kind.as_str(), set_aside.index), ("timer", 8));

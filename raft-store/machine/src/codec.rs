@@ -4,15 +4,12 @@
 //! the public API. bincode is no longer maintained: every use of it is behind this file so that it can be replaced.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
-use bytes::{BufMut, Bytes, BytesMut};
-
-use crate::types::{Action, Batch, Command, RequestId, WriteOp};
 
 /// Leads every record written by this build. (1 knew no conditions and no patches but merge patches, 2 only writes of one key, 3 no
 /// coordination, 4 no sizes and no epochs, 5 no users.)
 pub const FORMAT_VERSION: u8 = 6;
 
-const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
+pub(crate) const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_MAX>> =
     bincode::config::standard().with_limit::<DECODE_BYTES_MAX>();
 
 /// Most memory that a length inside a record can make the decoder ask for at once. Records come from the network too,
@@ -30,16 +27,9 @@ const SMALL_BYTES: usize = 16 * 1024;
 const TINY_BYTES: usize = 1024;
 
 /// No element of a list has more bytes than this in memory, and each has one byte at least in a record.
-const LARGEST_ELEMENT: usize = 1024;
+pub(crate) const LARGEST_ELEMENT: usize = 1024;
 
 const _: () = assert!(4 * crate::limits::ROW_BYTES_MAX <= DECODE_BYTES_MAX);
-const _: () = assert!(size_of::<crate::types::Step>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::types::StepDone>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::types::BulkItem>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::types::NewTask>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::types::ClaimedTask>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::types::Reply>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::keyspace::audit::AuditLine>() <= LARGEST_ELEMENT);
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,7 +75,7 @@ pub fn decode<T: bincode::Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
 }
 
 /// Decodes what stands behind the version; refuses any trailing byte.
-fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, CodecError> {
+pub(crate) fn decode_whole<T: bincode::Decode<()>>(body: &[u8]) -> Result<T, CodecError> {
     let read = if body.len() <= TINY_BYTES {
         bincode::decode_from_slice(body, CONFIG.with_limit::<DECODE_TINY_MAX>())
     } else if body.len() <= SMALL_BYTES {
@@ -128,100 +118,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What stands before the part of a command that [`judged_part`] gives: version byte and stamp.
-const COMMAND_HEAD_BYTES: usize = 1 + 8;
-
-/// Encodes one command, once, on the node that took it from the client; it stays in this form until apply: version byte, stamp
-/// as eight bytes little endian ([`Command::NO_STAMP`] for none), the rest as a record.
-pub fn encode_command(command: &Command) -> Bytes {
-    let Command { request_id, principal, action, stamp } = command;
-    let id = request_id.as_ref().map_or(0, |id| id.0.len());
-    let op = match action {
-        Action::Write(op) => bytes_of(op),
-        Action::Bulk(ops) => ops.iter().map(|op| 16 + bytes_of(op)).sum(),
-        _ => 0,
-    };
-    // The rest, numbers and lengths, takes at most 9 bytes each.
-    let mut bytes = Vec::with_capacity(72 + id + principal.len() + op);
-    bytes.push(FORMAT_VERSION);
-    bytes.extend_from_slice(&stamp.unwrap_or(Command::NO_STAMP).to_le_bytes());
-    bincode::encode_into_std_write((request_id, principal, action), &mut bytes, CONFIG).expect("encoding into memory");
-    Bytes::from(bytes)
-}
-
-/// The part of an encoded command that makes it what it is, whenever it was authorised: all but version and stamp.
-pub fn judged_part(encoded: &[u8]) -> &[u8] {
-    encoded.get(COMMAND_HEAD_BYTES..).unwrap_or_default()
-}
-
-/// What key and value of a write take.
-fn bytes_of(op: &WriteOp) -> usize {
-    op.key.as_bytes().len() + op.change.data().len()
-}
-
-/// Reverses [`encode_command`].
-pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
-    let mut reader = Reader { bytes, at: 0 };
-    reader.version()?;
-    let stamp = Some(reader.u64()?).filter(|stamp| *stamp != Command::NO_STAMP);
-    let (request_id, principal, action): (Option<RequestId>, String, Action) = decode_whole(judged_part(bytes))?;
-    Ok(Command { request_id, principal, action, stamp })
-}
-
-/// Leads a batch with a seed, in place of [`FORMAT_VERSION`]. Builds that do not know it take it for a version of later.
-const SEEDED_BATCH: u8 = 0x80 | FORMAT_VERSION;
-
-/// Frames a batch: version, clocks, the seed if there is one, count, then each command with its length. Commands are copied, not
-/// re-encoded.
-pub fn encode_batch(batch: &Batch) -> Bytes {
-    let body: usize = batch.commands.iter().map(|command| 4 + command.len()).sum();
-    let mut bytes = BytesMut::with_capacity(1 + 8 + 8 + 16 + 4 + body);
-    bytes.put_u8(batch.seed.map_or(FORMAT_VERSION, |_| SEEDED_BATCH));
-    bytes.put_u64_le(batch.clock);
-    bytes.put_u64_le(batch.wall);
-    bytes.put_slice(batch.seed.as_ref().map_or(&[], |seed| seed.as_slice()));
-    bytes.put_u32_le(u32::try_from(batch.commands.len()).expect("a batch is bounded by limits::BATCH_COMMANDS_MAX"));
-    for command in &batch.commands {
-        bytes.put_u32_le(u32::try_from(command.len()).expect("a command is bounded by limits::COMMAND_BYTES_MAX"));
-        bytes.put_slice(command);
-    }
-    bytes.freeze()
-}
-
-/// Reverses [`encode_batch`]; the commands share the given bytes.
-pub fn decode_batch(bytes: &Bytes) -> Result<Batch, CodecError> {
-    let mut reader = Reader { bytes, at: 0 };
-    let is_seeded = bytes.first() == Some(&SEEDED_BATCH);
-    if is_seeded {
-        reader.take(1).map(drop)?
-    } else {
-        reader.version()?
-    }
-    let clock = reader.u64()?;
-    let wall = reader.u64()?;
-    let seed = if is_seeded { Some(reader.take(16)?.try_into().expect("sixteen bytes were taken")) } else { None };
-    let count = reader.u32()?;
-    let mut commands = Vec::with_capacity((count as usize).min(crate::limits::BATCH_COMMANDS_MAX));
-    for _ in 0..count {
-        let length = reader.u32()? as usize;
-        let start = reader.at;
-        reader.take(length)?;
-        commands.push(bytes.slice(start..start + length));
-    }
-    if reader.at != bytes.len() {
-        return Err(CodecError::Malformed(format!("{} bytes too many", bytes.len() - reader.at)));
-    }
-    Ok(Batch { clock, wall, seed, commands })
-}
-
 /// A cursor that fails instead of running past the end.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+pub(crate) struct Reader<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) at: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], CodecError> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], CodecError> {
         let end = self.at.checked_add(count).filter(|end| *end <= self.bytes.len());
         let end = end.ok_or_else(|| CodecError::Malformed(format!("cut short at byte {}", self.bytes.len())))?;
         let taken = &self.bytes[self.at..end];
@@ -230,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The version byte, which must be ours.
-    fn version(&mut self) -> Result<(), CodecError> {
+    pub(crate) fn version(&mut self) -> Result<(), CodecError> {
         match self.bytes.get(self.at) {
             None => Err(CodecError::Empty),
             Some(&FORMAT_VERSION) => self.take(1).map(drop),
@@ -238,11 +142,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn u32(&mut self) -> Result<u32, CodecError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, CodecError> {
         Ok(u32::from_le_bytes(self.take(4)?.try_into().expect("four bytes were taken")))
     }
 
-    fn u64(&mut self) -> Result<u64, CodecError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, CodecError> {
         Ok(u64::from_le_bytes(self.take(8)?.try_into().expect("eight bytes were taken")))
     }
 }

@@ -9,8 +9,6 @@
 //! command, which older builds cannot even read, may be proposed only once its level is reached. (Commands about users need none:
 //! they came with a format version of their own, and all builds that read it know them.)
 
-use crate::machine::Vars;
-
 /// A feature level. Only grows.
 pub type Level = u32;
 
@@ -45,13 +43,8 @@ pub struct TooNew {
     pub reached: Level,
 }
 
-/// Refuses a state that only a newer build may go on with.
-pub fn check(vars: &Vars) -> Result<(), TooNew> {
-    judge(vars.level)
-}
-
-/// The same of a level by itself.
-pub fn judge(reached: Level) -> Result<(), TooNew> {
+/// Refuses the level of a state that only a newer build may go on with.
+pub fn check(reached: Level) -> Result<(), TooNew> {
     if reached > KNOWN { Err(TooNew { reached }) } else { Ok(()) }
 }
 
@@ -61,9 +54,9 @@ mod tests {
 
     #[test]
     fn each_known_level_says_what_it_brought_and_no_other_does() {
-        assert!((0..=KNOWN).all(|level| known(level).is_some() && judge(level).is_ok()));
+        assert!((0..=KNOWN).all(|level| known(level).is_some() && check(level).is_ok()));
         assert_eq!(known(KNOWN + 1), None);
-        let refused = judge(KNOWN + 1).expect_err("it is not known").to_string();
+        let refused = check(KNOWN + 1).expect_err("it is not known").to_string();
         assert!(refused.contains(&format!("level {}", KNOWN + 1)) && refused.contains("newer version"), "{refused}");
     }
 }

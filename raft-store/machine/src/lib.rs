@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod codec;
+pub mod command_codec;
 pub mod digest;
 pub mod document;
 pub mod failpoint;

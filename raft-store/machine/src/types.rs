@@ -4,6 +4,7 @@
 //! Never used as public JSON: the wire types live in `quorate-client` and age differently; the node converts.
 
 mod access;
+mod collection;
 mod coordination;
 mod many;
 mod query;
@@ -16,9 +17,9 @@ use std::fmt;
 use bincode::{Decode, Encode};
 
 use crate::codec;
+
 use crate::document::path::Path;
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
-use crate::keyspace::collection::CollectionRow;
 use crate::level::Level;
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
@@ -27,6 +28,7 @@ pub use access::{
     AccessDone, AccessFault, AccessOp, NewToken, NoTokenId, ROOT, RoleName, RoleRow, SecretHash, TokenId, TokenRow,
     UserName, UserRow,
 };
+pub use collection::{CollectionRow, IndexFailure, IndexStage, IndexState};
 pub use coordination::{
     Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockDone, LockMode, LockName, LockOp, LockSpace,
     Name, SessionDone, SessionId, SessionOp,
@@ -447,7 +449,7 @@ impl RequestId {
     }
 }
 
-/// One command of a batch. Its encoded form is [`crate::codec::encode_command`]'s.
+/// One command of a batch. Its encoded form is [`crate::command_codec::encode_command`]'s.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// Under which the outcome is kept for retries.
@@ -487,7 +489,7 @@ pub struct Batch {
     /// Random bytes of the proposer, of which the machine makes what nobody may guess. None below
     /// [`crate::level::HARDENED`]: older builds cannot read them.
     pub seed: Option<Seed>,
-    /// The commands, each in the encoded form of [`crate::codec::encode_command`].
+    /// The commands, each in the encoded form of [`crate::command_codec::encode_command`].
     pub commands: Vec<bytes::Bytes>,
 }
 

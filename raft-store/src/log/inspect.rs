@@ -7,10 +7,11 @@ use std::fs::File;
 use std::path::Path;
 
 use super::mark::{self, MARK_FILE};
+use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
 use super::record::Stamp;
-use super::recover::{LOG_DIR, LogOpenError, Opening, RUN_BYTES, numbers, refuse_earlier_formats, take_lock};
+use super::recover::{LOG_DIR, Opening, RUN_BYTES, numbers, refuse_earlier_formats, take_lock};
 use super::walk;
 use crate::identity::Identity;
 

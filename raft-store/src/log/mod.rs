@@ -61,6 +61,7 @@ mod group;
 mod index;
 mod inspect;
 pub mod mark;
+mod open_error;
 mod options;
 #[doc(hidden)]
 pub mod pieces;
@@ -77,8 +78,9 @@ mod walk;
 mod writer;
 
 pub use inspect::{LogFacts, inspect};
+pub use open_error::LogOpenError;
 pub use options::{LogOptions, SimulatedDisk};
-pub use recover::{LOG_DIR, LogOpenError};
+pub use recover::LOG_DIR;
 pub use stats::LogStats;
 
 use chores::Chores;

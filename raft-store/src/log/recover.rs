@@ -11,15 +11,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::index::Content;
 use super::mark::{self, MARK_FILE, Mark, MarkFile};
+use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
 use super::record::Stamp;
-use super::segment::{self, LOG_FORMAT, Segment, SegmentError};
+use super::segment::{self, Segment, SegmentError};
 use super::tail::{self, Tail};
 use super::view::{TAIL_BYTES_MAX, View};
 use super::walk::{self, Walked};
@@ -39,57 +40,6 @@ const VERIFIED_BYTES: usize = 128 * 1024 * 1024;
 
 /// Entries are verified in runs of about so many bytes.
 pub(super) const RUN_BYTES: usize = 1024 * 1024;
-
-/// Why a log cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum LogOpenError {
-    /// A file is missing or not what was written.
-    #[error("storage damaged: {path}: {reason}")]
-    Damaged {
-        /// The file, or the directory where only that is known.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The log is sound but ends too early, or has an older vote.
-    #[error(
-        "log lost synced data: {mark} says that {dir} {claimed}, but it {found}; this node must rejoin under a new id"
-    )]
-    LostSyncedData {
-        /// The high-water mark.
-        mark: PathBuf,
-        /// The log.
-        dir: PathBuf,
-        /// What the log held once.
-        claimed: String,
-        /// What it holds now.
-        found: String,
-    },
-    /// Written by a build that knows another format.
-    #[error("{path}: the log has format {found}, this build knows only {LOG_FORMAT}")]
-    UnknownFormat {
-        /// The segment.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// Another process has it open.
-    #[error("{path} is in use by another process: {reason}")]
-    InUse {
-        /// The log.
-        path: PathBuf,
-        /// What the system said.
-        reason: String,
-    },
-    /// Reading or writing failed; nothing is known to be damaged.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
 
 /// A log that was checked.
 pub struct Recovered {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use super::direct::Blocks;
 use super::group::{self, BLOCK, Group, GroupError, HEADER_BYTES, Preamble};
 use super::index::{Content, Index, Segments};
+use super::open_error::LogOpenError;
 use super::record::Stamp;
-use super::recover::LogOpenError;
 use super::segment::{FIRST_GROUP, Segment};
 
 /// Bytes looked at at once in search of what stands behind the end.

@@ -43,7 +43,7 @@ pub fn build(
     beginning: &Beginning,
     mut next: impl FnMut() -> Result<Option<Vec<Row>>, OfflineError>,
 ) -> Result<Vars, OfflineError> {
-    level::check(&beginning.vars).map_err(|error| StateFault(error.to_string()))?;
+    level::check(beginning.vars.level).map_err(|error| StateFault(error.to_string()))?;
     let live = Home(dir.join("state")).prepare()?;
     let db = Db::open(&live, beginning.node_id)?;
     let mut epoch = Epoch::after(beginning.vars.clone(), beginning.revision_floor).map_err(StateFault::from)?;

@@ -4,7 +4,6 @@
 
 use crate::codec::{self, CodecError};
 use crate::document::Json;
-use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::relocked::LockBefore;
@@ -16,6 +15,7 @@ use crate::keyspace::{
     relocked, request, sequence, session, task, timer,
 };
 use crate::meta::{APPLIED_KEY, AppliedRecord};
+use crate::types::CollectionRow;
 use crate::types::{BarrierRow, ContentKind, Elected, LatchRow, RoleRow, SessionId, TokenRow, UserRow};
 
 /// Families in order, with what their rows are called.

@@ -12,7 +12,6 @@ use super::check_rows::{self, NAMES};
 use crate::codec;
 use crate::digest::{RowHasher, covers};
 use crate::document::Json;
-use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::lock_queue::{self, LockHead};
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, QueueRow, TaskRow};
@@ -22,6 +21,7 @@ use crate::machine::{Sizes, Vars};
 use crate::meta::AppliedRecord;
 use crate::rules::candidates;
 use crate::state::{Db, StateFault};
+use crate::types::CollectionRow;
 use crate::types::{ClusterMillis, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow};
 
 /// Faults told; of further ones only the number is.

@@ -16,8 +16,9 @@ use crate::identity::{self, Identity};
 use crate::log::{LogStore, mark};
 use crate::machine::Vars;
 use crate::quarantine;
+use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
-use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, StateStore};
+use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader};
 use crate::types::{Revision, WallMillis};
 
 /// Log entries read at a time, in bytes.
@@ -144,7 +145,7 @@ fn make(
 ) -> Result<Made, OfflineError> {
     say("copying the state, so that this disk stays as it is until the end");
     copy_state(&wish.data_dir, &staging.scratch(), old.node_id)?;
-    let (machine, reader) = StateStore::open(&staging.scratch(), StateOptions::new(old.node_id))?;
+    let (machine, reader) = StateMachine::open(&staging.scratch(), StateOptions::new(old.node_id))?;
     say("applying every entry of the log");
     apply_log(log, &reader)?;
     let applied = reader.applied();

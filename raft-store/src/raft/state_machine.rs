@@ -5,6 +5,7 @@
 //! for it ([`StateReader::wait_applied`]).
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +19,8 @@ use crate::background;
 use crate::limits;
 use crate::state::snapshot::SnapshotHandle;
 use crate::state::{
-    Committer, Keeper, Shared, StateFault, StateOptions, StateReader, build_snapshot, free_bytes, install_snapshot,
+    self, Committer, Keeper, Shared, StateFault, StateOpenError, StateOptions, StateReader, build_snapshot, free_bytes,
+    install_snapshot,
 };
 
 /// Most entries of one group.
@@ -62,9 +64,13 @@ impl SnapshotWish {
 }
 
 impl StateMachine {
-    pub(crate) fn new(shared: Arc<Shared>, keeper: Keeper, options: StateOptions) -> Self {
+    /// Opens `<data_dir>/state/`, or makes it where it does not exist. Removes what an interrupted installation,
+    /// snapshot or receive left behind. Refuses damage by name.
+    pub fn open(data_dir: &Path, options: StateOptions) -> Result<(Self, StateReader), StateOpenError> {
+        let (shared, keeper) = state::open(data_dir, &options)?;
+        let reader = StateReader { shared: Arc::clone(&shared) };
         let committer = Committer::new(Arc::clone(&shared));
-        Self { shared, committer, options, wish: SnapshotWish::default(), _keeper: keeper }
+        Ok((Self { shared, committer, options, wish: SnapshotWish::default(), _keeper: keeper }, reader))
     }
 
     /// A handle for reads.

@@ -15,7 +15,7 @@ use super::digests;
 use super::feed::Told;
 use super::shared::{Shared, position_of};
 use super::types::StateFault;
-use crate::codec;
+use crate::command_codec;
 use crate::limits;
 use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault};
 use crate::meta::AppliedRecord;
@@ -207,7 +207,7 @@ fn apply_entry(
             if log_id.index != expected {
                 return Ok(Err(StateFault(format!("entries are missing before it: {expected} is the next"))));
             }
-            match codec::decode_batch(bytes) {
+            match command_codec::decode_batch(bytes) {
                 Ok(batch) => applier.apply_batch(log_id.index, &batch)?,
                 Err(error) => return Ok(Err(StateFault(format!("the batch cannot be decoded: {error}")))),
             }
@@ -223,7 +223,8 @@ mod tests {
 
     use super::*;
     use crate::document::Criteria;
-    use crate::state::{StateOptions, StateStore};
+    use crate::raft::state_machine::StateMachine;
+    use crate::state::StateOptions;
     use crate::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 
     fn entry(index: u64, change: Change) -> LogEntry {
@@ -231,15 +232,16 @@ mod tests {
         let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
         let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let command = Command::unnamed(Action::Write(op));
-        let batch = Batch { clock: index, wall: index, seed: None, commands: vec![codec::encode_command(&command)] };
-        let payload = EntryPayload::Normal(EncodedBatch(codec::encode_batch(&batch)));
+        let batch =
+            Batch { clock: index, wall: index, seed: None, commands: vec![command_codec::encode_command(&command)] };
+        let payload = EntryPayload::Normal(EncodedBatch(command_codec::encode_batch(&batch)));
         LogEntry { log_id: LogIdRecord { term: 1, node: 1, index }.into(), payload }
     }
 
     #[test]
     fn a_group_ends_once_its_effect_is_as_large_as_that_of_one_entry_may_be() {
         let dir = tempfile::tempdir().unwrap();
-        let (_state, reader) = StateStore::open(dir.path(), StateOptions::new(1)).unwrap();
+        let (_state, reader) = StateMachine::open(dir.path(), StateOptions::new(1)).unwrap();
         let mut committer = Committer::new(Arc::clone(&reader.shared));
         let value = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
         let blank =
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn what_is_answered_and_not_written_is_seen_by_nobody_and_waited_for_by_who_wants_to_read_it() {
         let dir = tempfile::tempdir().unwrap();
-        let (_state, reader) = StateStore::open(dir.path(), StateOptions::new(1)).unwrap();
+        let (_state, reader) = StateMachine::open(dir.path(), StateOptions::new(1)).unwrap();
         let mut committer = Committer::new(Arc::clone(&reader.shared));
         let blank =
             LogEntry { log_id: LogIdRecord { term: 1, node: 1, index: 0 }.into(), payload: EntryPayload::Blank };
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn nothing_is_decided_on_top_of_what_was_decided_and_not_written() {
         let dir = tempfile::tempdir().unwrap();
-        let (_state, reader) = StateStore::open(dir.path(), StateOptions::new(1)).unwrap();
+        let (_state, reader) = StateMachine::open(dir.path(), StateOptions::new(1)).unwrap();
         let mut committer = Committer::new(Arc::clone(&reader.shared));
         let blank =
             |index| LogEntry { log_id: LogIdRecord { term: 1, node: 1, index }.into(), payload: EntryPayload::Blank };

@@ -17,6 +17,7 @@ use rocksdb::{
 };
 
 use super::fresh::FreshIds;
+use super::reading::{range_options, read_fault};
 use super::recent::{RecentEntries, is_entry};
 use super::types::StateFault;
 use crate::background;
@@ -264,19 +265,6 @@ pub(crate) fn scan_page<D: rocksdb::DBAccess>(
     }));
     rows.status().map_err(read_fault)?;
     Ok(found)
-}
-
-/// Read options for rows of `[start, end)`.
-pub(crate) fn range_options(start: &[u8], end: &[u8]) -> ReadOptions {
-    let mut options = ReadOptions::default();
-    options.set_iterate_lower_bound(start);
-    options.set_iterate_upper_bound(end);
-    options
-}
-
-/// A failed read, in the machine's words.
-pub(crate) fn read_fault(error: rocksdb::Error) -> Fault {
-    Fault::Read(error.into_string())
 }
 
 /// Decodes an applied row; no row is an empty store.

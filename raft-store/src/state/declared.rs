@@ -5,9 +5,10 @@
 use super::shared::Moment;
 use super::types::{ReadPosition, StateFault};
 use crate::codec;
-use crate::keyspace::collection::{self, CollectionRow, IndexStage};
+use crate::keyspace::collection;
 use crate::keyspace::{family, family_range, sequence};
 use crate::rules::{CollectionName, SequenceName};
+use crate::types::{CollectionRow, IndexStage};
 
 /// Some collections, in order of their names.
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use super::listing::{self, Range};
 use super::shared::Moment;
 use super::types::StateFault;
 use crate::keyspace::audit;
-use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{after_prefix, family, family_range};
+use crate::types::CollectionRow;
 use crate::types::{Key, Revision};
 
 /// Answers a query.

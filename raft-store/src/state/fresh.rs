@@ -7,7 +7,7 @@
 use rocksdb::DB;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::db::{range_options, read_fault};
+use super::reading::{range_options, read_fault};
 use super::types::StateFault;
 use crate::keyspace::{bucket, family};
 use crate::machine::Write;

@@ -16,9 +16,10 @@ use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Json, Subject, order};
 use crate::keyspace::audit::{self, AuditEffect};
-use crate::keyspace::collection::{self, CollectionRow, IndexStage};
+use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
 use crate::rules::{IndexRule, Selection, candidates, selections};
+use crate::types::{CollectionRow, IndexStage};
 use crate::types::{Entry, Key, Revision};
 
 /// Changes looked through to know which entries are not as they were. A find that began longer ago looks at the entries.

@@ -46,7 +46,7 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
             applied.log_id, applied.membership
         )));
     }
-    level::check(&applied.vars).map_err(|error| StateFault(error.to_string()))?;
+    level::check(applied.vars.level).map_err(|error| StateFault(error.to_string()))?;
     remember_checksums(&fresh, snapshot);
     files::sync_dir(&dir)?;
     files::sync_dir(shared.state_dir())?;

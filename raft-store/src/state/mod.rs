@@ -11,6 +11,7 @@ mod db;
 mod digests;
 mod fresh;
 mod home;
+mod reading;
 mod recent;
 mod shared;
 
@@ -39,7 +40,7 @@ mod files;
 mod install;
 mod keeper;
 mod kept;
-mod receive;
+pub mod receive;
 pub mod snapshot;
 
 use std::path::Path;
@@ -76,27 +77,20 @@ pub(crate) use shared::{Moment, Shared};
 pub(crate) use snapshot::SnapshotHandle;
 
 use crate::level;
-use crate::raft::state_machine::StateMachine;
 
-/// Opens the state of a node.
-pub struct StateStore;
-
-impl StateStore {
-    /// Opens `<data_dir>/state/`, or makes it where it does not exist. Removes what an interrupted installation,
-    /// snapshot or receive left behind. Refuses damage by name.
-    pub fn open(data_dir: &Path, options: StateOptions) -> Result<(StateMachine, StateReader), StateOpenError> {
-        let home = home::Home(data_dir.join("state"));
-        let live = home.prepare()?;
-        let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.0 };
-        let db = db::Db::open(&live, options.node_id).map_err(damaged)?;
-        level::check(&db.applied().map_err(damaged)?.vars)?;
-        db.verify(options.verify_bytes_max).map_err(damaged)?;
-        let snapshots = home.snapshots();
-        let snapshots =
-            kept::Kept::open(snapshots.clone()).map_err(|source| StateOpenError::Io { path: snapshots, source })?;
-        let shared = Arc::new(Shared::new(home, db, snapshots, options.feed_bytes_max).map_err(damaged)?);
-        let keeper = Keeper::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
-        let reader = StateReader { shared: Arc::clone(&shared) };
-        Ok((StateMachine::new(shared, keeper, options), reader))
-    }
+/// Opens `<data_dir>/state/`, or makes it where it does not exist. Removes what an interrupted installation,
+/// snapshot or receive left behind. Refuses damage by name.
+pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Keeper), StateOpenError> {
+    let home = home::Home(data_dir.join("state"));
+    let live = home.prepare()?;
+    let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.0 };
+    let db = db::Db::open(&live, options.node_id).map_err(damaged)?;
+    level::check(db.applied().map_err(damaged)?.vars.level)?;
+    db.verify(options.verify_bytes_max).map_err(damaged)?;
+    let snapshots = home.snapshots();
+    let snapshots =
+        kept::Kept::open(snapshots.clone()).map_err(|source| StateOpenError::Io { path: snapshots, source })?;
+    let shared = Arc::new(Shared::new(home, db, snapshots, options.feed_bytes_max).map_err(damaged)?);
+    let keeper = Keeper::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
+    Ok((shared, keeper))
 }

@@ -23,13 +23,13 @@ use super::retention;
 use super::shared::{Shared, position_of};
 use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
 use crate::codec;
-use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::fault::FaultCounts;
 use crate::keyspace::request::KeptReply;
 use crate::keyspace::{bucket, entry, family, family_range, history, repair, request};
 use crate::level::Level;
 use crate::machine::{self, Sizes};
 use crate::rules::{CollectionName, SequenceName};
+use crate::types::CollectionRow;
 use crate::types::{ClusterMillis, Command, Entry, Key, Reply, RequestId, Revision};
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
@@ -287,7 +287,7 @@ impl StateReader {
         self.shared.flush()
     }
 
-    /// The directory that [`super::snapshot::SnapshotReceiver::begin`] takes.
+    /// The directory that [`super::receive::SnapshotReceiver::begin`] takes.
     pub fn state_dir(&self) -> &Path {
         self.shared.state_dir()
     }

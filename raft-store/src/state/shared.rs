@@ -7,6 +7,7 @@
 //! exactly that of what it read, without a lock. A reader that does not takes a RocksDB snapshot and reads the position
 //! from the applied row in it.
 
+use super::reading;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -308,13 +309,13 @@ pub(crate) struct Moment<'d> {
 impl Moment<'_> {
     /// An iterator over the rows of `[start, end)`.
     pub(crate) fn rows(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
-        let options: ReadOptions = db::range_options(start, end);
+        let options: ReadOptions = reading::range_options(start, end);
         self.snapshot.raw_iterator_opt(options)
     }
 
     /// The same for a walk over much that is read once: it leaves the block cache to those who read again.
     pub(crate) fn rows_once(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
-        let mut options: ReadOptions = db::range_options(start, end);
+        let mut options: ReadOptions = reading::range_options(start, end);
         options.fill_cache(false);
         options.set_readahead_size(WALK_READ_AHEAD_BYTES);
         self.snapshot.raw_iterator_opt(options)
@@ -323,7 +324,7 @@ impl Moment<'_> {
 
 impl View for Moment<'_> {
     fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        self.snapshot.get(row_key).map_err(db::read_fault)
+        self.snapshot.get(row_key).map_err(reading::read_fault)
     }
 
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {

@@ -18,8 +18,6 @@ use super::files;
 use crate::codec;
 use crate::raft::wire::SnapshotMetaRecord;
 
-pub use super::receive::SnapshotReceiver;
-
 /// The file that makes a directory a snapshot: the encoded manifest, then its XXH3-64 (LE).
 const MANIFEST_FILE: &str = "SNAPSHOT";
 

@@ -1,15 +1,16 @@
 //! What is there after a crash: always a whole prefix of the log, and the rest applies to it as if nothing had
 //! happened. The children of these tests are this test binary itself.
 
+use crate::state_support::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
-use crate::state_support::*;
 use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
-use quorate_store::state::{AppliedState, StateOptions, StateStore};
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::state::{AppliedState, StateOptions};
 use quorate_store::{codec, level};
 
 const ENTRIES: u64 = 3_000;
@@ -32,7 +33,7 @@ fn undisturbed() -> Vec<AppliedState> {
 fn child_that_applies_until_it_is_killed() {
     let Ok(dir) = std::env::var(CHILD_DIR) else { return };
     let options = StateOptions { durable_poll: Duration::from_millis(1), ..options() };
-    let (mut state, reader) = StateStore::open(Path::new(&dir), options).unwrap();
+    let (mut state, reader) = StateMachine::open(Path::new(&dir), options).unwrap();
     let runtime = runtime();
     let mut rng = Rng::seeded("child_that_applies_until_it_is_killed");
     let first = reader.applied().log_id.map_or(0, |id| id.index + 1);
@@ -134,7 +135,7 @@ fn table_of(dir: &Path) -> PathBuf {
 }
 
 fn refusal(dir: &Path) -> String {
-    match StateStore::open(dir, options()) {
+    match StateMachine::open(dir, options()) {
         Err(error) => error.to_string(),
         Ok((_, reader)) => panic!("it opened at {:?}", reader.position()),
     }
@@ -233,7 +234,7 @@ fn leftovers_are_removed_and_a_first_start_that_was_cut_short_is_finished() {
 mod failpoints {
     use super::*;
     use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
-    use quorate_store::state::snapshot::SnapshotReceiver;
+    use quorate_store::state::receive::SnapshotReceiver;
 
     const CHILD_POINT: &str = "QUORATE_TEST_FAILPOINT";
 

@@ -19,7 +19,7 @@ use quorate_store::machine::{BucketDigest, Sizes, Vars};
 use quorate_store::meta::AppliedRecord;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use quorate_store::types::*;
-use quorate_store::{codec, limits};
+use quorate_store::{codec, command_codec, limits};
 
 /// Keys of the bytes that escaping has to care for.
 fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -387,8 +387,8 @@ fn applied() -> impl Strategy<Value = AppliedRecord> {
 
 /// Calls every decoder; what they say does not matter, only that they return.
 fn decode_everything(bytes: &[u8]) {
-    let _ = codec::decode_command(bytes);
-    let _ = codec::decode_batch(&Bytes::copy_from_slice(bytes));
+    let _ = command_codec::decode_command(bytes);
+    let _ = command_codec::decode_batch(&Bytes::copy_from_slice(bytes));
     let _ = codec::decode::<KeptReply>(bytes);
     let _ = audit::decode(bytes);
     let _ = codec::decode::<AppliedRecord>(bytes);
@@ -410,11 +410,11 @@ proptest! {
     fn commands_and_batches_come_back(
         commands in vec(commands(), 0..4), clock in any::<u64>(), wall in any::<u64>(), seed in option::of(any::<[u8; 16]>())
     ) {
-        let batch = Batch { clock, wall, seed, commands: commands.iter().map(codec::encode_command).collect() };
-        let decoded = codec::decode_batch(&codec::encode_batch(&batch)).unwrap();
+        let batch = Batch { clock, wall, seed, commands: commands.iter().map(command_codec::encode_command).collect() };
+        let decoded = command_codec::decode_batch(&command_codec::encode_batch(&batch)).unwrap();
         prop_assert_eq!(&decoded, &batch);
         for (encoded, command) in decoded.commands.iter().zip(&commands) {
-            let decoded = codec::decode_command(encoded).unwrap();
+            let decoded = command_codec::decode_command(encoded).unwrap();
             prop_assert_eq!(decoded.fingerprint(), command.fingerprint());
             prop_assert_eq!(&decoded, command);
         }
@@ -422,10 +422,10 @@ proptest! {
 
     #[test]
     fn one_changed_byte_changes_the_fingerprint(command in commands(), at in any::<prop::sample::Index>(), by in 1..=u8::MAX) {
-        let mut bytes = codec::encode_command(&command).to_vec();
+        let mut bytes = command_codec::encode_command(&command).to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= by;
-        if let Ok(other) = codec::decode_command(&bytes) && (Command { stamp: command.stamp, ..other.clone() }) != command {
+        if let Ok(other) = command_codec::decode_command(&bytes) && (Command { stamp: command.stamp, ..other.clone() }) != command {
             prop_assert_ne!(other.fingerprint(), command.fingerprint());
         }
     }
@@ -434,7 +434,7 @@ proptest! {
     fn the_stamp_is_no_part_of_the_fingerprint(command in commands(), stamp in option::of(0..Command::NO_STAMP)) {
         let again = Command { stamp, ..command.clone() };
         prop_assert_eq!(again.fingerprint(), command.fingerprint());
-        prop_assert_eq!(codec::encode_command(&again) == codec::encode_command(&command), stamp == command.stamp);
+        prop_assert_eq!(command_codec::encode_command(&again) == command_codec::encode_command(&command), stamp == command.stamp);
     }
 
     #[test]
@@ -465,7 +465,7 @@ proptest! {
         let (op, row) = task;
         let action = Action::Task(op);
         let command = Command { request_id: None, principal: String::new(), action, stamp: None };
-        prop_assert_eq!(codec::decode_command(&codec::encode_command(&command)).unwrap(), command);
+        prop_assert_eq!(command_codec::decode_command(&command_codec::encode_command(&command)).unwrap(), command);
         prop_assert_eq!(codec::decode::<TaskRow>(&codec::encode(&row)).unwrap(), row);
     }
 
@@ -555,10 +555,10 @@ proptest! {
         command in commands(), group in groups(), reply in replies(), record in applied(),
         at in any::<prop::sample::Index>(), by in any::<u8>(),
     ) {
-        let batch = Batch { clock: 1, wall: 1, seed: None, commands: vec![codec::encode_command(&command)] };
+        let batch = Batch { clock: 1, wall: 1, seed: None, commands: vec![command_codec::encode_command(&command)] };
         for mut bytes in [
-            codec::encode_command(&command).to_vec(), codec::encode(&group), request::encode(1, &reply, "ann"),
-            codec::encode(&record), codec::encode_batch(&batch).to_vec(),
+            command_codec::encode_command(&command).to_vec(), codec::encode(&group), request::encode(1, &reply, "ann"),
+            codec::encode(&record), command_codec::encode_batch(&batch).to_vec(),
         ] {
             let at = at.index(bytes.len());
             bytes[at] ^= by;
@@ -572,5 +572,5 @@ proptest! {
 fn a_length_beyond_all_bounds_is_refused_and_not_allocated() {
     // Version, stamp, no id, a principal of 2^62 bytes.
     let bytes = [&[codec::FORMAT_VERSION][..], &[0; 8], &[0, 253], &(1_u64 << 62).to_le_bytes()].concat();
-    assert!(matches!(codec::decode_command(&bytes), Err(codec::CodecError::Malformed(_))));
+    assert!(matches!(command_codec::decode_command(&bytes), Err(codec::CodecError::Malformed(_))));
 }

@@ -1,10 +1,10 @@
 //! Restore and recovery of a data directory, without a node.
 
+use crate::state_support::*;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::state_support::*;
 use openraft::storage::RaftLogStorageExt;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::backup::Taker;
@@ -19,7 +19,7 @@ use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
 use quorate_store::rules::{CollectionName, Rules, SequenceName};
-use quorate_store::state::{StateOptions, StateReader, StateStore};
+use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::types::{
     AccessOp, Action, Change, Command, ContentKind, Expect, LatchOp, Maintenance, Name, NewToken, RoleName,
     RulesChange, RulesOp, SecretHash, SessionId, SessionOp, TokenId, UserName, UserRow, WriteOp,
@@ -109,7 +109,7 @@ fn wish(from: &Path, data_dir: &Path) -> RestoreWish {
 }
 
 fn reopened(dir: &Path, node_id: u64) -> (StateMachine, StateReader) {
-    StateStore::open(dir, StateOptions { node_id, ..options() }).expect("what was made opens")
+    StateMachine::open(dir, StateOptions { node_id, ..options() }).expect("what was made opens")
 }
 
 /// Keys, values and revisions of all entries that hang on no session.

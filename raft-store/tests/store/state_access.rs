@@ -1,8 +1,8 @@
 //! Users, roles, tokens and the access revision as readers see them, also after a restart.
 
+use crate::state_support::*;
 use std::time::Duration;
 
-use crate::state_support::*;
 use quorate_store::access::{Grant, Need, Permission};
 use quorate_store::state::{Page, StateReader};
 use quorate_store::types::{

@@ -2,10 +2,10 @@
 //!
 //! The workload of the benchmark: overwrites of 10,000 keys with 256 bytes, a fresh request id each, a hundred to an entry.
 
+use crate::state_support::*;
 use std::time::{Duration, Instant};
 
-use crate::state_support::*;
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::machine::{Applier, MemoryView, Vars, Write};
 use quorate_store::raft::LogEntry;
 use quorate_store::types::{Batch, Command};
@@ -133,7 +133,7 @@ fn rows_of_a_put() {
     let (mut rows, mut bytes) = (0, 0);
     let mut by_family = std::collections::BTreeMap::new();
     for index in 1..=puts / COMMANDS {
-        let commands = commands(index, &mut rng).iter().map(codec::encode_command).collect();
+        let commands = commands(index, &mut rng).iter().map(command_codec::encode_command).collect();
         let batch = Batch { clock: clock(index), wall: clock(index), seed: None, commands };
         let start = Instant::now();
         let mut applier = Applier::new(&view, vars);

@@ -1,13 +1,13 @@
 //! Collections and sequences as readers see them, and what a step of building an index takes.
 
+use crate::state_support::*;
 use std::time::{Duration, Instant};
 
-use crate::state_support::*;
 use quorate_store::document::Json;
-use quorate_store::keyspace::collection::IndexStage;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::state::StateReader;
+use quorate_store::types::IndexStage;
 use quorate_store::types::{
     Action, Change, Command, ContentKind, Expect, Maintenance, NumbersOp, RulesChange, RulesOp, Value,
 };

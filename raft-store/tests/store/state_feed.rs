@@ -2,22 +2,22 @@
 //!
 //! The model is made of listings: what differs between those of two revisions is what the feed must say of the later one.
 
+use crate::state_support::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 
-use crate::state_support::*;
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
 use quorate_store::document::{Criteria, Order};
 use quorate_store::keyspace::changes::Cause;
 use quorate_store::raft::SnapshotMeta;
 use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::state::snapshot::SnapshotReceiver;
+use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChange, Pulled, RecentChange, StateOptions, StateReader,
-    StateStore, Watch, WatchRange,
+    Watch, WatchRange,
 };
 use quorate_store::types::{Action, Change, ClaimOp, Command, Maintenance, Revision, Step, Txn, WriteOp};
 
@@ -375,7 +375,7 @@ fn watches_see_every_change_once_over_compaction_restarts_and_snapshots() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let small = || StateOptions { feed_bytes_max: 6_000, ..options() };
     let (mut leader, leader_reader) = open(one.path());
-    let (mut state, mut reader) = StateStore::open(two.path(), small()).unwrap();
+    let (mut state, mut reader) = StateMachine::open(two.path(), small()).unwrap();
     let mut script = Script::new(Rng::seeded("watches_see_every_change_once_over_compaction_restarts_and_snapshots"));
     let runtime = runtime();
     let mut model = Model::new();
@@ -402,7 +402,7 @@ fn watches_see_every_change_once_over_compaction_restarts_and_snapshots() {
                 let old = std::mem::take(&mut followers);
                 reader.flush().unwrap();
                 drop((state, reader));
-                (state, reader) = StateStore::open(two.path(), small()).unwrap();
+                (state, reader) = StateMachine::open(two.path(), small()).unwrap();
                 let applied = reader.position();
                 if positions.iter().any(|position| *position > applied.revision) {
                     runtime.block_on(send_snapshot(&mut leader, &mut state, &reader));
@@ -474,7 +474,7 @@ fn no_watch_sleeps_through_a_change() {
     const BATCHES: u64 = 3_000;
     let dir = tempfile::tempdir().unwrap();
     let (mut state, reader) =
-        StateStore::open(dir.path(), StateOptions { feed_bytes_max: 40_000, ..options() }).unwrap();
+        StateMachine::open(dir.path(), StateOptions { feed_bytes_max: 40_000, ..options() }).unwrap();
     let runtime = runtime();
     runtime.block_on(apply(&mut state, vec![blank(0)]));
     let mut rng = Rng::seeded("no_watch_sleeps_through_a_change");

@@ -1,8 +1,8 @@
 //! Finds: pages against a naive filter and sort, while the state changes under them.
 
+use crate::state_support::*;
 use std::cmp::Ordering;
 
-use crate::state_support::*;
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch, Projection, Subject, order};
 use quorate_store::keyspace::lock;

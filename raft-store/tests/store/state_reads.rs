@@ -1,11 +1,11 @@
 //! Reads of the state store: exact positions, history, listings, waiting.
 
+use crate::state_support::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::state_support::*;
 use quorate_store::state::{ListRead, PastRead, StateReader};
 use quorate_store::types::{Maintenance, Outcome, Rejection, RequestId};
 

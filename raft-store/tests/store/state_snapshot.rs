@@ -1,17 +1,18 @@
 //! Snapshots: built, sent, received in pieces, installed, kept.
 
+use crate::state_support::*;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::state_support::*;
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
 use quorate_store::raft::SnapshotMeta;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::SnapshotMetaRecord;
-use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest, SnapshotReceiver};
-use quorate_store::state::{StateOptions, StateReader, StateStore};
+use quorate_store::state::receive::SnapshotReceiver;
+use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
+use quorate_store::state::{StateOptions, StateReader};
 
 async fn build(state: &mut StateMachine) -> SnapshotHandle {
     let mut builder = state.try_create_snapshot_builder(true).await.expect("forced");
@@ -358,7 +359,7 @@ fn nodes_build_snapshots_in_turns_but_none_waits_for_ever() {
         .map(|node_id| {
             let dir = tempfile::tempdir().unwrap();
             let options = StateOptions { snapshot_entries_min: 40, node_id, ..options() };
-            let (mut state, _reader) = StateStore::open(dir.path(), options).unwrap();
+            let (mut state, _reader) = StateMachine::open(dir.path(), options).unwrap();
             let runtime = runtime();
             let mut built = Vec::new();
             for index in 0..200 {

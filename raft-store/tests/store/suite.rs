@@ -18,7 +18,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Builder {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity { cluster_id: Some(7), node_id: 1, incarnation: 9 };
         let log = LogStore::open(dir.path(), &identity, Arc::new(|fault| panic!("{fault}"))).unwrap();
-        let (state, reader) = quorate_store::state::StateStore::open(dir.path(), options()).unwrap();
+        let (state, reader) = quorate_store::raft::state_machine::StateMachine::open(dir.path(), options()).unwrap();
         let told = log.clone();
         reader.on_durable(Arc::new(move |index| told.set_durable_state_index(index)));
         Ok((dir, log, state))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver;
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::raft::NodeId;
 use quorate_store::state::snapshot::SnapshotHandle;
 use quorate_store::types::{Action, Command, Maintenance};
@@ -146,7 +146,8 @@ impl App {
         // An entry of our own, so that there is one after it.
         let command = Command::unnamed(Action::Maintain(Maintenance::ExpireDue { limit: 1 }));
         let deadline = Instant::now() + ASK;
-        let submitted = self.inner.proposer.submit(codec::encode_command(&command), Urgency::Urgent, true, deadline);
+        let submitted =
+            self.inner.proposer.submit(command_codec::encode_command(&command), Urgency::Urgent, true, deadline);
         let fate = submitted.map_err(|_| AppError::Overloaded)?.fate(deadline).await;
         if !matches!(fate, Some(Fate::Decided(_))) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));

@@ -1,6 +1,6 @@
 //! What one caller may take of this node: operations and bytes a second, connections, watches.
 //!
-//! Owns who counts as one caller ([`account`]), the bounded table of them, and the refusals. Off where nothing is configured: then
+//! Owns who counts as one caller ([`Account`]), the bounded table of them, and the refusals. Off where nothing is configured: then
 //! no request looks anything up. Never knows what a request does.
 
 #[cfg(test)]

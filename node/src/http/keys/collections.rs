@@ -8,11 +8,11 @@ use quorate_api::{
     Applied, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState, IndexView,
     Problem,
 };
-use quorate_store::keyspace::collection::{CollectionRow, IndexFailure, IndexStage};
 use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Action, Expect, Key, Outcome as Decided, Rejection, Reply, RulesChange, RulesOp};
+use quorate_store::types::{CollectionRow, IndexFailure, IndexStage};
 use utoipa_axum::routes;
 
 use crate::http::admission::lanes::Lane;

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use quorate_api::{Applied, ErrorCode};
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
 
@@ -146,7 +146,7 @@ async fn evaluate(visitor: &Visitor<'_>, action: Action, deadline: Instant) -> R
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
 pub fn rehearsal(principal: &str, action: Action) -> Result<Command, Failure> {
     let command = Command { principal: principal.to_owned(), ..Command::unnamed(action) };
-    let actual = codec::encode_command(&command).len();
+    let actual = command_codec::encode_command(&command).len();
     match actual > COMMAND_BYTES_MAX {
         true => Err(Failure::from_app(AppError::TooLarge { actual, limit: COMMAND_BYTES_MAX }, Effect::Read)),
         false => Ok(command),

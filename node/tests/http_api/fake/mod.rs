@@ -21,7 +21,6 @@ use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::document::Criteria;
 use quorate_store::keyspace::audit::{AuditEffect, AuditLine, AuditOp, Refusal};
 use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
-use quorate_store::keyspace::collection::CollectionRow;
 use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
@@ -31,6 +30,7 @@ use quorate_store::state::{
     FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
     PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery, Told,
 };
+use quorate_store::types::CollectionRow;
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
     Rejection, Reply, RequestId, Revision, Shown, TaskDone, TaskId, Value, WriteOp, Written,

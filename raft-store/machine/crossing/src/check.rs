@@ -12,33 +12,36 @@ use std::collections::BTreeSet;
 
 use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::AuditEffect;
-use quorate_machine::keyspace::collection::{CollectionRow, IndexStage};
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, relocked, request,
 };
 use quorate_machine::level::HARDENED;
 use quorate_machine::machine::{Sizes, View};
+use quorate_machine::types::{CollectionRow, IndexStage};
 use quorate_machine::types::{ContentKind, Key, Waker};
 use quorate_machine::{codec, digest};
 
 use crate::store::Store;
 
-/// All of it.
-pub fn everything(store: &Store) {
-    let vars = &store.vars;
-    assert_eq!(vars.digest(), digest::of_rows(&store.view.0), "the incremental digest differs from the real one");
-    assert_eq!(vars.sizes, Sizes::of_rows(&store.view.0), "the sizes kept differ from the real ones");
-    assert!(1 <= vars.oldest_revision && vars.oldest_revision <= vars.revision, "{vars:?}");
-    check_deadlines(store);
-    let superseded = check_audit(store);
-    let history: BTreeSet<_> = store.rows(family::HISTORY).into_iter().map(|(key, _)| key).collect();
-    assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
-    check_buckets(store);
-    check_indexes(store);
-    coordination::check(store);
-    tasks::check(store);
-    access::check(store);
+impl Store {
+    /// Every invariant of the key space, from the rows alone.
+    pub fn check(&self) {
+        let store = self;
+        let vars = &store.vars;
+        assert_eq!(vars.digest(), digest::of_rows(&store.view.0), "the incremental digest differs from the real one");
+        assert_eq!(vars.sizes, Sizes::of_rows(&store.view.0), "the sizes kept differ from the real ones");
+        assert!(1 <= vars.oldest_revision && vars.oldest_revision <= vars.revision, "{vars:?}");
+        check_deadlines(store);
+        let superseded = check_audit(store);
+        let history: BTreeSet<_> = store.rows(family::HISTORY).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(history, superseded, "history rows on the left, what the audit groups say on the right");
+        check_buckets(store);
+        check_indexes(store);
+        coordination::check(store);
+        tasks::check(store);
+        access::check(store);
+    }
 }
 
 /// Checks that each index holds what its stage says, and nothing is left of others but what is to be cleared.

@@ -11,12 +11,13 @@ mod theme;
 use std::collections::BTreeMap;
 
 use quorate_machine::access::{Grant, Permission};
-use quorate_machine::keyspace::collection::{self, CollectionRow, IndexStage};
+use quorate_machine::keyspace::collection;
 use quorate_machine::rules::{CollectionName, SequenceName};
 use quorate_machine::types::{
     AccessOp, Action, Command, Expect, FaultsOp, Key, Maintenance, NewToken, NumbersOp, RequestId, RulesChange,
     RulesOp, SecretHash, TokenId,
 };
+use quorate_machine::types::{CollectionRow, IndexStage};
 use quorate_machine::{level, limits};
 
 use crate::chance::Chance;

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_machine::codec;
-use quorate_machine::keyspace::collection::{self, CollectionRow, IndexStage};
+use quorate_machine::keyspace::collection;
 use quorate_machine::keyspace::fault;
 use quorate_machine::keyspace::history::{self, Version};
 use quorate_machine::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
@@ -19,6 +19,7 @@ use quorate_machine::types::{
     BarrierRow, Entry, Key, LatchRow, LockName, Name, QueueName, Revision, RoleName, RoleRow, SessionId, TaskId,
     TokenId, TokenRow, UserName, UserRow,
 };
+use quorate_machine::types::{CollectionRow, IndexStage};
 
 use crate::store::Store;
 

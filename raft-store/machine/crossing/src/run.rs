@@ -11,7 +11,7 @@ use quorate_machine::machine;
 use quorate_machine::types::{
     Action, ClusterMillis, Command, Entry, Maintenance, Outcome, Rejection, Reply, RequestId, TaskDone,
 };
-use quorate_machine::{codec, level, limits};
+use quorate_machine::{command_codec, level, limits};
 
 use crate::chance::Chance;
 use crate::generate::{self, Sent, Step, Theme, What};
@@ -182,8 +182,12 @@ impl Run<'_> {
             assert_ne!(reply.outcome, Outcome::Rejected(Rejection::Internal), "contained: {command:?}");
             assert_ne!(reply.outcome, Outcome::Deferred, "deferred: {command:?}");
             self.check_once(command, reply);
-            let encoded = codec::encode_command(command);
-            assert_eq!(codec::decode_command(&encoded).as_ref(), Ok(command), "what was read is another command");
+            let encoded = command_codec::encode_command(command);
+            assert_eq!(
+                command_codec::decode_command(&encoded).as_ref(),
+                Ok(command),
+                "what was read is another command"
+            );
         }
     }
 

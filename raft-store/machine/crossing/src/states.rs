@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use quorate_machine::document::Json;
-use quorate_machine::keyspace::collection::IndexStage;
 use quorate_machine::keyspace::session::AttachedKind;
+use quorate_machine::types::IndexStage;
 use quorate_machine::types::{
     AccessOp, BarrierOp, ContentKind, Entry, Expect, Guard, Key, LatchOp, LockName, LockOp, LockSpace, QueueName,
     Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,

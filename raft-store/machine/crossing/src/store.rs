@@ -1,8 +1,10 @@
 //! A node's state in memory, that applies and checks itself.
 //!
-//! Owns how batches become rows here, as a node does it. What must hold of the rows is [`crate::check`]'s.
+//! Owns how batches become rows here, as a node does it. What must hold of the rows is `check`'s.
 
 use quorate_machine::codec;
+
+use quorate_machine::command_codec;
 use quorate_machine::keyspace::backed_up::is_kept;
 use quorate_machine::keyspace::fault::{self, FaultCounts};
 use quorate_machine::keyspace::{entry, history};
@@ -10,8 +12,6 @@ use quorate_machine::machine::{
     self, Applied, Applier, Contained, Epoch, EpochStep, Fault, MemoryView, Vars, View, Write,
 };
 use quorate_machine::types::{Batch, Command, Entry, Key, Reply, Revision};
-
-use crate::check;
 
 /// Replies of each batch, and changes of keys.
 pub type Answers = (Vec<Vec<Reply>>, Vec<(Key, Revision)>);
@@ -105,11 +105,6 @@ impl Store {
         )
         .unwrap()
     }
-
-    /// Every invariant of the key space, from the rows alone.
-    pub fn check(&self) {
-        check::everything(self);
-    }
 }
 
 /// One write for each row, in key order, ranges first.
@@ -146,6 +141,6 @@ pub fn assert_cuts_agree(batches: &[Batch]) {
 
 /// An entry of the log. Its randomness is always the same: which key a lock gets follows from where it is in the log.
 pub fn batch(clock: u64, commands: &[Command]) -> Batch {
-    let commands = commands.iter().map(codec::encode_command).collect();
+    let commands = commands.iter().map(command_codec::encode_command).collect();
     Batch { clock, wall: 1_000_000 + clock, seed: Some([7; 16]), commands }
 }

@@ -14,7 +14,7 @@ use quorate_machine::types::{
     Acquire, Action, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockMode, LockName, LockOp,
     LockSpace, Name, Outcome, Rejection, Reply, RequestId, Revision, SessionDone, SessionId, SessionOp, Value, WriteOp,
 };
-use quorate_machine::{codec, level, mutants};
+use quorate_machine::{codec, command_codec, level, mutants};
 
 use crate::{Ask, Bounds, Step};
 
@@ -345,7 +345,7 @@ impl World {
 
     /// Applies a batch at the leader's clock; its last answer.
     fn apply(&mut self, bounds: Bounds, commands: &[Command]) -> Option<Reply> {
-        let commands = commands.iter().map(codec::encode_command).collect();
+        let commands = commands.iter().map(command_codec::encode_command).collect();
         let seed = Some([7; 16]);
         let batch = Batch { clock: self.clock, wall: self.clock, seed, commands };
         let applied = mutants::with(bounds.mutant, || {

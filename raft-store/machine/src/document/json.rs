@@ -9,7 +9,6 @@ use std::borrow::Cow;
 use bincode::{Decode, Encode};
 
 use super::number::Number;
-use super::parse::{self, Beyond, JsonError};
 
 /// A JSON value. `==` compares as written, member order and spelling of numbers included; what is the same to a user
 /// is [`super::order::same`].
@@ -38,17 +37,6 @@ pub struct Object<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// Reads a text; strict, and no deeper than [`crate::limits::JSON_DEPTH_MAX`].
-    pub fn parse(text: &'a [u8]) -> Result<Self, JsonError> {
-        parse::parse(text, Beyond::Refused)
-    }
-
-    /// Reads what is stored: the same, but a number beyond the greatest double, which doors of old let in (those from
-    /// 1.79769313486231581e308 to 1.797693134862315995e308 and the like), is the furthest of its sign.
-    pub fn parse_stored(text: &'a [u8]) -> Result<Self, JsonError> {
-        parse::parse(text, Beyond::Furthest)
-    }
-
     /// What kind of value it is, for messages.
     pub fn kind(&self) -> &'static str {
         match self {

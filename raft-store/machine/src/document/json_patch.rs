@@ -4,9 +4,66 @@
 
 use super::json::Json;
 use super::order;
-use super::patch::{FaultAt, JsonPatchOp, PatchFault, check_depth, fault_at, too_large};
+use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, fault_at, too_large};
 use super::path::{Path, array_index};
 use crate::limits;
+use bincode::{Decode, Encode};
+
+/// An operation of a JSON Patch. An index may be one behind the last in `add` (and as target of `move` and `copy`), and
+/// there `-` is the end of the array; any other place has to exist.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum JsonPatchOp {
+    /// Sets a member, or inserts an element before the one of that index.
+    Add {
+        /// Where.
+        path: Path,
+        /// What.
+        value: Json<'static>,
+    },
+    /// Takes a member or element out; later elements move up.
+    Remove {
+        /// Which.
+        path: Path,
+    },
+    /// Puts another value in the place of one that exists.
+    Replace {
+        /// Which.
+        path: Path,
+        /// By what.
+        value: Json<'static>,
+    },
+    /// Takes a value out and adds it elsewhere, as the document is without it.
+    Move {
+        /// Which.
+        from: Path,
+        /// Where to.
+        path: Path,
+    },
+    /// Adds a copy of a value.
+    Copy {
+        /// Of which.
+        from: Path,
+        /// Where to.
+        path: Path,
+    },
+    /// Fails the whole patch unless the value is [the same](super::order::same).
+    Test {
+        /// Which.
+        path: Path,
+        /// As what.
+        value: Json<'static>,
+    },
+}
+
+impl JsonPatchOp {
+    pub(super) fn check(&self) -> Result<(), PatchError> {
+        match self {
+            Self::Remove { path } if path.names().is_empty() => Err(PatchError::WholeDocument),
+            Self::Move { from, path } if from.is_above(path) => Err(PatchError::IntoItself),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// Applies one operation. `copied` counts over the whole patch, see [`limits::PATCH_COPIED_BYTES_MAX`].
 pub(super) fn apply<'a>(root: &mut Json<'a>, operation: &'a JsonPatchOp, copied: &mut usize) -> Result<(), FaultAt> {

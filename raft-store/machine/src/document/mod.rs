@@ -29,6 +29,7 @@ mod sort;
 mod json_patch;
 mod merge;
 mod patch;
+mod patch_fault;
 mod update;
 
 // The written forms, as they stand in requests.
@@ -37,13 +38,16 @@ mod read;
 pub use criteria::{Criteria, CriteriaError, Operand, Operator, Predicate, PredicateError, Term, Value};
 pub use evaluate::{ReadyCriteria, Subject, Unmet};
 pub use json::{Json, Object};
+pub use json_patch::JsonPatchOp;
 pub use like::{LikeError, matches as like_matches};
 pub use merge::merge;
 pub use number::{Number, Numeric};
 pub use parse::JsonError;
-pub use patch::{JsonPatchOp, Patch, PatchError, PatchFault, PatchRefusal, TimeForm, UpdateAction, UpdateOp};
+pub use patch::Patch;
+pub use patch_fault::{PatchError, PatchFault, PatchRefusal};
 pub use project::Projection;
 pub use read::{Fault, FaultKind};
 pub(crate) use read::{Faults, Members, read_list};
 pub use sort::{Order, OrderField};
+pub use update::{TimeForm, UpdateAction, UpdateOp};
 pub use write::Excerpt;

@@ -41,6 +41,19 @@ pub(super) enum Beyond {
     Furthest,
 }
 
+impl<'a> Json<'a> {
+    /// Reads a text; strict, and no deeper than [`crate::limits::JSON_DEPTH_MAX`].
+    pub fn parse(text: &'a [u8]) -> Result<Self, JsonError> {
+        parse(text, Beyond::Refused)
+    }
+
+    /// Reads what is stored: the same, but a number beyond the greatest double, which doors of old let in (those from
+    /// 1.79769313486231581e308 to 1.797693134862315995e308 and the like), is the furthest of its sign.
+    pub fn parse_stored(text: &'a [u8]) -> Result<Self, JsonError> {
+        parse(text, Beyond::Furthest)
+    }
+}
+
 /// Parses a whole text.
 pub(super) fn parse(text: &[u8], beyond: Beyond) -> Result<Json<'_>, JsonError> {
     let text = std::str::from_utf8(text).map_err(|error| JsonError::NotUtf8(error.valid_up_to()))?;

@@ -12,8 +12,11 @@
 
 use super::criteria::{Criteria, Operand, Operator, Predicate, Term, Value};
 use super::json::{Json, Object};
-use super::patch::{JsonPatchOp, Patch, PatchError, TimeForm, UpdateAction, UpdateOp};
+use super::json_patch::JsonPatchOp;
+use super::patch::Patch;
+use super::patch_fault::PatchError;
 use super::path::{Field, Path, PathError};
+use super::update::{TimeForm, UpdateAction, UpdateOp};
 use crate::limits;
 
 /// Something wrong with a written form.

@@ -1,6 +1,6 @@
 //! Update operators.
 //!
-//! Owns what each does to a tree; the rules are on [`super::patch::UpdateOp`] and [`UpdateAction`]. The caller throws
+//! Owns what each does to a tree; the rules are on [`UpdateOp`] and [`UpdateAction`]. The caller throws
 //! the tree away after a fault.
 
 use std::borrow::Cow;
@@ -10,10 +10,71 @@ use super::json::{Json, Object};
 use super::json_patch::{into_scalar, out_of_range};
 use super::number::Number;
 use super::order;
-use super::patch::{FaultAt, PatchFault, TimeForm, UpdateAction, UpdateOp, check_depth, check_depth_below, fault_at};
+use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, check_depth_below, fault_at};
 use super::path::{Path, array_index};
 use super::time;
 use crate::types::WallMillis;
+use bincode::{Decode, Encode};
+
+/// An update operator on a field.
+///
+/// All but `unset` make the objects on the way to a field that is missing, and never an array: `a.0` of a document
+/// without `a` is the member `0` of a new object. In an array that is there, an index has to exist; `append` is what
+/// makes arrays grow. A scalar on the way, `null` too, is refused and not replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct UpdateOp {
+    /// The field; at least one name.
+    pub path: Path,
+    /// What happens to it.
+    pub action: UpdateAction,
+}
+
+/// What an update operator does to its field.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum UpdateAction {
+    /// Adds a number; a missing field counts as 0. Integers stay integers of 64 bits, signed or not, or overflow; where
+    /// either side has a fraction or exponent the sum is a double. Any other field, `null` too, is refused.
+    Inc(Json<'static>),
+    /// Gives it this value.
+    Set(Json<'static>),
+    /// Takes it out; in an array later elements move up. Nothing happens where there is nothing.
+    Unset,
+    /// Adds one element to the end of an array; a missing field becomes an array of one.
+    Append(Json<'static>),
+    /// Gives it this value if that is greater, or if the field is missing. Numbers beside numbers and strings beside
+    /// strings; anything else is refused.
+    Max(Json<'static>),
+    /// Gives it this value if that is less; as `Max` otherwise.
+    Min(Json<'static>),
+    /// Gives it the batch's wall clock.
+    Now(TimeForm),
+}
+
+/// How a time is written into a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum TimeForm {
+    /// A string: RFC 3339, UTC, milliseconds.
+    Rfc3339,
+    /// A number: Unix milliseconds.
+    UnixMs,
+}
+
+impl UpdateOp {
+    pub(super) fn check(&self) -> Result<(), PatchError> {
+        let operand = |operator, expected| Err(PatchError::Operand { operator, expected });
+        match &self.action {
+            _ if self.path.names().is_empty() => Err(PatchError::WholeDocument),
+            UpdateAction::Inc(value) if !matches!(value, Json::Number(_)) => operand("inc", "a number"),
+            UpdateAction::Max(value) if !has_order(value) => operand("max", "a number or a string"),
+            UpdateAction::Min(value) if !has_order(value) => operand("min", "a number or a string"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn has_order(value: &Json<'_>) -> bool {
+    matches!(value, Json::Number(_) | Json::String(_))
+}
 
 /// Applies one operator.
 pub(super) fn apply<'a>(root: &mut Json<'a>, operation: &'a UpdateOp, wall: WallMillis) -> Result<(), FaultAt> {

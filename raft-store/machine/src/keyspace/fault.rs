@@ -22,7 +22,7 @@ pub struct FaultRow {
     pub wall: WallMillis,
     /// Feature level then.
     pub level: u32,
-    /// The command as it stands in the log, for a report: the form of [`crate::codec::encode_command`]. Empty where it was
+    /// The command as it stands in the log, for a report: the form of [`crate::command_codec::encode_command`]. Empty where it was
     /// larger than [`crate::limits::FAULT_COMMAND_BYTES_MAX`].
     pub command: Vec<u8>,
 }

@@ -13,8 +13,8 @@
 //! | `0x40` | [`request`] | bucket BE, request id | [`request::KeptReply`] | for each command with an id, without values, until its bucket is dropped |
 //! | `0x50` | [`deadline`] | `expires_at` BE, key | nothing | exactly while the entry of that key has that `expires_at` |
 //! | `0x51` | [`lock`] | `locked_until` BE, key | nothing | exactly while the entry of that key has that `locked_until` |
-//! | `0x60` | [`collection`] | name | [`collection::CollectionRow`] | while the collection is declared |
-//! | `0x61` | [`index`] | index id BE, values, key | nothing | for each entry that the index [holds](collection::IndexState::holds), and of one that failed or was dropped until it is cleared |
+//! | `0x60` | [`collection`] | name | [`crate::types::CollectionRow`] | while the collection is declared |
+//! | `0x61` | [`index`] | index id BE, values, key | nothing | for each entry that the index [holds](crate::types::IndexState::holds), and of one that failed or was dropped until it is cleared |
 //! | `0x62` | [`sequence`] | name | last number BE | once the sequence gave one |
 //! | `0x63` | [`index`] | index id BE | nothing | from when an index fails or is dropped until its rows are cleared |
 //! | `0x70` | [`timer`] | time BE, kind, subject | nothing | until it fires or is not needed any more |

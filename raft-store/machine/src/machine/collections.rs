@@ -6,15 +6,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::current::decode_current;
 use super::view::{Fault, View};
-use super::write::decode_current;
 use super::{Applier, stored_key};
 use crate::document::{Criteria, Json};
-use crate::keyspace::collection::{self, CollectionRow};
+use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
 use crate::mutants;
 use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
+use crate::types::CollectionRow;
 use crate::types::{ContentKind, Key, Rejection, WallMillis};
 
 /// Rows of an index looked at at a time.

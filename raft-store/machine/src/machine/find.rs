@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 
 use super::collections::{document_of, understood};
+use super::current::decode_current;
 use super::view::{Fault, Most, View};
-use super::write::decode_current;
 use super::{Applier, Asker, lock, stored_key};
 use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Order, ReadyCriteria, Subject};
 use crate::keyspace::after_prefix;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
-use crate::keyspace::collection::{self, CollectionRow, IndexStage};
+use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::index;
 use crate::limits;
@@ -22,6 +22,7 @@ use crate::types::{
     Change, ClaimDone, ClaimOp, Expect, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereDone,
     WhereItem, WhereOp, WriteOp,
 };
+use crate::types::{CollectionRow, IndexStage};
 
 /// Rows read at a time.
 const PAGE: Most = Most { rows: 128, bytes: limits::PAGE_BYTES };

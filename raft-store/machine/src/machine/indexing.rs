@@ -3,13 +3,14 @@
 //! Owns how far a step goes. Between two steps writes are applied: what an index holds is always what its stage says.
 
 use super::collections::document_of;
+use super::current::decode_current;
 use super::view::{Fault, Most, Row, View};
-use super::write::decode_current;
 use super::{Applier, maintain::maintained, stored_key};
 use crate::codec;
-use crate::keyspace::collection::{self, CollectionRow, IndexFailure, IndexStage};
+use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
 use crate::limits;
+use crate::types::{CollectionRow, IndexFailure, IndexStage};
 use crate::types::{Key, Outcome};
 
 /// Collections looked at at a time.

@@ -5,8 +5,8 @@
 //! and nowhere else.
 
 use super::Applier;
+use super::current::decode_current;
 use super::view::{Fault, View};
-use super::write::decode_current;
 use crate::codec::{self, CodecError};
 use crate::keyspace::audit::AuditEffect;
 use crate::keyspace::entry::{self, EntryRow};

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use super::Applier;
+use super::current::decode_current;
 use super::view::{Fault, Most, View};
-use super::write::decode_current;
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect};
@@ -36,7 +36,7 @@ impl<V: View> Applier<'_, V> {
 
     /// From the next command on what belongs to the level holds. A node that cannot do it must not go on.
     fn raise_level(&mut self, level: Level) -> Result<Outcome, Fault> {
-        level::judge(level)?;
+        level::check(level)?;
         let was_hardened = self.is_hardened();
         self.vars.level = self.vars.level.max(level);
         if self.is_hardened() && !was_hardened && !mutants::is("sums are not healed") {

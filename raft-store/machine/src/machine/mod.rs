@@ -12,6 +12,7 @@ mod budget;
 mod bulk;
 mod collections;
 mod contain;
+mod current;
 mod epoch;
 mod find;
 mod guard;
@@ -43,12 +44,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::codec::{self, CodecError};
+use crate::command_codec;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::changes::{self, KeyChange};
-use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::{bucket, refusals};
 use crate::limits;
 use crate::mutants;
+use crate::types::CollectionRow;
 use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed};
 use budget::Budget;
 use overlay::Overlay;
@@ -200,7 +202,7 @@ impl<'v, V: View> Applier<'v, V> {
 
     /// What a command would answer. One that would be deferred, to come again after what it did, has nothing to come after.
     fn rehearsed(&mut self, command: &Command) -> Result<Reply, Fault> {
-        let reply = self.apply_command(&codec::encode_command(command))?;
+        let reply = self.apply_command(&command_codec::encode_command(command))?;
         let (limit, actual) = (limits::TXN_EFFECT_BYTES_MAX as u64, self.taken() as u64);
         Ok(match reply.outcome {
             Outcome::Deferred => self.reply(Outcome::Rejected(Rejection::TooLarge { limit, actual })),
@@ -400,7 +402,7 @@ fn readable(encoded: &[u8]) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
         return Err(format!("a command of {} bytes; the largest has {}", encoded.len(), limits::COMMAND_BYTES_MAX));
     }
-    let command = codec::decode_command(encoded).map_err(|error| match error {
+    let command = command_codec::decode_command(encoded).map_err(|error| match error {
         // bincode's words name Rust types as the compiler at hand spells them.
         CodecError::Malformed(_) => UNREADABLE.to_owned(),
         CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),

@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Applier;
 use super::view::{Fault, View};
 use crate::codec;
+use crate::command_codec;
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
@@ -20,14 +21,14 @@ impl Command {
     /// Tells a retry from another command under the same request id. Of the whole command with its principal, so
     /// nobody is answered what somebody else asked.
     pub fn fingerprint(&self) -> u64 {
-        fingerprint_of(&codec::encode_command(self))
+        fingerprint_of(&command_codec::encode_command(self))
     }
 }
 
 /// [`Command::fingerprint`] of a command in its encoded form: decoding and encoding give the same bytes again. Not of its
 /// stamp: a retry that was authorised anew is the same command.
 pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
-    xxh3_64(codec::judged_part(encoded))
+    xxh3_64(command_codec::judged_part(encoded))
 }
 
 impl<V: View> Applier<'_, V> {

@@ -7,10 +7,11 @@ use super::write::check_expect_of;
 use super::{Applier, Asker};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
-use crate::keyspace::collection::{self, CollectionRow, IndexStage, IndexState};
+use crate::keyspace::collection;
 use crate::keyspace::{entry, index, sequence};
 use crate::limits;
 use crate::rules::{CollectionName, Rules, candidates};
+use crate::types::{CollectionRow, IndexStage, IndexState};
 use crate::types::{NumbersOp, Outcome, Rejection, Revision, RulesChange, RulesOp};
 
 /// Ids of the indexes that are declared at one revision: no more than a collection may have.

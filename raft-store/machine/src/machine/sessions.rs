@@ -295,7 +295,7 @@ impl<V: View> Applier<'_, V> {
         let Some(row) = self.overlay.get(&row_key)? else {
             return Err(Fault::Invariant(format!("no entry {} hangs on a session", key.escape_ascii())));
         };
-        let meta = super::write::decode_current(&row_key, row, newest)?.meta;
+        let meta = super::current::decode_current(&row_key, row, newest)?.meta;
         self.remove_as(super::stored_key(key)?, &row_key, &meta, op, asker)
     }
 }

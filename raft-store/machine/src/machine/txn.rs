@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::collections::understood;
+use super::current::decode_current;
 use super::view::{Fault, View};
-use super::write::{check_condition, check_expect, decode_current, document};
+use super::write::{check_condition, check_expect, document};
 use super::{Applier, Asker, Vars};
 use crate::document::Subject;
 use crate::keyspace::audit::{AuditEffect, AuditOp};

@@ -6,12 +6,12 @@
 use std::borrow::Cow;
 
 use super::collections::{Draws, understood};
+use super::current::decode_current;
 use super::view::{Fault, View};
 use super::{Applier, Asker, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Subject};
 use crate::failpoint;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
-use crate::keyspace::collection::CollectionRow;
 use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
@@ -19,6 +19,7 @@ use crate::level::{HARDENED, Level};
 use crate::limits;
 use crate::mutants;
 use crate::rules::RuleFault;
+use crate::types::CollectionRow;
 use crate::types::{
     Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Rejection, Revision, Shown, WallMillis,
     WriteOp, Written,
@@ -249,17 +250,6 @@ impl<V: View> Applier<'_, V> {
         }
         Ok(())
     }
-}
-
-/// Decodes a current entry and checks that it is not from the future.
-pub(super) fn decode_current<'a>(row_key: &[u8], row: &'a [u8], revision: Revision) -> Result<EntryRow<'a>, Fault> {
-    let decoded = entry::decode(row).map_err(|error| Fault::row(row_key, error))?;
-    let newest = decoded.meta.mod_revision;
-    if newest > revision {
-        let row_key = row_key.escape_ascii();
-        return Err(Fault::Invariant(format!("row {row_key} has mod revision {newest}, the store only {revision}")));
-    }
-    Ok(decoded)
 }
 
 impl Guide<'_> {

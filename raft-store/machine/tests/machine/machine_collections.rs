@@ -181,8 +181,7 @@ fn claimable(store: &Store, op: &ClaimOp) -> Vec<Key> {
     let row = name.and_then(|_| store.rows(family::COLLECTION).into_iter().next());
     let criteria = match row {
         Some((_, row)) => {
-            let row: quorate_machine::keyspace::collection::CollectionRow =
-                quorate_machine::codec::decode(&row).unwrap();
+            let row: quorate_machine::types::CollectionRow = quorate_machine::codec::decode(&row).unwrap();
             row.rules.converted(&op.criteria, wall).into_owned()
         }
         None => op.criteria.clone(),

@@ -53,7 +53,7 @@ use quorate_machine::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp, Outcome,
     Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
-use quorate_machine::{codec, digest, machine};
+use quorate_machine::{command_codec, digest, machine};
 
 #[test]
 fn every_script_gives_its_exact_output() {
@@ -130,7 +130,7 @@ fn batch_of(clock: &mut u64, commands: &[&str]) -> Batch {
         } else if let Some(hex) = line.strip_prefix("garbage ") {
             batch.commands.push(Bytes::from(unhex(hex)));
         } else {
-            batch.commands.push(codec::encode_command(&command(line)));
+            batch.commands.push(command_codec::encode_command(&command(line)));
         }
     }
     batch

@@ -16,7 +16,7 @@ use quorate_machine::types::{
     Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
     Outcome, Rejection, Reply, RequestId, Step, Txn, Value, WriteOp,
 };
-use quorate_machine::{codec, level, limits};
+use quorate_machine::{codec, command_codec, level, limits};
 
 const KEYS: [&[u8]; 4] = [b"a", b"a\0", b"a\0\x01", b"b"];
 
@@ -168,7 +168,7 @@ fn config() -> ProptestConfig {
 
 /// Whether a command raises the feature level to this one.
 fn raises(encoded: &[u8], reached: level::Level) -> bool {
-    let action = codec::decode_command(encoded).map(|command| command.action);
+    let action = command_codec::decode_command(encoded).map(|command| command.action);
     matches!(action, Ok(Action::Maintain(Maintenance::RaiseLevel { level })) if level == reached)
 }
 
@@ -248,7 +248,7 @@ proptest! {
         command in commands(),
         flip in any::<(prop::sample::Index, u8)>(),
     ) {
-        let mut flipped = codec::encode_command(&command).to_vec();
+        let mut flipped = command_codec::encode_command(&command).to_vec();
         let at = flip.0.index(flipped.len());
         flipped[at] ^= flip.1;
         let versioned = garbage.iter().map(|bytes| [&[codec::FORMAT_VERSION], bytes.as_slice()].concat());

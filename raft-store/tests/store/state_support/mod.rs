@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures::stream;
 use openraft::storage::RaftStateMachine;
-use quorate_store::codec;
+use quorate_store::command_codec;
 use quorate_store::document::Criteria;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::LogIdRecord;
 use quorate_store::raft::{EncodedBatch, LogEntry};
-use quorate_store::state::{ListPage, ListQuery, ListRead, StateOptions, StateReader, StateStore};
+use quorate_store::state::{ListPage, ListQuery, ListRead, StateOptions, StateReader};
 use quorate_store::types::{
     Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
 };
@@ -23,7 +23,7 @@ pub fn options() -> StateOptions {
 
 /// Opens; the database of a store dropped just before may still be closing on another thread.
 pub fn open(dir: &Path) -> (StateMachine, StateReader) {
-    StateStore::open(dir, options()).expect("the state opens")
+    StateMachine::open(dir, options()).expect("the state opens")
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -76,8 +76,8 @@ pub fn blank(index: u64) -> LogEntry {
 }
 
 pub fn batch(index: u64, clock: u64, commands: &[Command]) -> LogEntry {
-    let commands = commands.iter().map(codec::encode_command).collect();
-    let batch = codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands });
+    let commands = commands.iter().map(command_codec::encode_command).collect();
+    let batch = command_codec::encode_batch(&Batch { clock, wall: 1_000 + clock, seed: Some([7; 16]), commands });
     LogEntry { log_id: log_id(index), payload: openraft::EntryPayload::Normal(EncodedBatch(batch)) }
 }
 

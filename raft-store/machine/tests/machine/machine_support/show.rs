@@ -7,13 +7,13 @@ use quorate_machine::codec;
 use super::{access, coordination};
 use quorate_machine::document::Excerpt;
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup};
-use quorate_machine::keyspace::collection::CollectionRow;
 use quorate_machine::keyspace::history::Version;
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     collection, deadline, entry, family, history, index, lock, refusals, request, sequence,
 };
 use quorate_machine::rules::field_text;
+use quorate_machine::types::CollectionRow;
 use quorate_machine::types::{
     ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, SessionId, Shown, StepDone, StepRejected,
     TxnDone, WhereDone, Written,

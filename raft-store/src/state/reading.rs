@@ -1,0 +1,18 @@
+//! Reading RocksDB: the options of a range, and what a failed read is called.
+
+use rocksdb::ReadOptions;
+
+use crate::machine::Fault;
+
+/// Read options for rows of `[start, end)`.
+pub(crate) fn range_options(start: &[u8], end: &[u8]) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.set_iterate_lower_bound(start);
+    options.set_iterate_upper_bound(end);
+    options
+}
+
+/// A failed read, in the machine's words.
+pub(crate) fn read_fault(error: rocksdb::Error) -> Fault {
+    Fault::Read(error.into_string())
+}
