@@ -10,7 +10,10 @@ use quorate_client::api::StatusAnswer;
 async fn restarting_with_the_same_join_list_changes_nothing() {
     let mut cluster = Cluster::start().await;
     Request::put("kept", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
-    cluster.assert_agreement().await;
+    // The write was answered before any state shows it; a linearizable read at each node waits for that.
+    for id in cluster.ids() {
+        Request::get("/v1/kv/kept").send(cluster.client_address(id)).await.unwrap().expect_success();
+    }
     let before = statuses(&cluster).await;
     for round in 0..2 {
         for id in cluster.ids() {
