@@ -1,4 +1,4 @@
-//! The Rust examples of `GUIDE.md`, as a program: `cargo run --example guide` runs them against the local cluster, or the one
+//! The Rust examples of `docs/guide.md`, as a program: `cargo run --example guide` runs them against the local cluster, or the one
 //! in `QUORATE_ENDPOINTS`.
 //!
 //! The lines of each block of the guide stand here as they are there, which a test of `cluster-tests` holds both to; that

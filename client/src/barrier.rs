@@ -89,7 +89,7 @@ impl Barrier<'_> {
         let left = || self.wait.map_or(Duration::MAX, |wait| wait.saturating_sub(started.elapsed()));
         let (mut undecided, mut opened) = (None, None);
         loop {
-            // What nobody could tell the fate of is asked again as it was.
+            // What nobody could tell the outcome of is asked again as it was.
             let (id, wait) = (undecided.take().unwrap_or_else(RequestId::random), left().min(POLL_MAX));
             if let Some(leaving) = &mut leaving {
                 leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);

@@ -97,7 +97,7 @@ impl<'a> Bulk<'a> {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat a bulk whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a bulk whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

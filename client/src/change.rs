@@ -44,7 +44,7 @@ impl<'a, A> Pending<'a, A> {
         Self { client, call, answer: PhantomData }
     }
 
-    /// An id of one's own instead of a random one: to repeat a change whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a change whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         if let Ok(call) = &mut self.call {
             call.intent = Intent::Write(id);

@@ -112,7 +112,7 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat a change whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a change whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

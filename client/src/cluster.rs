@@ -1,4 +1,4 @@
-//! Questions to the cluster about itself, and the fate of requests.
+//! Questions to the cluster about itself, and the outcome of requests.
 
 use std::time::{Duration, Instant};
 

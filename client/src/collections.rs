@@ -113,7 +113,7 @@ impl<'a, A> CollectionWrite<'a, A> {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat a change whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a change whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

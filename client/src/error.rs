@@ -1,7 +1,7 @@
 //! What a failed call means for its caller.
 //!
 //! Owns [`Error`] and its answers to the two questions that matter: was it applied, and may it be tried again. Never
-//! guesses: where the fate of a write is not known, the error says so and carries the id to ask with.
+//! guesses: where the outcome of a write is not known, the error says so and carries the id to ask with.
 
 use std::fmt;
 use std::time::Duration;
@@ -127,7 +127,7 @@ impl Error {
         self.problem().map(|problem| problem.code)
     }
 
-    /// The id under which `GET /v1/requests/{id}` tells the fate of the write.
+    /// The id under which `GET /v1/requests/{id}` tells the outcome of the write.
     pub fn request_id(&self) -> Option<&str> {
         match self {
             Self::Rejected(problem) | Self::Contended { last: problem, .. } => Some(&problem.request_id),

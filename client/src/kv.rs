@@ -313,7 +313,7 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat a write whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a write whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

@@ -13,7 +13,7 @@ pub(crate) struct Leaving {
     session: Session,
     /// Its path.
     place: String,
-    /// The question that is on its way, under its own request id but without a wait: to repeat it is to learn its fate.
+    /// The question that is on its way, under its own request id but without a wait: to repeat it is to learn its outcome.
     asked: Option<Call>,
     /// What takes it back.
     give_up: Option<Call>,

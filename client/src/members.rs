@@ -40,27 +40,27 @@ impl<'a> Members<'a> {
     /// Takes in a node that was started and waits, as a learner. With `promote` it votes once it caught up, which is waited
     /// for.
     pub fn add(&self, id: u64, peer_addr: impl Into<String>, promote: bool) -> ChangeMembers<'a> {
-        self.change(Wish::Add(AddMemberRequest { id, peer_addr: peer_addr.into(), promote }))
+        self.change(Change::Add(AddMemberRequest { id, peer_addr: peer_addr.into(), promote }))
     }
 
     /// Gives a learner that has caught up a vote.
     pub fn promote(&self, id: u64) -> ChangeMembers<'a> {
-        self.change(Wish::Promote(id))
+        self.change(Change::Promote(id))
     }
 
     /// Takes the vote of a member, which stays a learner.
     pub fn demote(&self, id: u64) -> ChangeMembers<'a> {
-        self.change(Wish::Demote(id))
+        self.change(Change::Demote(id))
     }
 
     /// Lets a member go.
     pub fn remove(&self, id: u64) -> ChangeMembers<'a> {
-        self.change(Wish::Remove(id))
+        self.change(Change::Remove(id))
     }
 
     /// Lets the learner `new` vote in place of `old`, which goes, in one step.
     pub fn replace(&self, old: u64, new: u64) -> ChangeMembers<'a> {
-        self.change(Wish::Replace(old, new))
+        self.change(Change::Replace(old, new))
     }
 
     /// Rebuilds the state of a member in quarantine from the leader's.
@@ -69,13 +69,13 @@ impl<'a> Members<'a> {
         self.client.fetch(call).await
     }
 
-    fn change(&self, wish: Wish) -> ChangeMembers<'a> {
-        ChangeMembers { client: self.client, wish, dry_run: false, force: false, timeout: None }
+    fn change(&self, wanted: Change) -> ChangeMembers<'a> {
+        ChangeMembers { client: self.client, wanted, dry_run: false, force: false, timeout: None }
     }
 }
 
 #[derive(Debug, Clone)]
-enum Wish {
+enum Change {
     Add(AddMemberRequest),
     Promote(u64),
     Demote(u64),
@@ -88,7 +88,7 @@ enum Wish {
 #[derive(Debug, Clone)]
 pub struct ChangeMembers<'a> {
     client: &'a Client,
-    wish: Wish,
+    wanted: Change,
     dry_run: bool,
     force: bool,
     timeout: Option<Duration>,
@@ -117,14 +117,14 @@ impl ChangeMembers<'_> {
         let switches = format!("?dry_run={}&force={}", self.dry_run, self.force);
         let intent = Intent::Write(RequestId::random());
         let empty = serde_json::Map::new();
-        let mut call = match self.wish {
-            Wish::Add(request) => Call::post_to(format!("{ROUTE}{switches}"), &request, intent),
-            Wish::Promote(id) => Call::post_to(format!("{ROUTE}/{id}/promote{switches}"), &empty, intent),
-            Wish::Demote(id) => Call::post_to(format!("{ROUTE}/{id}/demote{switches}"), &empty, intent),
-            Wish::Remove(id) => {
+        let mut call = match self.wanted {
+            Change::Add(request) => Call::post_to(format!("{ROUTE}{switches}"), &request, intent),
+            Change::Promote(id) => Call::post_to(format!("{ROUTE}/{id}/promote{switches}"), &empty, intent),
+            Change::Demote(id) => Call::post_to(format!("{ROUTE}/{id}/demote{switches}"), &empty, intent),
+            Change::Remove(id) => {
                 Call::new(Method::DELETE, format!("{ROUTE}/{id}{switches}"), intent, Preference::Leader)
             }
-            Wish::Replace(old, new) => {
+            Change::Replace(old, new) => {
                 let request = ReplaceMemberRequest { with: new };
                 Call::post_to(format!("{ROUTE}/{old}/replace{switches}"), &request, intent)
             }

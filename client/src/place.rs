@@ -85,7 +85,7 @@ impl Queue {
 
 /// What is asked for, but for how long to wait.
 #[derive(Debug, Clone)]
-pub(crate) enum Wish {
+pub(crate) enum PlaceRequest {
     Lock(AcquireRequest),
     Election(CampaignRequest),
 }
@@ -99,7 +99,12 @@ struct Granted {
 }
 
 /// Waits for a place until it holds: at most for `wait`, else as long as the session lives.
-pub(crate) async fn take(session: &Session, queue: Queue, wish: Wish, wait: Option<Duration>) -> Result<Held, Error> {
+pub(crate) async fn take(
+    session: &Session,
+    queue: Queue,
+    wanted: PlaceRequest,
+    wait: Option<Duration>,
+) -> Result<Held, Error> {
     session.check_alive()?;
     let taken = session.take(queue.path("")?).ok_or_else(|| {
         let name = queue.name();
@@ -109,7 +114,7 @@ pub(crate) async fn take(session: &Session, queue: Queue, wish: Wish, wait: Opti
     })?;
     let give_up = queue.leave::<()>(session.client(), session.id()).into_call()?;
     let mut leaving = Leaving::begin(session, queue.path("")?, give_up).await;
-    let waiting = Waiting { session, queue: &queue, wish, started: Instant::now(), wait };
+    let waiting = Waiting { session, queue: &queue, wanted, started: Instant::now(), wait };
     let token = session.or_lost(waiting.rounds(&mut leaving)).await;
     if token.as_ref().map_or_else(leaves_nothing, |_| true) {
         leaving.settle();
@@ -133,7 +138,7 @@ pub(crate) fn leaves_nothing(error: &Error) -> bool {
 struct Waiting<'a> {
     session: &'a Session,
     queue: &'a Queue,
-    wish: Wish,
+    wanted: PlaceRequest,
     started: Instant,
     wait: Option<Duration>,
 }
@@ -144,7 +149,7 @@ impl Waiting<'_> {
         let client = self.session.client();
         let mut undecided = None;
         loop {
-            // What nobody could tell the fate of is asked again as it was: under another id it might be decided twice.
+            // What nobody could tell the outcome of is asked again as it was: under another id it might be decided twice.
             let (left, id) = undecided.take().unwrap_or_else(|| (self.left(), RequestId::random()));
             leaving.on_asked(self.call(left, Duration::ZERO, id.clone())?);
             let call = self.call(left, self.poll(left), id.clone())?;
@@ -180,12 +185,12 @@ impl Waiting<'_> {
 
     fn call(&mut self, left: Duration, poll: Duration, id: RequestId) -> Result<Call, Error> {
         let (wait_ms, poll_ms) = (Some(milliseconds(left)), Some(milliseconds(poll)));
-        let mut call = match &mut self.wish {
-            Wish::Lock(request) => {
+        let mut call = match &mut self.wanted {
+            PlaceRequest::Lock(request) => {
                 (request.wait_ms, request.poll_ms) = (wait_ms, poll_ms);
                 Call::post_to(self.queue.path("/acquire")?, request, Intent::Write(id))?
             }
-            Wish::Election(request) => {
+            PlaceRequest::Election(request) => {
                 (request.wait_ms, request.poll_ms) = (wait_ms, poll_ms);
                 Call::post_to(self.queue.path("/campaign")?, request, Intent::Write(id))?
             }

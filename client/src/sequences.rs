@@ -53,7 +53,7 @@ pub struct TakeNext<'a> {
 }
 
 impl TakeNext<'_> {
-    /// An id of one's own instead of a random one: to repeat it where its fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat it where its outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

@@ -95,7 +95,7 @@ impl ClaimTasks {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat a claim whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a claim whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

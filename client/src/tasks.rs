@@ -226,7 +226,7 @@ impl ScheduleTask {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat it where its fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat it where its outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

@@ -232,7 +232,7 @@ impl<'a> Txn<&'a Client> {
         self
     }
 
-    /// An id of one's own instead of a random one: to repeat a transaction whose fate stayed unknown.
+    /// An id of one's own instead of a random one: to repeat a transaction whose outcome stayed unknown.
     pub fn request_id(mut self, id: RequestId) -> Self {
         self.request_id = id;
         self

@@ -50,8 +50,8 @@ impl Caller {
     /// Creates a session.
     pub async fn session(&mut self, ttl_ms: u64, owner: &str) -> String {
         let request_id = Some(format!("session-of-{owner}"));
-        let wish = SessionRequest { ttl_ms: Some(ttl_ms), owner: Some(owner.into()), labels: None, request_id };
-        let wish = serde_json::to_value(&wish).expect("a wire type is JSON");
-        self.post("/v1/sessions", &wish).await.expect_success().json::<SessionAnswer>().session
+        let wanted = SessionRequest { ttl_ms: Some(ttl_ms), owner: Some(owner.into()), labels: None, request_id };
+        let wanted = serde_json::to_value(&wanted).expect("a wire type is JSON");
+        self.post("/v1/sessions", &wanted).await.expect_success().json::<SessionAnswer>().session
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Written {
     /// The last number whose write was acknowledged; 0 for none.
     pub acknowledged: u64,
-    /// The last number that was sent; the same, or more where the fate of a write is not known.
+    /// The last number that was sent; the same, or more where the outcome of a write is not known.
     pub attempted: u64,
 }
 

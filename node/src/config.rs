@@ -23,7 +23,7 @@ pub use data_dir::{DataDir, OpenDataDir};
 use tracing_subscriber::filter::Targets;
 
 use crate::app::backup_schedule::BackupSchedule;
-use crate::http::{AccountLimits, ApiSettings, DoorSettings, LaneBounds, ServeSettings};
+use crate::http::{AccountLimits, ApiSettings, AuthSettings, ClassLimits, ServeSettings};
 use crate::limits;
 use crate::tls::TlsFiles;
 
@@ -165,11 +165,11 @@ impl Config {
             body_timeout: self.body_timeout,
             body_rate_min: self.body_rate_min,
             answers_bytes_max: limits::ANSWERS_BYTES_MAX,
-            lanes: LaneBounds::default(),
+            classes: ClassLimits::default(),
             accounts: self.accounts,
             slow_request: self.slow_request,
             traces: None,
-            door: DoorSettings::Open,
+            door: AuthSettings::Open,
             audit: None,
         }
     }

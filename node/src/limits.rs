@@ -261,7 +261,7 @@ pub const LINGER_BYTES: usize = 4 * 1024 * 1024;
 /// What a client is told in `Retry-After` where nothing better is known: elections take well under a second.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 
-/// Bounds of what a client is told where a lane is full, milliseconds. Even where it is emptied at once there are others who wait.
+/// Bounds of what a client is told where a class is full, milliseconds. Even where it is emptied at once there are others who wait.
 pub const RETRY_AFTER_MS_MIN: u64 = 100;
 /// See [`RETRY_AFTER_MS_MIN`].
 pub const RETRY_AFTER_MS_MAX: u64 = 30_000;

@@ -35,7 +35,7 @@ use crate::app::{
     backup_schedule, levels, maintenance, members, room,
 };
 use crate::config::{Auth, Config, millis};
-use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, DoorSettings, RootToken, ServeSettings};
+use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, AuthSettings, RootToken, ServeSettings};
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::net::{Listener, Network, Tcp};
@@ -260,7 +260,7 @@ impl Node {
         };
         let net = PeerNet::over(network, local, timings, tls.peers.clone());
 
-        let wish = machine.snapshot_wish();
+        let request = machine.snapshot_request();
         let halt = Halt::default();
         let mut reader = log.clone().get_log_reader().await;
         let took_part = reader.read_vote().await.map_err(ServerError::of)?.is_some();
@@ -319,7 +319,7 @@ impl Node {
             quota: Quota { bytes_max: config.quota_bytes },
             integrity,
             halt: halt.clone(),
-            snapshot_wish: wish,
+            snapshot_request: request,
             backups,
             tls: tls.ports(),
             recovered: AtomicBool::new(false),
@@ -383,7 +383,7 @@ impl Node {
             tasks.spawn(reload::run(ports));
         }
         let door = door_of(config)?;
-        if let DoorSettings::Guarded { root: Some(root) } = &door {
+        if let AuthSettings::Guarded { root: Some(root) } = &door {
             tasks.spawn(root.clone().follow());
         }
         let audit = audit_of(config)?;
@@ -466,12 +466,12 @@ impl Node {
 }
 
 /// Who has to say who they are.
-fn door_of(config: &Config) -> Result<DoorSettings, ServerError> {
+fn door_of(config: &Config) -> Result<AuthSettings, ServerError> {
     match config.auth {
-        Auth::Off => Ok(DoorSettings::Open),
+        Auth::Off => Ok(AuthSettings::Open),
         Auth::Required => {
             let root = config.root_token_file.as_deref().map(RootToken::open).transpose();
-            Ok(DoorSettings::Guarded {
+            Ok(AuthSettings::Guarded {
                 root: root.map_err(|reason| ServerError(format!("root_token_file: {reason}")))?,
             })
         }

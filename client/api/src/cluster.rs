@@ -101,7 +101,7 @@ pub struct StatusAnswer {
     /// Bytes of its data disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_size_bytes: Option<u64>,
-    /// Entries there, those that expired but are not buried yet included.
+    /// Entries there, those that expired but are not removed yet included.
     #[serde(default)]
     pub entries: u64,
     /// Bytes of all that is stored there, without history.

@@ -13,7 +13,7 @@ pub enum Applied {
     No,
     /// It was.
     Yes,
-    /// The fate is really not known; ask again with the same request id.
+    /// The outcome is really not known; ask again with the same request id.
     Unknown,
 }
 

@@ -84,7 +84,7 @@ pub struct FaultsRequest {
 
 /// The answer of `POST /v1/cluster/faults`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FaultsDone {
+pub struct FaultsReply {
     /// Commands that were forgotten, or pieces of work.
     pub count: u32,
     /// Revision of the store after it.

@@ -257,7 +257,7 @@ pub struct ListAnswer {
     pub index: u64,
 }
 
-/// The fate of a request id.
+/// The outcome of a request id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestState {

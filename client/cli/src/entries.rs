@@ -265,17 +265,17 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Insert(args) => plain(context, args, |write| write.if_absent()).await,
         Command::Replace(args) => plain(context, args, |write| write.if_present()).await,
         Command::Cas { key, cas, value, meaning, write } => {
-            let wish = client.cas(key, cas, parse::value(&value, meaning)?);
-            finish(context, write.on(wish)?, "written").await
+            let wanted = client.cas(key, cas, parse::value(&value, meaning)?);
+            finish(context, write.on(wanted)?, "written").await
         }
         Command::Patch { key, patch, cas, write } => {
             let patch = parse::patch(&patch)?;
-            let wish = with_cas(client.patch(key, patch), cas);
-            finish(context, write.on(wish)?, "written").await
+            let wanted = with_cas(client.patch(key, patch), cas);
+            finish(context, write.on(wanted)?, "written").await
         }
         Command::Rm { key, cas, prev, dry_run, only: conditions, fence } => {
-            let wish = only(&conditions, with_cas(client.remove(key), cas));
-            finish(context, fence.on(flags(wish, prev, dry_run))?, "removed").await
+            let wanted = only(&conditions, with_cas(client.remove(key), cas));
+            finish(context, fence.on(flags(wanted, prev, dry_run))?, "removed").await
         }
         Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
         Command::Doc(Doc::Lock { key, time, prev }) => {

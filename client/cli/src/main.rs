@@ -109,7 +109,7 @@ struct Shared {
     /// File with the token that says who this is; without it the one in the environment variable QUORATE_TOKEN.
     #[arg(long, global = true, env = TOKEN_FILE_ENV, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Id of the write instead of a random one: to repeat a write whose fate stayed unknown.
+    /// Id of the write instead of a random one: to repeat a write whose outcome stayed unknown.
     #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
     request_id: Option<RequestId>,
 }

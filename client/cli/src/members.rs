@@ -155,7 +155,7 @@ async fn make(context: &Context, change: ChangeMembers<'_>, how: How) -> Result<
     output::answer(context.shared.output, &done, || told(&done))
 }
 
-/// No request id tells the fate of a change of the members; but to repeat it is safe.
+/// No request id tells the outcome of a change of the members; but to repeat it is safe.
 fn unsure(error: Error) -> Failed {
     match error.applied() {
         Applied::Unknown => Failed::other(format!(

@@ -18,7 +18,7 @@ use crate::endpoints::Glance;
 use crate::error::{Failure, FailureKind};
 use crate::request::Call;
 
-/// What a node made of the wish for a long answer.
+/// What a node made of the request for a long answer.
 pub(crate) enum Opened {
     /// Here it is.
     Body(OpenBody),

@@ -48,7 +48,7 @@ impl Act {
         Self::refuse(Problem::new(code, applied, "as the script says"))
     }
 
-    /// Answer with this problem document. An unknown fate always asks for the same request id, as nodes do.
+    /// Answer with this problem document. An unknown outcome always asks for the same request id, as nodes do.
     pub fn refuse(mut problem: Problem) -> Self {
         if problem.applied == Applied::Unknown {
             problem.retry = quorate_client::api::Retry::SameRequestId;

@@ -76,8 +76,8 @@ impl Keeper {
         let every = Duration::from_millis(self.ttl_ms / 3);
         let mut sessions = Vec::with_capacity(self.share);
         for _ in 0..self.share {
-            let wish = Request::post("/v1/sessions", format!("{{\"ttl_ms\":{}}}", self.ttl_ms));
-            let created: Value = self.connection.exchange(&wish).await.expect("an answer").expect_success().json();
+            let request = Request::post("/v1/sessions", format!("{{\"ttl_ms\":{}}}", self.ttl_ms));
+            let created: Value = self.connection.exchange(&request).await.expect("an answer").expect_success().json();
             let id = created["session"].as_str().expect("the id of a session").to_owned();
             sessions.push((Instant::now() + every, id));
         }

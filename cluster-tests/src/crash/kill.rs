@@ -163,12 +163,12 @@ pub fn run_all(efforts: &[Effort]) -> Result<(Counts, Option<Broken>), Fault> {
         run(effort, &mut counts).map(|done| (counts, done.err()))
     };
     let done: Vec<_> = thread::scope(|scope| {
-        let lanes: Vec<_> = efforts.iter().map(|effort| scope.spawn(move || run_one(effort))).collect();
-        lanes.into_iter().map(|lane| lane.join().unwrap_or_else(|_| Err("a lane panicked".to_owned()))).collect()
+        let threads: Vec<_> = efforts.iter().map(|effort| scope.spawn(move || run_one(effort))).collect();
+        threads.into_iter().map(|one| one.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))).collect()
     });
     let (mut total, mut broken) = (Counts::default(), None);
-    for lane in done {
-        let (counts, found) = lane?;
+    for one in done {
+        let (counts, found) = one?;
         total = total.with(counts);
         broken = broken.or(found);
     }

@@ -16,7 +16,7 @@ pub type Micros = u64;
 pub struct Record {
     /// Its number in the history, from 0.
     pub id: u64,
-    /// Who asked. A process has at most one open operation, and is replaced by a new one once the fate of one is unknown.
+    /// Who asked. A process has at most one open operation, and is replaced by a new one once the outcome of one is unknown.
     pub process: u64,
     /// What was asked for.
     pub operation: Operation,

@@ -1,6 +1,6 @@
 //! Which operation took effect at which revision.
 //!
-//! Owns putting what clients were told, and what others saw of operations of unknown fate, into the order of revisions. Never
+//! Owns putting what clients were told, and what others saw of operations of unknown outcome, into the order of revisions. Never
 //! judges whether that order is legal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -120,7 +120,7 @@ impl<'h> Timeline<'h> {
         }
     }
 
-    /// Finds the revisions of operations of unknown fate in what others saw. Gives those that nobody saw.
+    /// Finds the revisions of operations of unknown outcome in what others saw. Gives those that nobody saw.
     fn locate_unknown(&mut self, history: &'h History) -> Vec<&'h Record> {
         let known: BTreeSet<u64> =
             self.atoms.iter().filter(|atom| atom.part.is_change()).map(|atom| atom.revision).collect();
@@ -139,7 +139,7 @@ impl<'h> Timeline<'h> {
             !known.contains(&revision) && seen.insert((revision, key))
         };
         let mut located = BTreeMap::new();
-        for entry in sightings(history) {
+        for entry in views(history) {
             if !is_new(entry.mod_revision, &entry.key, &mut seen) {
                 continue;
             }
@@ -184,7 +184,7 @@ impl<'h> Timeline<'h> {
 }
 
 /// Every entry that anybody was shown.
-pub fn sightings(history: &History) -> impl Iterator<Item = &Entry> {
+pub fn views(history: &History) -> impl Iterator<Item = &Entry> {
     let in_answers = history.records.iter().flat_map(entries_of);
     let in_watches = history.moments.iter().filter_map(|moment| match &moment.shown {
         Shown::Event(Event { entry, .. }) => entry.as_ref(),

@@ -10,13 +10,13 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse};
-use quorate_node::peer::counters::LaneKind;
+use quorate_node::peer::counters::ChannelKind;
 use quorate_node::peer::frame::{self, Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use quorate_node::peer::handshake::{self, Hello, Levels, LocalPeer, Welcome};
-use quorate_node::peer::message::{Fate, Forwarded, PeerRequest, PeerResponse};
+use quorate_node::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use quorate_node::peer::raft_codec::{
-    AppendAnswer, AppendOutcome, AppendPieces, RaftAnswer, SnapshotBegin, TransferAnswer, TransferAsk, VoteAsk,
-    VoteGrant, decode_append,
+    AppendAnswer, AppendOutcome, AppendPieces, RaftAnswer, SnapshotBegin, TransferAnswer, TransferAsk, VoteGrant,
+    VoteQuery, decode_append,
 };
 use quorate_store::codec;
 use quorate_store::command_codec;
@@ -100,9 +100,9 @@ fn check_body(frame: &Frame) {
         FrameKind::Call => record::<PeerRequest>(body),
         FrameKind::Answer => record::<PeerResponse>(body),
         FrameKind::Vote | FrameKind::PreVote => {
-            record::<VoteAsk>(body);
-            if let Ok(ask) = codec::decode::<VoteAsk>(body) {
-                assert_eq!(VoteAsk::from(&VoteRequest::from(ask.clone())), ask);
+            record::<VoteQuery>(body);
+            if let Ok(ask) = codec::decode::<VoteQuery>(body) {
+                assert_eq!(VoteQuery::from(&VoteRequest::from(ask.clone())), ask);
             }
         }
         FrameKind::Transfer => {
@@ -125,7 +125,7 @@ fn check_body(frame: &Frame) {
         FrameKind::AppendAnswer => record::<AppendAnswer>(body),
         FrameKind::SnapshotBegin => record::<SnapshotBegin>(body),
         FrameKind::SnapshotHave => record::<Vec<u64>>(body),
-        FrameKind::SnapshotDone => record::<VoteRecord>(body),
+        FrameKind::SnapshotReply => record::<VoteRecord>(body),
         _ => {}
     }
 }
@@ -204,19 +204,20 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// What each lane carries.
+/// What each channel carries.
 pub fn samples() -> Vec<Vec<u8>> {
     let life = samples::life();
     let id = |index| LogIdRecord { term: 3, node: 1, index };
     let vote = VoteRecord { term: 3, node: 1, committed: true };
-    let hello = Hello { cluster_id: Some(7), node_id: 2, ..local().hello(LaneKind::Append, Some(1)) };
+    let hello = Hello { cluster_id: Some(7), node_id: 2, ..local().hello(ChannelKind::Append, Some(1)) };
     let welcome = Welcome { node_id: 2, incarnation: 5, ..local().welcome(None) };
     let refused = local().welcome(Some("node 1 is full".into()));
     let whole = |kind, body: Vec<u8>| Outgoing::whole(kind, 5, body).into_bytes().to_vec();
     let short: Vec<_> = life.commands.iter().map(|command| command_codec::encode_command(command).to_vec()).collect();
     let commands = short.into_iter().filter(|command| command.len() < 300).take(3);
     let commands = commands.map(|command| Forwarded { command, within_ms: 500 }).collect();
-    let fates = life.replies.iter().take(4).cloned().map(Fate::Decided).chain([Fate::Unknown]).collect();
+    let outcomes =
+        life.replies.iter().take(4).cloned().map(ProposalOutcome::Decided).chain([ProposalOutcome::Unknown]).collect();
     let entries = (5..8).map(|index| samples::entry(index, &life.commands[index as usize..][..1])).collect();
     let append = AppendEntriesRequest::<TypeConfig> {
         vote: vote.into(),
@@ -235,15 +236,15 @@ pub fn samples() -> Vec<Vec<u8>> {
         whole(FrameKind::Ping, Vec::new()),
         whole(FrameKind::Call, codec::encode(&PeerRequest::Forward { commands, is_urgent: false })),
         whole(FrameKind::Call, codec::encode(&PeerRequest::Join { node_id: 4, member: member(), as_standby: true })),
-        whole(FrameKind::Answer, codec::encode(&PeerResponse::Forwarded { fates })),
+        whole(FrameKind::Answer, codec::encode(&PeerResponse::Forwarded { outcomes })),
         whole(FrameKind::Answer, codec::encode(&PeerResponse::Digests { points: vec![(7, 9)], is_trusted: true })),
-        whole(FrameKind::Vote, codec::encode(&VoteAsk { vote, last: Some(id(9)), transfer: true })),
+        whole(FrameKind::Vote, codec::encode(&VoteQuery { vote, last: Some(id(9)), transfer: true })),
         whole(FrameKind::Transfer, codec::encode(&TransferAsk { from: vote, to: 2, last: None })),
         whole(FrameKind::RaftAnswer, codec::encode(&grant)),
         whole(FrameKind::RaftAnswer, codec::encode(&failed)),
         append,
         whole(FrameKind::AppendAnswer, codec::encode(&AppendAnswer { count: 2, outcome })),
-        whole(FrameKind::SnapshotDone, codec::encode(&vote)),
+        whole(FrameKind::SnapshotReply, codec::encode(&vote)),
     ];
     let two = [&all[0][..], &all[8]].concat();
     all.into_iter().chain([two]).filter(|sample| sample.len() <= super::replay::FILE_BYTES_MAX).collect()

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quorate_node::http::{AccountLimits, Api, ApiSettings, DoorSettings, LaneBounds, ServeSettings, serve};
+use quorate_node::http::{AccountLimits, Api, ApiSettings, AuthSettings, ClassLimits, ServeSettings, serve};
 use quorate_node::metrics::Metrics;
 use quorate_store::types::Command;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -198,11 +198,11 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
         answers_bytes_max: 64 * 1024 * 1024,
-        lanes: LaneBounds { coordination: 100, point: 100, scan: 100, waiting: 100 },
+        classes: ClassLimits { coordination: 100, point: 100, scan: 100, waiting: 100 },
         accounts: AccountLimits::default(),
         slow_request: Duration::from_secs(10),
         traces: None,
-        door: DoorSettings::Open,
+        door: AuthSettings::Open,
         audit: None,
     }
 }

@@ -124,7 +124,7 @@ impl Process {
         record
     }
 
-    /// Asks again for what became of an operation of unknown fate, until it is known. Gives the record as it is then.
+    /// Asks again for what became of an operation of unknown outcome, until it is known. Gives the record as it is then.
     pub async fn resolve(&mut self, mut record: Record) -> Record {
         let request = request_of(&record.operation, record.request_id.as_deref());
         record.tries.extend(self.insist(&record.operation, &request).await);

@@ -1,7 +1,7 @@
 //! A bug in applying one command: it is taken back on all nodes, everything else goes on, and nobody can miss it.
 
 use cluster_tests::{Answer, Cluster, PATIENCE, Request, Settings, eventually};
-use quorate_client::api::{Applied, ErrorCode, FaultsAnswer, FaultsDone, StatusAnswer};
+use quorate_client::api::{Applied, ErrorCode, FaultsAnswer, FaultsReply, StatusAnswer};
 
 /// The key on which applying panics, in this build of the nodes.
 const KEY: &str = "boom";
@@ -82,7 +82,7 @@ async fn a_command_that_panics_is_taken_back_on_all_nodes_and_everything_else_go
     put(&cluster, 3, "after", "a-1").await.expect_success();
     cluster.assert_agreement().await;
 
-    let forget: FaultsDone =
+    let forget: FaultsReply =
         ask(&cluster, 2, Request::post("/v1/cluster/faults", r#"{"verb": "forget"}"#)).await.json();
     assert_eq!(forget.count, 3);
     eventually("the warning is gone", PATIENCE, async || {

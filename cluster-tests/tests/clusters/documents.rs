@@ -122,9 +122,9 @@ async fn a_locked_document_takes_only_writes_with_the_key() {
     for id in [1, 2, 3] {
         let (to, key) = (cluster.client_address(id), format!("doc/{id}"));
         let ask = |kind: &str, rest: Value| {
-            let mut wish = json!({"op": kind, "key": key});
-            wish.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
-            op(to, wish)
+            let mut wanted = json!({"op": kind, "key": key});
+            wanted.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+            op(to, wanted)
         };
         let created = body(&ask("insert", json!({"value": {"n": 1}})).await);
         let locked = body(&ask("lock", json!({"lock_ms": 0, "prev": true})).await);

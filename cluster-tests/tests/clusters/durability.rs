@@ -39,7 +39,7 @@ async fn writes_acknowledged_before_all_nodes_are_killed_at_once_are_there() {
         cluster.kill_all().await;
         cluster.start_all();
         cluster.wait_all_ready().await;
-        // Clients go on where they were: writes whose fate was open are sent again under their request ids.
+        // Clients go on where they were: writes whose outcome was open are sent again under their request ids.
         load.wait_for_more(200).await;
         let history = load.finish().await.history;
         println!("round {round}: {} writes were acknowledged", history.acknowledged());

@@ -1,4 +1,4 @@
-//! The examples of `client/GUIDE.md` and `node/OPERATIONS.md`, run on real clusters.
+//! The examples of `docs/guide.md` and `docs/operations.md`, run on real clusters.
 //!
 //! Owns what the blocks of a guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
 //! in the example program of the client, which is run too. Never knows what an example is about.
@@ -9,8 +9,8 @@ use std::process::Command;
 
 use cluster_tests::{Cluster, PATIENCE, eventually};
 
-const GUIDE: &str = include_str!("../../../client/GUIDE.md");
-const OPERATIONS: &str = include_str!("../../../node/OPERATIONS.md");
+const GUIDE: &str = include_str!("../../../docs/guide.md");
+const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
@@ -179,7 +179,7 @@ async fn try_all(cluster: &Cluster, blocks: &[Block]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_of_the_guide_does_what_it_shows() {
     let mut cluster = Cluster::start().await;
-    try_all(&cluster, &blocks("client/GUIDE.md", GUIDE)).await;
+    try_all(&cluster, &blocks("docs/guide.md", GUIDE)).await;
     cluster.assert_agreement().await;
 }
 
@@ -191,7 +191,7 @@ async fn every_example_of_the_operators_guide_does_what_it_shows() {
         if status.level == status.level_known { Ok(()) } else { Err(format!("level {}", status.level)) }
     })
     .await;
-    try_all(&cluster, &blocks("node/OPERATIONS.md", OPERATIONS)).await;
+    try_all(&cluster, &blocks("docs/operations.md", OPERATIONS)).await;
     cluster.assert_agreement().await;
 }
 
@@ -209,7 +209,7 @@ async fn the_rust_examples_of_the_guide_run() {
 #[test]
 fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
     let program: Vec<_> = EXAMPLE.lines().map(str::trim).collect();
-    let blocks = blocks("client/GUIDE.md", GUIDE);
+    let blocks = blocks("docs/guide.md", GUIDE);
     let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
     assert!(!rust.is_empty(), "the guide has no example in Rust");
     for block in rust {
@@ -221,8 +221,8 @@ fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
 
 #[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
-    let operations = blocks("node/OPERATIONS.md", OPERATIONS);
-    let blocks: Vec<_> = blocks("client/GUIDE.md", GUIDE).into_iter().chain(operations).collect();
+    let operations = blocks("docs/operations.md", OPERATIONS);
+    let blocks: Vec<_> = blocks("docs/guide.md", GUIDE).into_iter().chain(operations).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
         let known = ["sh", "text", "rust"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);

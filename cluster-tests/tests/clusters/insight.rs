@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::guide::built;
 use super::tls::with_tls_between_nodes;
 
-const OPERATIONS: &str = include_str!("../../../node/OPERATIONS.md");
+const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 const ALERTS: &str = include_str!("../../../scripts/monitoring/alerts.yml");
 const DASHBOARD: &str = include_str!("../../../scripts/monitoring/dashboard.json");
 
@@ -63,12 +63,12 @@ async fn every_metric_follows_the_conventions_and_stands_in_the_operators_guide(
             must(is_sized, "a histogram of time or size says so in its name");
         }
         let known = name.strip_prefix("quorate_").is_some_and(|short| described.contains(short));
-        must(known, "is missing in the table of node/OPERATIONS.md");
+        must(known, "is missing in the table of docs/operations.md");
     }
     let exported: BTreeSet<_> = scrape.families().iter().map(|family| family.name.as_str()).collect();
     for name in &described {
         if !exported.contains(format!("quorate_{name}").as_str()) {
-            faults.push(format!("quorate_{name}: stands in node/OPERATIONS.md and is exported by no node"));
+            faults.push(format!("quorate_{name}: stands in docs/operations.md and is exported by no node"));
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -145,7 +145,7 @@ async fn every_metric_of_the_alerts_and_the_dashboard_is_exported_and_of_the_rig
     for name in names {
         assert!(
             OPERATIONS.contains(&format!("| `{name}`")),
-            "{name} is missing among the alerts of node/OPERATIONS.md"
+            "{name} is missing among the alerts of docs/operations.md"
         );
     }
     cluster.assert_agreement().await;

@@ -93,7 +93,7 @@ fn check_time(task: &Task) {
     assert!(now >= due, "{} came {} ms early", task.id(), due - now);
 }
 
-/// Completes a task under one id until its fate is known.
+/// Completes a task under one id until its outcome is known.
 async fn settle(task: &Task, seen: &Seen) {
     let id = RequestId::random();
     loop {

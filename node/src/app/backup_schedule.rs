@@ -79,8 +79,8 @@ pub async fn run(app: App, schedule: BackupSchedule) {
     }
     loop {
         tokio::time::sleep(until_due(app.backups().last_good(), wall_now(), schedule.every)).await;
-        let (taker, wish, name) = (app.clone(), schedule.clone(), prefix.clone());
-        let taken = background::blocking(move || take(&taker, &wish, &name)).await;
+        let (taker, request, name) = (app.clone(), schedule.clone(), prefix.clone());
+        let taken = background::blocking(move || take(&taker, &request, &name)).await;
         let failure = match taken {
             Ok(Ok((path, end))) => {
                 tracing::info!(path = %path.display(), rows = end.rows, revision = end.revision, "took a backup");

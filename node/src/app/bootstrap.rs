@@ -13,7 +13,7 @@ use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
-use super::peers::AskError;
+use super::peers::QueryError;
 use super::service::Service;
 use crate::peer::CallError;
 use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
@@ -228,7 +228,7 @@ async fn ask_all(app: &App, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAns
         match answer {
             Ok(PeerResponse::Hello(hello)) => drop(hellos.insert(id, hello)),
             Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
-            Err(AskError::Call(CallError::Refused(reason))) => {
+            Err(QueryError::Call(CallError::Refused(reason))) => {
                 return Err(Refused(format!("node {id} of the join list refuses this node: {reason}")));
             }
             Err(error) => tracing::debug!(node = id, %error, "no answer to Hello"),

@@ -233,7 +233,7 @@ async fn stand_back(app: &App) {
     // then either, brings the others up to date, and hands over.
     let is_needed = app.staleness_ms().is_none_or(|silence| u128::from(silence) > NEEDED_AFTER.as_millis());
     app.raft().runtime_config().elect(is_needed);
-    if app.glance().leader_id == Some(app.node_id()) {
+    if app.leader_hint().leader_id == Some(app.node_id()) {
         match app.transfer_leader(None, Instant::now() + HAND_OVER_MAX).await {
             Ok(leader) => tracing::warn!(leader, "handed leadership over"),
             Err(error) => tracing::error!(%error, "leadership could not be handed over"),

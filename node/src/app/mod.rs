@@ -11,7 +11,7 @@ use quorate_store::background;
 use quorate_store::level::Level;
 use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::NodeId;
-pub use quorate_store::raft::state_machine::{SnapshotWish, StateMachine};
+pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 use quorate_store::space::Space;
 use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{
@@ -23,7 +23,7 @@ use quorate_store::{command_codec, raft::TypeConfig};
 use tokio::sync::watch;
 
 use crate::peer::halt::Halt;
-use crate::peer::message::{Fate, Lack};
+use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
 use crate::spent::{self, Part};
 use crate::tls::PortTls;
@@ -58,7 +58,7 @@ mod waiting;
 
 pub use awake::Awake;
 pub use clock::{Clock, wall_now};
-pub use peers::{AskError, Peers};
+pub use peers::{Peers, QueryError};
 pub use proposer::{Proposer, ProposerParts, Urgency};
 pub use read_index::ReadIndex;
 pub use view::{Leadership, View};
@@ -113,7 +113,7 @@ pub enum AppError {
     /// The deadline passed before anything was proposed. Not applied.
     #[error("the deadline passed before the request was put into the log")]
     TimeoutNotProposed,
-    /// The deadline passed, or leadership moved, with the request in the log. Its fate is unknown.
+    /// The deadline passed, or leadership moved, with the request in the log. Its outcome is unknown.
     #[error("the request was put into the log but its outcome did not come back in time")]
     Unknown,
     /// The command is larger than a log entry can hold. Not applied.
@@ -134,7 +134,7 @@ pub enum AppError {
         /// The first of this history.
         begun: Revision,
     },
-    /// The node's own state is damaged or its disk fails; it is stopping. The fate of a write is unknown.
+    /// The node's own state is damaged or its disk fails; it is stopping. The outcome of a write is unknown.
     #[error("{0}")]
     Fault(String),
 }
@@ -182,7 +182,7 @@ fn grows_the_state(action: &Action) -> bool {
 
 /// Headers of every answer, from the node's current view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ClusterGlance {
+pub struct LeaderHint {
     /// Raft term.
     pub term: u64,
     /// The leader, if known.
@@ -230,7 +230,7 @@ pub struct Inner {
     /// Halts the taking of entries.
     pub halt: Halt,
     /// For snapshots out of turn.
-    pub snapshot_wish: SnapshotWish,
+    pub snapshot_request: SnapshotRequest,
     /// Numbers of its backups.
     pub backups: Arc<backup::BackupLedger>,
     /// TLS of its ports; empty where both are plain.
@@ -266,7 +266,7 @@ impl App {
 
     /// Puts one command through the log, here or at the leader, and returns its reply.
     ///
-    /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown fate is repeated only
+    /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown outcome is repeated only
     /// where the command carries a request id, which makes the repetition harmless.
     pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
         spent::on(Part::Log, self.put_through(command, deadline)).await
@@ -288,11 +288,11 @@ impl App {
             let seen = self.inner.view.subscribe();
             let submitted =
                 self.inner.proposer.submit(encoded.clone(), urgency, false, deadline).map_err(of_all_tries)?;
-            match submitted.fate(deadline).await {
-                Some(Fate::Decided(reply)) => return Ok(reply),
-                Some(Fate::NotProposed) => {}
-                Some(Fate::Unknown) => may_be_in_log = true,
-                Some(Fate::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
+            match submitted.outcome(deadline).await {
+                Some(ProposalOutcome::Decided(reply)) => return Ok(reply),
+                Some(ProposalOutcome::NotProposed) => {}
+                Some(ProposalOutcome::Unknown) => may_be_in_log = true,
+                Some(ProposalOutcome::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
                 None => return Err(of_all_tries(self.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
@@ -305,7 +305,7 @@ impl App {
     }
 
     /// Renews sessions, at most [`quorate_store::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
-    /// same time. Tried again until the deadline, also where the fate of a try is unknown: to renew again is harmless.
+    /// same time. Tried again until the deadline, also where the outcome of a try is unknown: to renew again is harmless.
     pub async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
         self.check_disk()?;
         spent::on(Part::Log, self.inner.renewals.renew(sessions, deadline)).await
@@ -421,9 +421,9 @@ impl App {
     }
 
     /// Term and leader for the response headers; never blocks, a few nanoseconds.
-    pub fn glance(&self) -> ClusterGlance {
+    pub fn leader_hint(&self) -> LeaderHint {
         let leadership = self.inner.view.now();
-        ClusterGlance { term: leadership.term, leader_id: leadership.leader }
+        LeaderHint { term: leadership.term, leader_id: leadership.leader }
     }
 
     /// Why this node should not be sent traffic, if so (cheap part of `/readyz`; the other part is a real read).

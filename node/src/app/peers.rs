@@ -17,7 +17,7 @@ use crate::peer::{CallError, PeerNet};
 
 /// Why a question to another node brought no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum QueryError {
     /// The membership has no such node.
     #[error("node {0} is not a member")]
     NotAMember(NodeId),
@@ -26,7 +26,7 @@ pub enum AskError {
     Call(#[from] CallError),
 }
 
-impl AskError {
+impl QueryError {
     /// Whether the other node cannot have acted on the question.
     pub fn is_certainly_not_processed(&self) -> bool {
         match self {
@@ -62,10 +62,10 @@ impl Peers {
     }
 
     /// Asks a member.
-    pub async fn ask(&self, to: NodeId, question: PeerRequest, by: Instant) -> Result<PeerResponse, AskError> {
+    pub async fn ask(&self, to: NodeId, question: PeerRequest, by: Instant) -> Result<PeerResponse, QueryError> {
         let addr = match self.members.load().get(&to) {
             Some(member) => member.peer_addr.clone(),
-            None => return Err(AskError::NotAMember(to)),
+            None => return Err(QueryError::NotAMember(to)),
         };
         Ok(self.net.call(&addr, Some(to), question, by).await?)
     }
@@ -85,7 +85,7 @@ impl Peers {
         to: NodeId,
         question: PeerRequest,
         by: Instant,
-    ) -> Result<PeerResponse, AskError> {
+    ) -> Result<PeerResponse, QueryError> {
         Ok(self.net.call(addr, Some(to), question, by).await?)
     }
 }

@@ -1,8 +1,8 @@
 //! The write path: gathers concurrent commands into groups and gets each group decided, here or at the leader.
 //!
-//! Owns the queues of commands that wait for a group, and the fate reported for each. Commands by which others hold on to life have
+//! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them. Never retries:
-//! a command whose fate is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
+//! a command whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -29,7 +29,7 @@ use super::peers::Peers;
 use super::view::View;
 use super::{AppError, Raft};
 use crate::metrics::Metrics;
-use crate::peer::message::{Fate, Forwarded, PeerRequest, PeerResponse};
+use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 
 /// Groups of one queue on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
 /// and the cost of a group is what limits throughput.
@@ -68,11 +68,11 @@ pub struct Pending {
     command: Bytes,
     /// Came from a peer: decide it here or not at all, so that two nodes never pass it to and fro.
     local_only: bool,
-    /// Nobody waits for its fate after that: it is not to be proposed any more.
+    /// Nobody waits for its proposal_outcome after that: it is not to be proposed any more.
     deadline: Instant,
     /// Set by whoever is first: the group that takes the command, or its submitter on giving up.
     claimed: Arc<AtomicBool>,
-    done: oneshot::Sender<Fate>,
+    done: oneshot::Sender<ProposalOutcome>,
 }
 
 impl Pending {
@@ -86,16 +86,16 @@ impl Pending {
 /// A command in the queue, as its submitter holds it.
 pub struct Submitted {
     claimed: Arc<AtomicBool>,
-    done: oneshot::Receiver<Fate>,
+    done: oneshot::Receiver<ProposalOutcome>,
 }
 
 impl Submitted {
     /// What became of the command. `None` after the deadline where it was still waiting and is now withdrawn: it will
     /// never be proposed.
-    pub async fn fate(self, deadline: Instant) -> Option<Fate> {
+    pub async fn outcome(self, deadline: Instant) -> Option<ProposalOutcome> {
         match tokio::time::timeout_at(deadline.into(), self.done).await {
-            Ok(fate) => Some(fate.unwrap_or(Fate::Unknown)),
-            Err(_late) if self.claimed.swap(true, Ordering::AcqRel) => Some(Fate::Unknown),
+            Ok(proposal_outcome) => Some(proposal_outcome.unwrap_or(ProposalOutcome::Unknown)),
+            Err(_late) if self.claimed.swap(true, Ordering::AcqRel) => Some(ProposalOutcome::Unknown),
             Err(_late) => None,
         }
     }
@@ -163,7 +163,7 @@ impl Proposer {
             queue.bytes.fetch_sub(length, Ordering::Relaxed);
             return Err(AppError::Overloaded);
         }
-        let (done, fate) = oneshot::channel();
+        let (done, proposal_outcome) = oneshot::channel();
         let claimed = Arc::new(AtomicBool::new(false));
         let pending = Pending { command, local_only, deadline, claimed: claimed.clone(), done };
         queue.sender.try_send(pending).map_err(|error| {
@@ -173,7 +173,7 @@ impl Proposer {
                 mpsc::error::TrySendError::Closed(_) => AppError::NotReady("the node is stopping".into()),
             }
         })?;
-        Ok(Submitted { claimed, done: fate })
+        Ok(Submitted { claimed, done: proposal_outcome })
     }
 
     /// For watching the queues without keeping them open.
@@ -264,7 +264,7 @@ impl ProposerParts {
         // One of a peer has nobody here who gives up for it, and the client that it came from was answered by now.
         let now = Instant::now();
         let (late, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.deadline <= now);
-        settle(late, || Fate::NotProposed);
+        settle(late, || ProposalOutcome::NotProposed);
         if group.is_empty() {
             return;
         }
@@ -272,10 +272,10 @@ impl ProposerParts {
             Some(leader) if leader == self.self_id => self.propose(group, urgency).await,
             Some(leader) => {
                 let (stranded, group): (Vec<_>, Vec<_>) = group.into_iter().partition(|pending| pending.local_only);
-                settle(stranded, || Fate::NotProposed);
+                settle(stranded, || ProposalOutcome::NotProposed);
                 self.forward(leader, group, urgency).await;
             }
-            None => settle(group, || Fate::NotProposed),
+            None => settle(group, || ProposalOutcome::NotProposed),
         }
     }
 
@@ -286,7 +286,7 @@ impl ProposerParts {
             let commands = group.iter().map(|pending| pending.command.clone()).collect();
             let (index, replies) = match self.put_in_log(commands).await {
                 Ok(done) => done,
-                Err(fate) => return settle(group, || fate.clone()),
+                Err(proposal_outcome) => return settle(group, || proposal_outcome.clone()),
             };
             if urgency == Urgency::Urgent {
                 // Who coordinates looks at the state right after the answer: for its place in a queue, or who else came.
@@ -299,7 +299,7 @@ impl ProposerParts {
                     deferred.push(pending);
                 } else {
                     // The receiver may have given up; its outcome is in the request table.
-                    let _ = pending.done.send(Fate::Decided(reply));
+                    let _ = pending.done.send(ProposalOutcome::Decided(reply));
                 }
             }
             group = deferred;
@@ -308,16 +308,16 @@ impl ProposerParts {
 
     /// Stamps and proposes one batch of the node's own housekeeping (an empty one moves the clocks). Returns once reads here see
     /// what it did: what is done next follows from what they see.
-    pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<Reply>, Fate> {
+    pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<Reply>, ProposalOutcome> {
         let (index, replies) = self.put_in_log(commands).await?;
         self.state.wait_applied(index).await;
         Ok(replies)
     }
 
     /// Stamps and proposes one batch. Gives its log index and its replies, a moment before reads see what they say.
-    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<(u64, Vec<Reply>), Fate> {
+    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<(u64, Vec<Reply>), ProposalOutcome> {
         self.awake.expect();
-        let (leadership, clock) = self.stamp().await.ok_or(Fate::NotProposed)?;
+        let (leadership, clock) = self.stamp().await.ok_or(ProposalOutcome::NotProposed)?;
         let _under_way = self.clock.propose(leadership);
         let count = commands.len();
         // Nodes that do not know the level could not read it.
@@ -329,7 +329,7 @@ impl ProposerParts {
         let proposal = self.raft.write(EncodedBatch(batch)).responder(responder).with_leader(leadership);
         if let Err(fatal) = proposal.await {
             tracing::debug!(%fatal, "raft takes no proposals any more");
-            return Err(Fate::Unknown);
+            return Err(ProposalOutcome::Unknown);
         }
         match written.await {
             Ok(Ok(response)) => {
@@ -339,13 +339,13 @@ impl ProposerParts {
             }
             // Rejected before it was appended: openraft gives these two for nothing else.
             Ok(Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {
-                Err(Fate::NotProposed)
+                Err(ProposalOutcome::NotProposed)
             }
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a proposed batch has an unknown fate");
-                Err(Fate::Unknown)
+                tracing::debug!(%error, "a proposed batch has an unknown proposal_outcome");
+                Err(ProposalOutcome::Unknown)
             }
-            Err(_stopped) => Err(Fate::Unknown),
+            Err(_stopped) => Err(ProposalOutcome::Unknown),
         }
     }
 
@@ -415,25 +415,27 @@ impl ProposerParts {
             answer = ask => answer,
             // A hung leader must not hold these commands once there is another.
             _ = view.wait_for(|now| now.leader.is_some_and(|now| now != leader)) => {
-                return settle(group, || Fate::Unknown);
+                return settle(group, || ProposalOutcome::Unknown);
             }
         };
         match answer {
-            Ok(PeerResponse::Forwarded { fates }) if fates.len() == group.len() => {
-                for (pending, fate) in group.into_iter().zip(fates) {
+            Ok(PeerResponse::Forwarded { outcomes }) if outcomes.len() == group.len() => {
+                for (pending, proposal_outcome) in group.into_iter().zip(outcomes) {
                     // The receiver may have given up; its outcome is in the request table.
-                    let _ = pending.done.send(fate);
+                    let _ = pending.done.send(proposal_outcome);
                 }
             }
-            Ok(PeerResponse::NotLeader { .. } | PeerResponse::Refused { .. }) => settle(group, || Fate::NotProposed),
+            Ok(PeerResponse::NotLeader { .. } | PeerResponse::Refused { .. }) => {
+                settle(group, || ProposalOutcome::NotProposed)
+            }
             Ok(other) => {
                 tracing::warn!(leader, ?other, "an answer to Forward that is none");
-                settle(group, || Fate::Unknown);
+                settle(group, || ProposalOutcome::Unknown);
             }
-            Err(error) if error.is_certainly_not_processed() => settle(group, || Fate::NotProposed),
+            Err(error) if error.is_certainly_not_processed() => settle(group, || ProposalOutcome::NotProposed),
             Err(error) => {
-                tracing::debug!(leader, %error, "forwarded commands have an unknown fate");
-                settle(group, || Fate::Unknown);
+                tracing::debug!(leader, %error, "forwarded commands have an unknown proposal_outcome");
+                settle(group, || ProposalOutcome::Unknown);
             }
         }
     }
@@ -466,10 +468,10 @@ async fn confirm_one<L: PartialEq, T, F: Future<Output = Option<T>>>(
     }
 }
 
-fn settle(group: Vec<Pending>, fate: impl Fn() -> Fate) {
+fn settle(group: Vec<Pending>, proposal_outcome: impl Fn() -> ProposalOutcome) {
     for pending in group {
         // The receiver may have given up; it will find the truth through its request id.
-        let _ = pending.done.send(fate());
+        let _ = pending.done.send(proposal_outcome());
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use quorate_store::limits::SESSIONS_RENEWED_MAX;
 use quorate_store::types::{
-    Action, ClusterMillis, Command, Outcome, Reply, Revision, SessionDone, SessionId, SessionOp,
+    Action, ClusterMillis, Command, Outcome, Reply, Revision, SessionId, SessionOp, SessionReply,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -177,7 +177,7 @@ fn give_up(round: Vec<Asked>, error: &AppError) -> Vec<Asked> {
 /// What became of each session of a command.
 fn of_reply(ids: &[SessionId], reply: &Reply) -> Result<BTreeMap<SessionId, (u64, ClusterMillis)>, AppError> {
     match &reply.outcome {
-        Outcome::Session(SessionDone::Renewed(each)) if each.len() == ids.len() => {
+        Outcome::Session(SessionReply::Renewed(each)) if each.len() == ids.len() => {
             Ok(ids.iter().zip(each).filter_map(|(id, renewed)| Some((*id, (*renewed)?))).collect())
         }
         other => Err(AppError::Fault(format!("a renewal was answered as something else: {other:?}"))),
@@ -215,7 +215,7 @@ mod tests {
     fn each_gets_what_is_said_of_its_own_sessions() {
         let ids = [SessionId(3), SessionId(5), SessionId(9)];
         let each = vec![Some((100, 600)), None, Some((200, 700))];
-        let outcome = Outcome::Session(SessionDone::Renewed(each));
+        let outcome = Outcome::Session(SessionReply::Renewed(each));
         let reply = Reply { index: 7, revision: 6, clock: 500, replayed: false, outcome };
         let told = of_reply(&ids, &reply).expect("renewals");
         let (of_two, _) = asked(&[9, 5, 9], Duration::ZERO);

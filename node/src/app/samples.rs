@@ -19,7 +19,7 @@ use super::renewals::RenewalCounts;
 use super::{Raft, View, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
 use crate::peer::PeerNet;
-use crate::peer::counters::{LaneCounts, PeerCounters};
+use crate::peer::counters::{ChannelCounts, PeerCounters};
 
 /// Where the numbers come from.
 pub struct NodeSamples {
@@ -197,20 +197,20 @@ fn state_samples(stats: &StateStats, out: &mut Vec<Sample>) {
 }
 
 fn peer_samples(counters: &PeerCounters, out: &mut Vec<Sample>) {
-    type Count = fn(&LaneCounts) -> u64;
+    type Count = fn(&ChannelCounts) -> u64;
     let counts: [(&str, &str, Count); 8] = [
-        ("peer_sent_bytes", "Bytes sent to peers", |lane| lane.bytes_sent),
-        ("peer_received_bytes", "Bytes received from peers", |lane| lane.bytes_received),
-        ("peer_frames_sent", "Frames sent to peers", |lane| lane.frames_sent),
-        ("peer_frames_received", "Frames received from peers", |lane| lane.frames_received),
-        ("peer_connects", "Connections established to peers", |lane| lane.connects),
-        ("peer_connect_failures", "Connections to peers that failed", |lane| lane.connect_failures),
-        ("peer_accepted", "Connections of peers that passed the handshake", |lane| lane.accepted),
-        ("peer_refused", "Connections of peers that were refused", |lane| lane.refused),
+        ("peer_sent_bytes", "Bytes sent to peers", |channel| channel.bytes_sent),
+        ("peer_received_bytes", "Bytes received from peers", |channel| channel.bytes_received),
+        ("peer_frames_sent", "Frames sent to peers", |channel| channel.frames_sent),
+        ("peer_frames_received", "Frames received from peers", |channel| channel.frames_received),
+        ("peer_connects", "Connections established to peers", |channel| channel.connects),
+        ("peer_connect_failures", "Connections to peers that failed", |channel| channel.connect_failures),
+        ("peer_accepted", "Connections of peers that passed the handshake", |channel| channel.accepted),
+        ("peer_refused", "Connections of peers that were refused", |channel| channel.refused),
     ];
     for (name, help, count) in counts {
-        let of_lanes = counters.lanes.iter().map(|(lane, counts)| (lane.name(), count(counts)));
-        out.extend(of_lanes.map(|(lane, value)| Sample::counter(name, help, value).labelled("lane", lane)));
+        let of_channels = counters.channels.iter().map(|(channel, counts)| (channel.name(), count(counts)));
+        out.extend(of_channels.map(|(channel, value)| Sample::counter(name, help, value).labelled("channel", channel)));
     }
 }
 

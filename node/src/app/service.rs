@@ -18,7 +18,7 @@ use quorate_store::{background, command_codec};
 use super::integrity::Repaired;
 use super::proposer::{Submitted, Urgency};
 use super::{App, Awake, members};
-use crate::peer::message::{Fate, Forwarded, HelloAnswer, PeerRequest, PeerResponse};
+use crate::peer::message::{Forwarded, HelloAnswer, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::peer::{PeerInfo, PeerService};
 use crate::slow;
 
@@ -185,38 +185,38 @@ async fn forward(app: &App, from: NodeId, commands: Vec<Forwarded>, urgency: Urg
     let commands: Vec<(Bytes, Instant)> = commands.into_iter().map(command).collect();
     let submit = |(command, deadline): &(Bytes, Instant)| submit_forwarded(app, command.clone(), urgency, *deadline);
     let submitted: Vec<_> = commands.iter().map(submit).collect();
-    let mut fates = Vec::with_capacity(submitted.len());
+    let mut outcomes = Vec::with_capacity(submitted.len());
     let mut bytes = 0;
-    for (fate, (command, deadline)) in submitted.into_iter().zip(&commands) {
-        let fate = match fate {
-            Taken::Queued(submitted) => submitted.fate(*deadline).await.unwrap_or(Fate::NotProposed),
-            Taken::Refused(fate) => *fate,
+    for (proposed, (command, deadline)) in submitted.into_iter().zip(&commands) {
+        let proposed = match proposed {
+            Taken::Queued(submitted) => submitted.outcome(*deadline).await.unwrap_or(ProposalOutcome::NotProposed),
+            Taken::Refused(proposed) => *proposed,
         };
         if app.inner.slow.is_slow(came.elapsed()) {
-            tell_slow(app, from, command, &fate, came.elapsed());
+            tell_slow(app, from, command, &proposed, came.elapsed());
         }
-        bytes += answer_bytes(&fate);
+        bytes += answer_bytes(&proposed);
         // What does not fit is asked for again under its request id, in a smaller group.
-        fates.push(if bytes <= FORWARDED_BYTES_MAX { fate } else { Fate::Unknown });
+        outcomes.push(if bytes <= FORWARDED_BYTES_MAX { proposed } else { ProposalOutcome::Unknown });
     }
-    PeerResponse::Forwarded { fates }
+    PeerResponse::Forwarded { outcomes }
 }
 
 /// The line of a forwarded write that took too long here: with the request id that the node has told its client, so that the
 /// lines of both nodes are found together. Decoded only here.
-fn tell_slow(app: &App, from: NodeId, command: &[u8], fate: &Fate, took: Duration) {
+fn tell_slow(app: &App, from: NodeId, command: &[u8], proposed: &ProposalOutcome, took: Duration) {
     let Some(left_out) = app.inner.slow.admit() else { return };
     let request_id = command_codec::decode_command(command).ok().and_then(|command| command.request_id);
     let request_id = request_id.map(|id| slow::shown(&id.0));
-    let index = if let Fate::Decided(reply) = fate { Some(reply.index) } else { None };
+    let index = if let ProposalOutcome::Decided(reply) = proposed { Some(reply.index) } else { None };
     let (node, ms, bytes_in) = (app.node_id(), slow::ms(took), command.len());
     tracing::warn!(request_id, from, node, index, ms, bytes_in, left_out, "slow forwarded write");
 }
 
-/// A forwarded command on its way, or its fate where it got no further.
+/// A forwarded command on its way, or its proposed where it got no further.
 enum Taken {
     Queued(Submitted),
-    Refused(Box<Fate>),
+    Refused(Box<ProposalOutcome>),
 }
 
 /// Queues one forwarded command, unless this node has no room for what it does.
@@ -227,24 +227,24 @@ fn submit_forwarded(app: &App, command: Bytes, urgency: Urgency, deadline: Insta
         let grows =
             command_codec::decode_command(&command).is_ok_and(|command| super::grows_the_state(&command.action));
         if grows {
-            return Taken::Refused(Box::new(Fate::NoSpace { node_id: app.node_id(), lack }));
+            return Taken::Refused(Box::new(ProposalOutcome::NoSpace { node_id: app.node_id(), lack }));
         }
     }
     match app.inner.proposer.submit(command, urgency, true, deadline) {
         Ok(submitted) => Taken::Queued(submitted),
-        Err(_full) => Taken::Refused(Box::new(Fate::NotProposed)),
+        Err(_full) => Taken::Refused(Box::new(ProposalOutcome::NotProposed)),
     }
 }
 
 /// Roughly what the answer takes on the wire.
-fn answer_bytes(fate: &Fate) -> usize {
+fn answer_bytes(proposed: &ProposalOutcome) -> usize {
     const PLAIN: usize = 128;
-    match fate {
-        Fate::Decided(reply) => {
+    match proposed {
+        ProposalOutcome::Decided(reply) => {
             let outcome = &reply.outcome;
             PLAIN * (1 + outcome.parts()) + outcome.value_bytes() + outcome.detail_bytes()
         }
-        Fate::NotProposed | Fate::Unknown | Fate::NoSpace { .. } => PLAIN,
+        ProposalOutcome::NotProposed | ProposalOutcome::Unknown | ProposalOutcome::NoSpace { .. } => PLAIN,
     }
 }
 

@@ -23,7 +23,7 @@ impl App {
             if left.is_zero() {
                 return Ok(false);
             }
-            self.inner.snapshot_wish.set();
+            self.inner.snapshot_request.set();
             self.raft().trigger().snapshot().await?;
             let built = self.raft().wait(Some(left.min(AGAIN_AFTER)));
             if let Err(error) = built.metrics(|metrics| index(&metrics.snapshot) >= upto, "a snapshot").await {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use quorate_store::raft::NodeId;
 
-use super::members::sight::Sight;
+use super::members::view::ClusterView;
 use super::{App, AppError};
 
 impl App {
@@ -44,7 +44,7 @@ impl App {
 
     /// The voter asked for, or the best one, see `Standing::can_succeed`.
     fn successor(&self, to: Option<NodeId>) -> Result<NodeId, AppError> {
-        let standing = Sight::of(self).ok_or(AppError::NoLeader)?.standing;
+        let standing = ClusterView::of(self).ok_or(AppError::NoLeader)?.membership;
         match to {
             None => standing.successor(standing.voters()).ok_or_else(|| {
                 AppError::NotReady("no other voter is up to date, heard of and trusts its state".into())

@@ -28,8 +28,8 @@ pub use coordination::{Coordination, IsDone, Seen};
 
 use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;
-use crate::app::{App, AppError, ClusterGlance, Consistency};
-use crate::peer::members::{MemberAsk, MemberDone, MembersSeen};
+use crate::app::{App, AppError, Consistency, LeaderHint};
+use crate::peer::members::{MemberReply, MemberRequest, MembersSeen};
 
 /// The digest of all replicated state, and where it was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,8 @@ pub trait Backend: Access + Coordination + Send + Sync + 'static {
     /// The members as the leader knows them.
     fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>>;
     /// Changes the members.
-    fn change_members(&self, context: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>>;
+    fn change_members(&self, context: MemberRequest, deadline: Instant)
+    -> BoxFuture<'_, Result<MemberReply, AppError>>;
     /// Waits for a change of a key after `seen`, at most `wait`; may return early.
     fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()>;
     /// Reads one key.
@@ -122,7 +123,7 @@ pub trait Backend: Access + Coordination + Send + Sync + 'static {
     /// Where a read would be evaluated now.
     fn position(&self) -> ReadPosition;
     /// Term and leader for the headers.
-    fn glance(&self) -> ClusterGlance;
+    fn leader_hint(&self) -> LeaderHint;
     /// Milliseconds since the leader was last heard.
     fn staleness_ms(&self) -> Option<u64>;
     /// The cluster as this node sees it.
@@ -152,7 +153,11 @@ impl Backend for App {
         Box::pin(App::members_seen(self, deadline))
     }
 
-    fn change_members(&self, context: MemberAsk, deadline: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>> {
+    fn change_members(
+        &self,
+        context: MemberRequest,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<MemberReply, AppError>> {
         Box::pin(App::change_members(self, context, deadline))
     }
 
@@ -277,8 +282,8 @@ impl Backend for App {
         self.state().position()
     }
 
-    fn glance(&self) -> ClusterGlance {
-        self.glance()
+    fn leader_hint(&self) -> LeaderHint {
+        self.leader_hint()
     }
 
     fn staleness_ms(&self) -> Option<u64> {

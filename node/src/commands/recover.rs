@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quorate_store::offline::{self, RecoverWish, Recovered, Survivor};
+use quorate_store::offline::{self, RecoverOptions, Recovered, Survivor};
 
 use super::CommandError;
 use super::progress::Progress;
@@ -34,11 +34,11 @@ pub fn run(args: &RecoverArgs) -> Result<(), CommandError> {
     }
     let cluster_id = rand::random();
     let revision_floor = super::revision_floor(cluster_id);
-    let wish = RecoverWish { data_dir, cluster_id, revision_floor, incarnation: rand::random() };
+    let options = RecoverOptions { data_dir, cluster_id, revision_floor, incarnation: rand::random() };
     let progress = Progress::new("recovering");
-    let done = offline::recover(&wish, |said| progress.step(said))?;
+    let done = offline::recover(&options, |said| progress.step(said))?;
     drop(progress);
-    report(&wish, &done);
+    report(&options, &done);
     Ok(())
 }
 
@@ -52,7 +52,7 @@ fn show(found: &Survivor) {
     say!("  last entry in the log    {} at least", id(last));
 }
 
-fn report(wish: &RecoverWish, done: &Recovered) {
+fn report(options: &RecoverOptions, done: &Recovered) {
     if let Some(before) = &done.survivor {
         show(before);
         let last = done.last.map_or(0, |id| id.index);
@@ -72,7 +72,7 @@ fn report(wish: &RecoverWish, done: &Recovered) {
     let (epoch, revision) = (done.epoch, done.revision);
     say!("The node is now a cluster of its own, in epoch {epoch}, and goes on at revision {revision}.");
     if done.survivor.is_some() {
-        say!("Its cluster is {:032x}; the lost members are refused by it for ever.", wish.cluster_id);
+        say!("Its cluster is {:032x}; the lost members are refused by it for ever.", options.cluster_id);
     }
     say!("Start it with a join list of itself alone, then others on empty directories with the list of all.");
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use quorate_store::offline::{self, RestoreWish, Restored};
+use quorate_store::offline::{self, RestoreOptions, Restored};
 
 use super::progress::Progress;
 use super::{CommandError, backup};
@@ -25,7 +25,7 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
         return Err(CommandError::Usage("--dev keeps nothing, so there is nothing to restore into".into()));
     };
     let cluster_id = rand::random();
-    let wish = RestoreWish {
+    let options = RestoreOptions {
         from: args.from,
         data_dir,
         node_id: config.node_id,
@@ -36,11 +36,11 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
         incarnation: rand::random(),
     };
     let mut progress = Progress::new("restoring");
-    let Restored { header, end, revision, epoch } = offline::restore(&wish, |done, of| progress.at(done, of))?;
+    let Restored { header, end, revision, epoch } = offline::restore(&options, |done, of| progress.at(done, of))?;
     drop(progress);
-    say!("Restored {} rows into {}. The backup:", end.rows, wish.data_dir.display());
+    say!("Restored {} rows into {}. The backup:", end.rows, options.data_dir.display());
     backup::show(&header);
-    say!("The new cluster {:032x} is in epoch {epoch} and begins at revision {revision}.", wish.cluster_id);
-    say!("Start node {} with these settings, then the others of its join list on empty directories.", wish.node_id);
+    say!("The new cluster {:032x} is in epoch {epoch} and begins at revision {revision}.", options.cluster_id);
+    say!("Start node {} with these settings, then the others of its join list on empty directories.", options.node_id);
     Ok(())
 }

@@ -26,8 +26,8 @@ use tokio_util::task::TaskTracker;
 use crate::http::api::Api;
 use crate::http::connection::handshake::Handshake;
 use crate::http::connection::mismatch;
+use crate::http::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
 use crate::http::connection::origin::Origin;
-use crate::http::connection::pulse::{Busy, Patience, Pulse, Verdict, Watched};
 use crate::http::output::response::Answer;
 use crate::http::problem::Failure;
 use crate::http::router;
@@ -152,23 +152,23 @@ async fn connection(
     };
     let metrics = Arc::clone(&api.metrics);
     let origin = Origin { address: peer, certificate: None };
-    let pulse = Pulse::new(stop.clone(), settings.idle_timeout);
+    let monitor = ConnectionMonitor::new(stop.clone(), settings.idle_timeout);
     // In boxes of their own size: side by side they would make every connection as large as the largest.
     let end = match (first, &settings.tls) {
         (First::Silent, _) => ConnectionEnd::SlowHead,
         (First::Gone, _) => ConnectionEnd::Closed,
         (First::Http1, None) => {
-            let stream = Watched::new(stream, Arc::clone(&pulse));
-            Box::pin(serve_http1(stream, pulse, origin, api, settings, &stop)).await
+            let stream = Watched::new(stream, Arc::clone(&monitor));
+            Box::pin(serve_http1(stream, monitor, origin, api, settings, &stop)).await
         }
         (First::Http2, None) => {
-            let stream = Watched::new(stream, Arc::clone(&pulse));
-            Box::pin(serve_http2(stream, pulse, origin, api, settings, &stop)).await
+            let stream = Watched::new(stream, Arc::clone(&monitor));
+            Box::pin(serve_http2(stream, monitor, origin, api, settings, &stop)).await
         }
         (First::Tls, Some(tls)) => {
-            let stream = Watched::new(stream, Arc::clone(&pulse));
+            let stream = Watched::new(stream, Arc::clone(&monitor));
             let handshake = Handshake { tls: Arc::clone(tls), deadline, origin };
-            Box::pin(serve_tls(stream, pulse, handshake, api, settings, &stop)).await
+            Box::pin(serve_tls(stream, monitor, handshake, api, settings, &stop)).await
         }
         (First::Tls, None) => {
             tracing::debug!(%peer, "a client speaks TLS to this plain port; it should say http://, or this node --tls-cert");
@@ -218,10 +218,10 @@ async fn detect(stream: &mut Stream, deadline: Instant, expects_tls: bool) -> Fi
     }
 }
 
-/// The pulse is that of the socket below TLS: it sees what the peer really sends and takes.
+/// The monitor is that of the socket below TLS: it sees what the peer really sends and takes.
 async fn serve_tls(
     stream: Watched,
-    pulse: Arc<Pulse>,
+    monitor: Arc<ConnectionMonitor>,
     mut handshake: Handshake,
     api: Arc<Api>,
     settings: &ServeSettings,
@@ -238,9 +238,9 @@ async fn serve_tls(
     let origin = handshake.origin;
     // Who says nothing of protocols speaks HTTP/1.1.
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        Box::pin(serve_http2(stream, pulse, origin, api, settings, stop)).await
+        Box::pin(serve_http2(stream, monitor, origin, api, settings, stop)).await
     } else {
-        Box::pin(serve_http1(stream, pulse, origin, api, settings, stop)).await
+        Box::pin(serve_http1(stream, monitor, origin, api, settings, stop)).await
     }
 }
 
@@ -255,12 +255,12 @@ async fn answered(answer: impl Future<Output = Result<Answer, Infallible>>) -> R
 
 /// One handler for each connection: the router, and a mark that a request is in the works.
 macro_rules! handler {
-    ($api:expr, $origin:expr, $pulse:expr) => {{
-        let (api, origin, pulse) = ($api, Arc::new($origin), Arc::clone(&$pulse));
+    ($api:expr, $origin:expr, $monitor:expr) => {{
+        let (api, origin, monitor) = ($api, Arc::new($origin), Arc::clone(&$monitor));
         let router = TowerToHyperService::new(router::router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
         service_fn(move |mut request: Request<Incoming>| {
-            let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&pulse)))));
+            let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&monitor)))));
             let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), busy };
             request.extensions_mut().insert(arrival);
             Box::pin(answered(router.call(request)))
@@ -270,7 +270,7 @@ macro_rules! handler {
 
 /// Drives a connection until it ends by itself, is told to stop, or the watchdog ends it.
 macro_rules! drive {
-    ($connection:expr, $pulse:expr, $patience:expr, $stop:expr) => {{
+    ($connection:expr, $monitor:expr, $patience:expr, $stop:expr) => {{
         let mut connection = std::pin::pin!($connection);
         let tick = watch_interval(&$patience);
         let mut stopping = false;
@@ -285,8 +285,8 @@ macro_rules! drive {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = check.as_mut() => {
-                    check.as_mut().reset(Instant::now() + $pulse.next_look(tick, &$patience));
-                    match $pulse.verdict(&$patience) {
+                    check.as_mut().reset(Instant::now() + $monitor.next_look(tick, &$patience));
+                    match $monitor.verdict(&$patience) {
                         Verdict::Fine => {}
                         Verdict::Idle => break ConnectionEnd::Idle,
                         Verdict::SlowHead => break ConnectionEnd::SlowHead,
@@ -307,7 +307,7 @@ fn watch_interval(patience: &Patience) -> Duration {
 
 async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    pulse: Arc<Pulse>,
+    monitor: Arc<ConnectionMonitor>,
     origin: Origin,
     api: Arc<Api>,
     settings: &ServeSettings,
@@ -322,12 +322,12 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let mut builder = http1::Builder::new();
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).timer(TokioTimer::new());
-    drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
+    drive!(builder.serve_connection(io, handler!(api, origin, monitor)), monitor, patience, stop)
 }
 
 async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    pulse: Arc<Pulse>,
+    monitor: Arc<ConnectionMonitor>,
     origin: Origin,
     api: Arc<Api>,
     settings: &ServeSettings,
@@ -348,5 +348,5 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .max_send_buf_size(limits::H2_SEND_BUFFER_BYTES)
         .keep_alive_interval(ping)
         .keep_alive_timeout(ping);
-    drive!(builder.serve_connection(io, handler!(api, origin, pulse)), pulse, patience, stop)
+    drive!(builder.serve_connection(io, handler!(api, origin, monitor)), monitor, patience, stop)
 }

@@ -14,7 +14,7 @@ use crate::traces::Answered;
 
 /// A request that was answered.
 #[derive(Debug)]
-pub struct Told<'r> {
+pub struct AnsweredRequest<'r> {
     /// Where it went.
     pub route: &'static Route,
     /// What was to be done there.
@@ -33,8 +33,8 @@ pub struct Told<'r> {
     pub spent: Spent,
 }
 
-impl Told<'_> {
-    /// Tells what is to be told. What it waited for at its caller's wish was not slow.
+impl AnsweredRequest<'_> {
+    /// Tells what is to be told. What it waited for at its caller's request was not slow.
     pub fn tell(&self, api: &Api, headers: &HeaderMap) {
         if api.slow.is_slow(self.took.saturating_sub(self.spent.on(Part::Wish))) {
             self.log_slow(api);
@@ -48,7 +48,7 @@ impl Told<'_> {
                 route: self.route.template(),
                 status: self.status.as_u16(),
                 request_id: self.request_id,
-                leader_id: api.backend.glance().leader_id,
+                leader_id: api.backend.leader_hint().leader_id,
                 took: self.took,
                 spent: self.spent,
             },
@@ -59,7 +59,7 @@ impl Told<'_> {
     fn log_slow(&self, api: &Api) {
         api.metrics.observe_slow_request();
         let Some(left_out) = api.slow.admit() else { return };
-        let glance = api.backend.glance();
+        let hint = api.backend.leader_hint();
         tracing::warn!(
             route = self.route.template(),
             method = self.method,
@@ -74,8 +74,8 @@ impl Told<'_> {
             bytes_in = self.bytes.0,
             bytes_out = self.bytes.1,
             node = api.settings.node_id,
-            leader = glance.leader_id,
-            term = glance.term,
+            leader = hint.leader_id,
+            term = hint.term,
             left_out,
             "slow request"
         );

@@ -11,10 +11,10 @@ use tokio::sync::Semaphore;
 use crate::backend::{Backend, Node};
 use crate::http::admission::accounts::{AccountLimits, AccountSamples, Accounts};
 use crate::http::admission::body_room::BodyRoom;
-use crate::http::admission::lanes::{LaneBounds, LaneSamples, Lanes};
+use crate::http::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
 use crate::http::auth::audit::AuditFile;
-use crate::http::auth::door::{Door, DoorSettings};
-use crate::http::input::headers::GlanceCache;
+use crate::http::auth::authenticator::{AuthSettings, Authenticator};
+use crate::http::input::headers::LeaderHeaders;
 use crate::http::output::answers::AnswerRoom;
 use crate::http::tasks::line::TaskLines;
 use crate::limits;
@@ -42,7 +42,7 @@ pub struct ApiSettings {
     /// Most bytes of long answers that nobody has taken yet; beyond it requests are answered with 429.
     pub answers_bytes_max: usize,
     /// What is handled at once; more is answered with 429.
-    pub lanes: LaneBounds,
+    pub classes: ClassLimits,
     /// What one caller may take.
     pub accounts: AccountLimits,
     /// From when on a request is logged as slow; zero for never.
@@ -50,7 +50,7 @@ pub struct ApiSettings {
     /// Where spans of requests go.
     pub traces: Option<Arc<Traces>>,
     /// Who has to say who they are.
-    pub door: DoorSettings,
+    pub door: AuthSettings,
     /// Where it is told who did what.
     pub audit: Option<Arc<AuditFile>>,
 }
@@ -60,7 +60,7 @@ pub struct Api {
     /// The node.
     pub backend: Node,
     /// Who asks, and whether they may.
-    pub door: Door,
+    pub door: Authenticator,
     /// As configured.
     pub settings: ApiSettings,
     /// What is counted.
@@ -68,13 +68,13 @@ pub struct Api {
     /// Requests being handled.
     pub in_flight: AtomicUsize,
     /// Where requests are admitted.
-    pub lanes: Arc<Lanes>,
+    pub classes: Arc<RequestClasses>,
     /// What each caller has taken.
     pub accounts: Arc<Accounts>,
     /// Streams that observe an election.
     pub observers: AtomicUsize,
     /// Term and leader as headers.
-    pub glances: GlanceCache,
+    pub hints: LeaderHeaders,
     /// Where bodies have their place while their request is handled.
     pub bodies: Arc<BodyRoom>,
     /// Where long answers have theirs until they are taken.
@@ -103,28 +103,28 @@ impl Api {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
         let bodies = Arc::new(BodyRoom::new(settings.bodies_bytes_max));
-        let lanes = Arc::new(Lanes::new(settings.lanes));
+        let classes = Arc::new(RequestClasses::new(settings.classes));
         let accounts = Accounts::new(settings.accounts);
-        metrics.add_source(LaneSamples(Arc::clone(&lanes)));
+        metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
         let answers = AnswerRoom::new(settings.answers_bytes_max);
         let (log_scans, scrapes) = (Semaphore::new(limits::LOG_SCANS_MAX), Semaphore::new(limits::SCRAPES_MAX));
-        let (in_flight, observers, glances) = (AtomicUsize::new(0), AtomicUsize::new(0), GlanceCache::default());
+        let (in_flight, observers, hints) = (AtomicUsize::new(0), AtomicUsize::new(0), LeaderHeaders::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
         let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
         let task_lines = TaskLines::default();
         let slow = SlowLog::new(settings.slow_request);
-        let door = Door::new(settings.door.clone(), settings.audit.clone());
+        let door = Authenticator::new(settings.door.clone(), settings.audit.clone());
         Arc::new(Self {
             backend: Arc::new(backend),
             door,
             settings,
             metrics,
             in_flight,
-            lanes,
+            classes,
             accounts,
             observers,
-            glances,
+            hints,
             bodies,
             answers,
             scans,

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::http::admission::accounts::{Account, Spender};
 use crate::http::admission::body_room::BodyPlace;
-use crate::http::admission::lanes::{Lane, Place};
+use crate::http::admission::classes::{Place, RequestClass};
 use crate::http::api::Api;
-use crate::http::auth::visitor::Visitor;
+use crate::http::auth::caller::Caller;
 use crate::http::auth::who::Who;
+use crate::http::connection::monitor::Busy;
 use crate::http::connection::origin::Origin;
-use crate::http::connection::pulse::Busy;
 use crate::http::input::headers;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Route};
@@ -41,7 +41,7 @@ pub struct RequestContext {
     pub timeout: Duration,
     /// When the answer has to be there.
     pub deadline: Instant,
-    /// What it takes of its lane.
+    /// What it takes of its class.
     pub place: Place,
     /// What its body takes of the memory for all bodies.
     pub body_place: BodyPlace,
@@ -87,7 +87,8 @@ impl RequestContext {
         started: Instant,
     ) -> Self {
         let timeout = api.settings.request_timeout;
-        let (place, body_place) = (api.lanes.enter(policy.lane), api.bodies.place(policy.lane == Lane::Coordination));
+        let (place, body_place) =
+            (api.classes.enter(policy.class), api.bodies.place(policy.class == RequestClass::Coordination));
         Self {
             api,
             head,
@@ -140,13 +141,13 @@ impl RequestContext {
     /// The connection ends with the answer, although the request may not have come whole.
     pub fn linger(&self) {
         if let Some(busy) = &*self.busy.lock() {
-            busy.pulse().linger();
+            busy.monitor().linger();
         }
     }
 
     /// Cancelled when the connection, or this node, is to end; `None` where the answer goes on by itself.
     pub fn stop(&self) -> Option<CancellationToken> {
-        self.busy.lock().as_ref().map(|busy| busy.pulse().stop().clone())
+        self.busy.lock().as_ref().map(|busy| busy.monitor().stop().clone())
     }
 
     /// Lets it in, as one operation for now, or says when there will be room.
@@ -168,7 +169,7 @@ impl RequestContext {
         self.place.check()
     }
 
-    /// Charges the real cost, once it is known: `cost` units of its lane, `ops` operations of its account.
+    /// Charges the real cost, once it is known: `cost` units of its class, `ops` operations of its account.
     pub fn costs(&self, cost: usize, ops: usize) -> Result<(), Failure> {
         if let Some(account) = self.account() {
             account.costs(ops)?;
@@ -224,8 +225,8 @@ impl RequestContext {
     }
 
     /// Who asks, as the door sees it.
-    pub fn visitor(&self) -> Visitor<'_> {
-        Visitor { api: &self.api, who: self.who(), origin: &self.origin, route: self.route }
+    pub fn caller(&self) -> Caller<'_> {
+        Caller { api: &self.api, who: self.who(), origin: &self.origin, route: self.route }
     }
 
     /// What is left until the deadline.

@@ -7,6 +7,7 @@
 
 mod accept;
 mod access;
+mod access_log;
 mod admission;
 mod api;
 mod auth;
@@ -26,15 +27,14 @@ mod routes;
 mod service;
 mod tasks;
 mod text;
-mod told;
 mod watch;
 
 pub use accept::{ServeSettings, serve};
 pub use admission::accounts::AccountLimits;
-pub use admission::lanes::{Lane, LaneBounds};
+pub use admission::classes::{ClassLimits, RequestClass};
 pub use api::{Api, ApiSettings};
 pub use auth::audit::{AuditFile, AuditSamples};
-pub use auth::door::DoorSettings;
+pub use auth::authenticator::AuthSettings;
 pub use auth::root::RootToken;
 pub use auth::secret::TokenText;
 pub use router::{all as all_routes, document as openapi_document};

@@ -137,7 +137,7 @@ impl Failure {
             AppError::Unknown => (ErrorCode::Timeout, Applied::Unknown),
             AppError::TooLarge { .. } => (ErrorCode::TooLarge, Applied::No),
             AppError::AnotherEpoch { .. } => (ErrorCode::Compacted, Applied::No),
-            // The node stops. A write may have reached other nodes before, so its fate is open.
+            // The node stops. A write may have reached other nodes before, so its outcome is open.
             AppError::Fault(_) => (ErrorCode::Internal, Applied::Unknown),
         };
         let applied = if effect == Effect::Read { Applied::No } else { applied };

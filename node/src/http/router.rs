@@ -34,7 +34,7 @@ pub fn declared() -> [Routes; 31] {
         batch::txn::routes(),
         keys::find::routes(),
         keys::requests::routes(),
-        keys::trail::routes(),
+        keys::audit::routes(),
         keys::matching::routes(),
         keys::claim::routes(),
         watch::open::routes(),
@@ -165,7 +165,7 @@ async fn openapi(_: Context) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::http::Lane;
+    use crate::http::RequestClass;
 
     use super::*;
 
@@ -190,8 +190,8 @@ mod tests {
     fn what_serves_data_is_judged_by_its_handler_and_what_tells_of_the_node_is_not() {
         for route in all() {
             for operation in route.operations() {
-                let Policy { lane, guard, .. } = operation.policy;
-                assert_eq!(lane != Lane::Node, guard == Guard::Judged, "{} of {route:?}", operation.method);
+                let Policy { class, guard, .. } = operation.policy;
+                assert_eq!(class != RequestClass::Node, guard == Guard::Judged, "{} of {route:?}", operation.method);
             }
         }
     }

@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 
 /// Who may ask, where authentication is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum BodyLimit {
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
     /// Where it is admitted.
-    pub lane: Lane,
+    pub class: RequestClass,
     /// Who may ask.
     pub guard: Guard,
     /// Whether it puts a command into the log under a request id, if it is not a `GET`.
@@ -53,14 +53,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Work on data, admitted in this lane. The handler judges what the request names.
-    pub const fn data(lane: Lane) -> Self {
-        Self { lane, guard: Guard::Judged, is_command: true, is_vital: false, body: BodyLimit::Configured }
+    /// Work on data, admitted in this class. The handler judges what the request names.
+    pub const fn data(class: RequestClass) -> Self {
+        Self { class, guard: Guard::Judged, is_command: true, is_vital: false, body: BodyLimit::Configured }
     }
 
     /// About the node or the cluster: never held back, so that an operator learns what is going on.
     pub const fn node(guard: Guard) -> Self {
-        Self { guard, ..Self::data(Lane::Node) }
+        Self { guard, ..Self::data(RequestClass::Node) }
     }
 
     /// Puts no command into the log, though it is no `GET`.
@@ -103,7 +103,7 @@ impl Operation {
 
     /// Whether it serves data rather than telling about the node.
     pub fn is_data(&self) -> bool {
-        self.policy.lane != Lane::Node
+        self.policy.class != RequestClass::Node
     }
 }
 

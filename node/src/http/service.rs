@@ -16,11 +16,12 @@ use hyper::body::Body as _;
 use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 
-use crate::http::admission::lanes::Lane;
+use crate::http::access_log::AnsweredRequest;
+use crate::http::admission::classes::RequestClass;
 use crate::http::api::Api;
 use crate::http::auth::enter;
+use crate::http::connection::monitor::Busy;
 use crate::http::connection::origin::Origin;
-use crate::http::connection::pulse::Busy;
 use crate::http::context::{Context, RequestContext};
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
@@ -29,7 +30,6 @@ use crate::http::output::refusal;
 use crate::http::output::response::{Answer, Outcome};
 use crate::http::problem::Failure;
 use crate::http::routes::{self, Guard, Operation, Policy, Route};
-use crate::http::told::Told;
 use crate::spent::{self, Part};
 use crate::watchdog;
 
@@ -79,7 +79,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
         context.admit().await?;
     }
     // Pages are long, as a rule: there is no use in making one that cannot be given away.
-    if operation.policy.lane == Lane::Scan && !operation.writes() {
+    if operation.policy.class == RequestClass::Scan && !operation.writes() {
         api.answers.check()?;
     }
     if operation.writes() {
@@ -124,13 +124,14 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: s
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if status != StatusCode::TOO_MANY_REQUESTS {
-        api.lanes.observe(context.place.lane(), took.saturating_sub(spent.on(Part::Wish)));
+        api.classes.observe(context.place.class(), took.saturating_sub(spent.on(Part::Wish)));
         if let Some(account) = context.account() {
             account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
         }
     }
     let (method, path, bytes) = (head.method.as_str(), head.uri.path(), (body_bytes, answer_bytes));
-    Told { route, method, path, request_id: &request_id, status, bytes, took, spent }.tell(api, &head.headers);
+    AnsweredRequest { route, method, path, request_id: &request_id, status, bytes, took, spent }
+        .tell(api, &head.headers);
     let response = complete(context, response, request_id).map(|body| api.answers.count(body));
     if response.headers().contains_key(header::CONNECTION) {
         context.linger();
@@ -149,7 +150,7 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
     // Whatever was evaluated has set it already.
     let revision = || HeaderValue::from(api.backend.position().revision);
     headers.entry(headers::REVISION).or_insert_with(revision);
-    let (term, leader) = api.glances.values(api.backend.glance());
+    let (term, leader) = api.hints.values(api.backend.leader_hint());
     headers.insert(headers::TERM, term);
     headers.insert(headers::LEADER, leader);
     headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));

@@ -1,4 +1,4 @@
-//! A lane to one peer: at most one connection, made when it is first needed and again after it broke.
+//! A channel to one peer: at most one connection, made when it is first needed and again after it broke.
 //!
 //! Owns dialling and its pace. Never dials this node itself, and never dials before somebody wants to send.
 
@@ -12,7 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
 use super::connection::Connection;
-use super::counters::{LaneCounters, LaneKind};
+use super::counters::{ChannelCounters, ChannelKind};
 use super::frame::{FrameError, FrameReader};
 use super::handshake::{hello_frame, read_welcome};
 use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_FLOOR, answer_bytes_max};
@@ -23,11 +23,11 @@ use crate::tls;
 
 /// Whom to reach, and who they have to be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct LaneKey {
+pub(super) struct ChannelKey {
     pub addr: String,
     pub node: Option<u64>,
     pub incarnation: Option<u128>,
-    pub kind: LaneKind,
+    pub kind: ChannelKind,
 }
 
 /// Why there is no connection.
@@ -68,12 +68,12 @@ enum State {
     Failed { until: Instant, error: DialError },
 }
 
-pub(super) struct Lane {
-    key: LaneKey,
+pub(super) struct Channel {
+    key: ChannelKey,
     state: Mutex<State>,
 }
 
-impl Drop for Lane {
+impl Drop for Channel {
     fn drop(&mut self) {
         if let State::Live(connection) = self.state.get_mut() {
             connection.close("this node closed its connections");
@@ -81,8 +81,8 @@ impl Drop for Lane {
     }
 }
 
-impl Lane {
-    pub fn new(key: LaneKey) -> Self {
+impl Channel {
+    pub fn new(key: ChannelKey) -> Self {
         Self { key, state: Mutex::new(State::Idle) }
     }
 
@@ -114,7 +114,7 @@ impl Lane {
         }
     }
 
-    /// Whether anything would be lost by forgetting this lane.
+    /// Whether anything would be lost by forgetting this channel.
     pub fn is_unused(&self) -> bool {
         match &*self.state.lock() {
             State::Live(connection) => connection.is_closed(),
@@ -143,10 +143,10 @@ impl Lane {
     }
 
     fn start(self: &Arc<Self>, net: &Arc<NetInner>) -> Dialling {
-        let (lane, net) = (Arc::clone(self), Arc::clone(net));
+        let (channel, net) = (Arc::clone(self), Arc::clone(net));
         let task = tokio::spawn(async move {
-            let dialled = lane.dial(&net).await;
-            lane.on_dialled(&dialled, &net);
+            let dialled = channel.dial(&net).await;
+            channel.on_dialled(&dialled, &net);
             dialled
         });
         task.map(|joined| joined.unwrap_or_else(|_| Err(DialError::Unreachable("this node is stopping".into()))))
@@ -156,15 +156,15 @@ impl Lane {
 
     fn on_dialled(&self, dialled: &Dialled, net: &NetInner) {
         let mut state = self.state.lock();
-        let counters = net.counters.lane(self.key.kind);
+        let counters = net.counters.channel(self.key.kind);
         match dialled {
             Ok(connection) => {
-                LaneCounters::add(&counters.connects, 1);
-                tracing::debug!(addr = self.key.addr, lane = self.key.kind.name(), "connected to a peer");
+                ChannelCounters::add(&counters.connects, 1);
+                tracing::debug!(addr = self.key.addr, channel = self.key.kind.name(), "connected to a peer");
                 *state = State::Live(Arc::clone(connection));
             }
             Err(error) => {
-                LaneCounters::add(&counters.connect_failures, 1);
+                ChannelCounters::add(&counters.connect_failures, 1);
                 if let DialError::Insecure(reason) = error {
                     net.warn_insecure(reason);
                 }
@@ -182,7 +182,7 @@ impl Lane {
 }
 
 /// A socket after a handshake in which both sides agreed to talk.
-pub(super) async fn dial(key: &LaneKey, net: &NetInner) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
+pub(super) async fn dial(key: &ChannelKey, net: &NetInner) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
     let own = net.local.identity.load().node_id;
     if key.node == Some(own) {
         return Err(DialError::Refused(format!("node {own} does not connect to itself")));
@@ -200,7 +200,7 @@ pub(super) async fn dial(key: &LaneKey, net: &NetInner) -> Result<(FrameReader<P
 
 async fn shake_hands(
     stream: Stream,
-    key: &LaneKey,
+    key: &ChannelKey,
     net: &NetInner,
 ) -> Result<(FrameReader<PeerRead>, PeerWrite), DialError> {
     let broken = |reason: String| DialError::Unreachable(format!("{}: {reason}", key.addr));

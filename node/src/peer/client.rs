@@ -1,4 +1,4 @@
-//! The asking side: the pool of lanes to all peers, and questions to them.
+//! The asking side: the pool of channels to all peers, and questions to them.
 //!
 //! Owns [`PeerNet`]. Never retries: whoever asks knows whether asking twice is safe, and the error tells what is known.
 
@@ -11,11 +11,11 @@ use quorate_store::codec;
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
+use super::channel::{Channel, ChannelKey, DialError};
 use super::connection::Connection;
-use super::counters::{LaneKind, PeerCounters};
+use super::counters::{ChannelKind, PeerCounters};
 use super::frame::{Frame, FrameKind, Outgoing};
 use super::handshake::LocalPeer;
-use super::lane::{DialError, Lane, LaneKey};
 use super::limits::{CALL_BYTES_MAX, LANES_MAX};
 use super::message::{PeerRequest, PeerResponse};
 use super::net_inner::NetInner;
@@ -50,7 +50,7 @@ impl From<DialError> for CallError {
 #[derive(Clone)]
 pub struct PeerNet {
     pub(super) inner: Arc<NetInner>,
-    lanes: Arc<Mutex<HashMap<LaneKey, Arc<Lane>>>>,
+    channels: Arc<Mutex<HashMap<ChannelKey, Arc<Channel>>>>,
 }
 
 impl PeerNet {
@@ -62,7 +62,7 @@ impl PeerNet {
     /// [`Self::new`] over another network than this machine's.
     pub fn over(network: Arc<dyn Network>, local: LocalPeer, timings: PeerTimings, tls: Option<Arc<PortTls>>) -> Self {
         let inner = Arc::new(NetInner::new(network, local, timings, tls));
-        Self { inner, lanes: Arc::default() }
+        Self { inner, channels: Arc::default() }
     }
 
     /// Asks the node at `addr`, which has to be `expect_node` where that is given. Questions share a connection and are
@@ -82,28 +82,28 @@ impl PeerNet {
                 body.len()
             )));
         }
-        let key = LaneKey { addr: addr.to_owned(), node: expect_node, incarnation: None, kind: LaneKind::App };
-        let lane = self.lane(key);
-        let connecting = timeout_at(deadline, lane.connection(&self.inner));
+        let key = ChannelKey { addr: addr.to_owned(), node: expect_node, incarnation: None, kind: ChannelKind::App };
+        let channel = self.channel(key);
+        let connecting = timeout_at(deadline, channel.connection(&self.inner));
         let connection = connecting.await.map_err(|_| late("connecting to the peer"))??;
         let _room = take_room(&connection, body.len(), deadline).await?;
         ask(&connection, body, deadline).await
     }
 
-    pub(super) fn lane(&self, key: LaneKey) -> Arc<Lane> {
-        let mut lanes = self.lanes.lock();
-        if let Some(lane) = lanes.get(&key) {
-            return Arc::clone(lane);
+    pub(super) fn channel(&self, key: ChannelKey) -> Arc<Channel> {
+        let mut channels = self.channels.lock();
+        if let Some(channel) = channels.get(&key) {
+            return Arc::clone(channel);
         }
-        if lanes.len() >= LANES_MAX {
-            lanes.retain(|_, lane| !lane.is_unused());
+        if channels.len() >= LANES_MAX {
+            channels.retain(|_, channel| !channel.is_unused());
         }
-        Arc::clone(lanes.entry(key.clone()).or_insert_with(|| Arc::new(Lane::new(key))))
+        Arc::clone(channels.entry(key.clone()).or_insert_with(|| Arc::new(Channel::new(key))))
     }
 
     /// The peer connected to us, so it can be connected to.
     pub(super) fn on_peer_heard(&self, node: u64) {
-        self.lanes.lock().values().for_each(|lane| lane.retry_now(node));
+        self.channels.lock().values().for_each(|channel| channel.retry_now(node));
     }
 
     /// What was sent and received so far.

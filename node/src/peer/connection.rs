@@ -1,7 +1,7 @@
 //! One established outgoing connection: what waits for answers on it, and its life and death.
 //!
 //! Owns the routes from an answer's id to who waits for it. Ids are never used twice on a connection and a route never
-//! outlives it, so an answer cannot reach a later question. Never dials: that is the lane's business.
+//! outlives it, so an answer cannot reach a later question. Never dials: that is the channel's business.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::counters::{Counters, LaneCounters, LaneKind};
+use super::counters::{ChannelCounters, ChannelKind, Counters};
 use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use super::limits::{CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::writer::{self, FrameSender, QueueClosed};
@@ -53,7 +53,7 @@ impl Connection {
     pub fn start<R, W>(
         reader: FrameReader<R>,
         write: W,
-        lane: LaneKind,
+        channel: ChannelKind,
         counters: Arc<Counters>,
         local_cluster: Option<u128>,
         dead_after: Duration,
@@ -77,14 +77,14 @@ impl Connection {
         });
         let (writing, writing_counters) = (Arc::clone(&connection), Arc::clone(&counters));
         tokio::spawn(async move {
-            let work = writer::run(write, queue, writing_counters.lane(lane));
+            let work = writer::run(write, queue, writing_counters.channel(channel));
             if let Some(Err(error)) = writing.closing.clone().run_until_cancelled(work).await {
                 writing.close(format!("writing to the peer failed: {error}"));
             }
         });
         let reading = Arc::clone(&connection);
         tokio::spawn(async move {
-            let work = reading.read(reader, counters.lane(lane), dead_after);
+            let work = reading.read(reader, counters.channel(channel), dead_after);
             let reason = reading.closing.clone().run_until_cancelled(work).await;
             reading.close(reason.unwrap_or_else(|| "the connection was closed".into()));
         });
@@ -133,7 +133,7 @@ impl Connection {
         self.close_if_done();
     }
 
-    /// Closes the connection as soon as nobody waits on it. The lane hands out another from now on.
+    /// Closes the connection as soon as nobody waits on it. The channel hands out another from now on.
     pub fn retire(&self) {
         self.retired.store(true, Relaxed);
         self.close_if_done();
@@ -156,24 +156,24 @@ impl Connection {
         self.out.try_send(frame)
     }
 
-    async fn read<R>(&self, mut reader: FrameReader<R>, counters: &LaneCounters, dead_after: Duration) -> String
+    async fn read<R>(&self, mut reader: FrameReader<R>, counters: &ChannelCounters, dead_after: Duration) -> String
     where
         R: AsyncRead + Unpin,
     {
         let mut ticks = interval((dead_after / 3).max(Duration::from_millis(5)));
         // A process that was stopped for a while must not take the missed ticks for the peer's silence.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut pulse = Pulse::default();
+        let mut monitor = ConnectionMonitor::default();
         loop {
             tokio::select! {
                 biased;
                 frame = reader.next() => match self.on_read(frame, counters) {
-                    Ok(()) => pulse = Pulse::default(),
+                    Ok(()) => monitor = ConnectionMonitor::default(),
                     Err(reason) => return reason,
                 },
-                _ = ticks.tick() => match pulse.on_tick(self.is_awaited()) {
+                _ = ticks.tick() => match monitor.on_tick(self.is_awaited()) {
                     Beat::Fine => {}
-                    Beat::Ask => pulse.asked = self.try_send(Outgoing::bare(FrameKind::Ping, 0)).then_some(0),
+                    Beat::Ask => monitor.asked = self.try_send(Outgoing::bare(FrameKind::Ping, 0)).then_some(0),
                     Beat::Dead => return format!("the peer was silent for {} ms", dead_after.as_millis()),
                 },
             }
@@ -184,11 +184,11 @@ impl Connection {
         self.routes.lock().as_ref().is_some_and(|routes| !routes.is_empty())
     }
 
-    fn on_read(&self, frame: Result<Option<Frame>, FrameError>, counters: &LaneCounters) -> Result<(), String> {
+    fn on_read(&self, frame: Result<Option<Frame>, FrameError>, counters: &ChannelCounters) -> Result<(), String> {
         let frame = frame.map_err(|error| format!("reading from the peer failed: {error}"))?;
         let frame = frame.ok_or("the peer closed the connection")?;
-        LaneCounters::add(&counters.frames_received, 1);
-        LaneCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
+        ChannelCounters::add(&counters.frames_received, 1);
+        ChannelCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
         if frame.kind == FrameKind::Pong {
             return Ok(());
         }
@@ -238,7 +238,7 @@ impl Drop for Waiting<'_> {
 
 /// Whether the peer still lives. Begins anew with each frame received.
 #[derive(Default)]
-struct Pulse {
+struct ConnectionMonitor {
     quiet: u32,
     /// Ticks since an unanswered ping.
     asked: Option<u32>,
@@ -250,7 +250,7 @@ enum Beat {
     Dead,
 }
 
-impl Pulse {
+impl ConnectionMonitor {
     fn on_tick(&mut self, awaited: bool) -> Beat {
         self.quiet += 1;
         if let Some(ticks) = &mut self.asked {

@@ -1,4 +1,4 @@
-//! What the transport has done, per lane, for the metrics.
+//! What the transport has done, per channel, for the metrics.
 //!
 //! Owns the counters of both directions and both sides. Never resets them.
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One of the four connections to a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LaneKind {
+pub enum ChannelKind {
     /// Votes, heartbeats, leader transfer: small and urgent.
     Control,
     /// Log replication.
@@ -17,8 +17,8 @@ pub enum LaneKind {
     Snapshot,
 }
 
-impl LaneKind {
-    /// All lanes, in the order of [`PeerCounters::lanes`].
+impl ChannelKind {
+    /// All channels, in the order of [`PeerCounters::channels`].
     pub const ALL: [Self; 4] = [Self::Control, Self::Append, Self::App, Self::Snapshot];
 
     /// Its number in the handshake.
@@ -28,7 +28,7 @@ impl LaneKind {
 
     /// Reverses [`Self::code`].
     pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|lane| lane.code() == code)
+        Self::ALL.into_iter().find(|channel| channel.code() == code)
     }
 
     /// Its name in logs and metric labels.
@@ -42,9 +42,9 @@ impl LaneKind {
     }
 }
 
-/// Counts of one lane over all peers since the start of the process.
+/// Counts of one channel over all peers since the start of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LaneCounts {
+pub struct ChannelCounts {
     /// Bytes written, frame headers included.
     pub bytes_sent: u64,
     /// Bytes read, frame headers included.
@@ -66,12 +66,12 @@ pub struct LaneCounts {
 /// A snapshot of all counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerCounters {
-    /// In the order of [`LaneKind::ALL`].
-    pub lanes: [(LaneKind, LaneCounts); 4],
+    /// In the order of [`ChannelKind::ALL`].
+    pub channels: [(ChannelKind, ChannelCounts); 4],
 }
 
 #[derive(Debug, Default)]
-pub(super) struct LaneCounters {
+pub(super) struct ChannelCounters {
     pub bytes_sent: AtomicU64,
     pub bytes_received: AtomicU64,
     pub frames_sent: AtomicU64,
@@ -82,13 +82,13 @@ pub(super) struct LaneCounters {
     pub refused: AtomicU64,
 }
 
-impl LaneCounters {
+impl ChannelCounters {
     pub fn add(counter: &AtomicU64, amount: usize) {
         counter.fetch_add(amount as u64, Relaxed);
     }
 
-    fn read(&self) -> LaneCounts {
-        LaneCounts {
+    fn read(&self) -> ChannelCounts {
+        ChannelCounts {
             bytes_sent: self.bytes_sent.load(Relaxed),
             bytes_received: self.bytes_received.load(Relaxed),
             frames_sent: self.frames_sent.load(Relaxed),
@@ -103,15 +103,15 @@ impl LaneCounters {
 
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    lanes: [LaneCounters; 4],
+    channels: [ChannelCounters; 4],
 }
 
 impl Counters {
-    pub fn lane(&self, lane: LaneKind) -> &LaneCounters {
-        &self.lanes[lane.code() as usize]
+    pub fn channel(&self, channel: ChannelKind) -> &ChannelCounters {
+        &self.channels[channel.code() as usize]
     }
 
     pub fn read(&self) -> PeerCounters {
-        PeerCounters { lanes: LaneKind::ALL.map(|lane| (lane, self.lane(lane).read())) }
+        PeerCounters { channels: ChannelKind::ALL.map(|channel| (channel, self.channel(channel).read())) }
     }
 }

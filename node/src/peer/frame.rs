@@ -71,7 +71,7 @@ pub enum FrameKind {
     /// Still verifying or installing.
     SnapshotBusy = 44,
     /// Installed, or outdated: the vote of the answering node.
-    SnapshotDone = 45,
+    SnapshotReply = 45,
     /// Not installed; the body is a sentence.
     SnapshotFailed = 46,
 }
@@ -103,7 +103,7 @@ impl FrameKind {
             SnapshotChunk,
             SnapshotFinish,
             SnapshotBusy,
-            SnapshotDone,
+            SnapshotReply,
             SnapshotFailed,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == code)
@@ -130,7 +130,7 @@ pub enum FrameError {
     /// The connection ended within a frame.
     #[error("the connection ended within a frame")]
     CutShort,
-    /// A frame larger than this lane allows. Nothing was allocated for it.
+    /// A frame larger than this channel allows. Nothing was allocated for it.
     #[error("a frame of {length} bytes, at most {max} are allowed here")]
     TooLarge {
         /// Length in the header.

@@ -13,7 +13,7 @@ use quorate_store::identity::Identity;
 use quorate_store::level::Level;
 use quorate_store::raft::wire::MemberRecord;
 
-use super::counters::LaneKind;
+use super::counters::ChannelKind;
 use super::frame::{Frame, FrameKind, Outgoing};
 
 /// Version of the peer protocol. Nodes of different versions do not talk.
@@ -51,8 +51,8 @@ pub struct Levels {
 pub struct Hello {
     /// See [`LocalPeer::format_version`].
     pub format_version: u8,
-    /// [`LaneKind::code`].
-    pub lane: u8,
+    /// [`ChannelKind::code`].
+    pub channel: u8,
     /// Its cluster, once adopted.
     pub cluster_id: Option<u128>,
     /// Its number.
@@ -86,11 +86,11 @@ pub struct Welcome {
 
 impl LocalPeer {
     /// The first frame to send on a new connection.
-    pub fn hello(&self, lane: LaneKind, to_node: Option<u64>) -> Hello {
+    pub fn hello(&self, channel: ChannelKind, to_node: Option<u64>) -> Hello {
         let identity = self.identity.load();
         Hello {
             format_version: self.format_version,
-            lane: lane.code(),
+            channel: channel.code(),
             cluster_id: identity.cluster_id,
             node_id: identity.node_id,
             incarnation: identity.incarnation,
@@ -120,19 +120,20 @@ impl LocalPeer {
     }
 
     /// The accepting side's judgement. `known` is the disk that the membership records for the peer.
-    pub fn judge_hello(&self, hello: &Hello, known: Option<u128>) -> Result<LaneKind, String> {
+    pub fn judge_hello(&self, hello: &Hello, known: Option<u128>) -> Result<ChannelKind, String> {
         let identity = self.identity.load();
-        let lane = LaneKind::from_code(hello.lane).ok_or_else(|| format!("there is no lane {}", hello.lane))?;
+        let channel =
+            ChannelKind::from_code(hello.channel).ok_or_else(|| format!("there is no channel {}", hello.channel))?;
         if let Some(wanted) = hello.to_node.filter(|wanted| *wanted != identity.node_id) {
             return Err(format!("this is node {}, not node {wanted}", identity.node_id));
         }
         self.judge_peer(hello.node_id, hello.incarnation, known, hello.cluster_id, hello.format_version)?;
         self.judge_level(hello.node_id, hello.level_known)?;
-        if lane != LaneKind::App && !self.shares_cluster(hello.cluster_id) {
+        if channel != ChannelKind::App && !self.shares_cluster(hello.cluster_id) {
             let unadopted = if identity.cluster_id.is_none() { identity.node_id } else { hello.node_id };
             return Err(format!("node {unadopted} has not been adopted by a cluster yet"));
         }
-        Ok(lane)
+        Ok(channel)
     }
 
     /// The connecting side's judgement.

@@ -1,6 +1,6 @@
-//! A connection of a peer, after the handshake: what all lanes share.
+//! A connection of a peer, after the handshake: what all channels share.
 //!
-//! Owns reading with counts, and the answers that every lane gives. Never accepts anybody.
+//! Owns reading with counts, and the answers that every channel gives. Never accepts anybody.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::client::PeerNet;
-use super::counters::{Counters, LaneCounters, LaneKind};
+use super::counters::{ChannelCounters, ChannelKind, Counters};
 use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use super::raft_rpc::RaftCell;
 use super::service::{PeerInfo, PeerService};
@@ -34,7 +34,7 @@ pub(super) struct Server {
 pub(super) struct Inbound {
     pub server: Arc<Server>,
     pub peer: PeerInfo,
-    pub lane: LaneKind,
+    pub channel: ChannelKind,
     pub reader: CountedReader,
     pub out: FrameSender,
     /// Ends with the connection; every task that works for it stops with it.
@@ -46,24 +46,24 @@ pub(super) struct Inbound {
 pub(super) struct CountedReader {
     pub reader: FrameReader<PeerRead>,
     pub counters: Arc<Counters>,
-    pub lane: LaneKind,
+    pub channel: ChannelKind,
 }
 
 impl CountedReader {
     pub async fn next(&mut self) -> Result<Option<Frame>, FrameError> {
         let frame = self.reader.next().await?;
         if let Some(frame) = &frame {
-            let counters = self.counters.lane(self.lane);
-            LaneCounters::add(&counters.frames_received, 1);
-            LaneCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
+            let counters = self.counters.channel(self.channel);
+            ChannelCounters::add(&counters.frames_received, 1);
+            ChannelCounters::add(&counters.bytes_received, HEADER_BYTES + frame.body.len());
         }
         Ok(frame)
     }
 }
 
-/// A frame that has no business on this lane.
-pub(super) fn misplaced(kind: FrameKind, lane: LaneKind) -> String {
-    format!("a frame of kind {kind:?} on the {} lane", lane.name())
+/// A frame that has no business on this channel.
+pub(super) fn misplaced(kind: FrameKind, channel: ChannelKind) -> String {
+    format!("a frame of kind {kind:?} on the {} channel", channel.name())
 }
 
 /// Answers a ping without waiting for anything.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quorate_store::limits::BATCH_BYTES_MAX;
 
-use super::counters::LaneKind;
+use super::counters::ChannelKind;
 
 const MIB: usize = 1024 * 1024;
 
@@ -48,7 +48,7 @@ pub const MANIFEST_BYTES_MAX: usize = 4 * MIB;
 /// Largest handshake frame: addresses are host names.
 pub const HANDSHAKE_BYTES_MAX: usize = 4_096;
 
-/// Answers on the Raft lanes are log ids and short sentences.
+/// Answers on the Raft channels are log ids and short sentences.
 pub const RAFT_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Frames waiting for the writer of a connection. Small: the bytes are bounded by [`QUEUE_BYTES_MAX`].
@@ -60,10 +60,10 @@ pub const QUEUE_BYTES_MAX: usize = 32 * MIB;
 /// Frames up to this size are not counted against [`QUEUE_BYTES_MAX`], their number bounds them.
 pub const QUEUE_SMALL_FRAME_BYTES: usize = 8 * 1024;
 
-/// Inbound connections. Four lanes for each of some dozens of peers, and some that die slowly.
+/// Inbound connections. Four channels for each of some dozens of peers, and some that die slowly.
 pub const CONNECTIONS_MAX: usize = 256;
 
-/// Lanes kept for peers; beyond it those without a connection are forgotten.
+/// RequestClasses kept for peers; beyond it those without a connection are forgotten.
 pub const LANES_MAX: usize = 256;
 
 /// A payload at least this long is handed to the kernel from where it lies; a shorter one is cheaper to copy.
@@ -81,22 +81,22 @@ pub const REFUSED_FLOOR: Duration = Duration::from_millis(200);
 /// The same after a handshake of TLS failed: it takes new certificates to change that, and each try costs both sides signatures.
 pub const INSECURE_FLOOR: Duration = Duration::from_secs(1);
 
-/// Largest body of a frame that asks something on this lane.
-pub fn request_bytes_max(lane: LaneKind) -> usize {
-    match lane {
-        LaneKind::Control => RAFT_ANSWER_BYTES_MAX,
-        LaneKind::Append => APPEND_PIECE_BYTES + BATCH_BYTES_MAX + 64 * 1024,
-        LaneKind::App => CALL_BYTES_MAX,
-        LaneKind::Snapshot => MANIFEST_BYTES_MAX,
+/// Largest body of a frame that asks something on this channel.
+pub fn request_bytes_max(channel: ChannelKind) -> usize {
+    match channel {
+        ChannelKind::Control => RAFT_ANSWER_BYTES_MAX,
+        ChannelKind::Append => APPEND_PIECE_BYTES + BATCH_BYTES_MAX + 64 * 1024,
+        ChannelKind::App => CALL_BYTES_MAX,
+        ChannelKind::Snapshot => MANIFEST_BYTES_MAX,
     }
 }
 
-/// Largest body of a frame that answers something on this lane.
-pub fn answer_bytes_max(lane: LaneKind) -> usize {
-    match lane {
-        LaneKind::App => CALL_ANSWER_BYTES_MAX,
-        LaneKind::Control | LaneKind::Append => RAFT_ANSWER_BYTES_MAX,
-        LaneKind::Snapshot => MANIFEST_BYTES_MAX,
+/// Largest body of a frame that answers something on this channel.
+pub fn answer_bytes_max(channel: ChannelKind) -> usize {
+    match channel {
+        ChannelKind::App => CALL_ANSWER_BYTES_MAX,
+        ChannelKind::Control | ChannelKind::Append => RAFT_ANSWER_BYTES_MAX,
+        ChannelKind::Snapshot => MANIFEST_BYTES_MAX,
     }
 }
 

@@ -1,6 +1,6 @@
-//! What nodes say to each other about the members: the wish of an operator on its way to the leader, and its answer.
+//! What nodes say to each other about the members: the request of an operator on its way to the leader, and its answer.
 //!
-//! Owns the words only. Whether a wish is granted, the leader's `app::members` judges.
+//! Owns the words only. Whether a request is granted, the leader's `app::members` judges.
 
 use bincode::{Decode, Encode};
 
@@ -12,7 +12,7 @@ pub enum MemberQuestion {
     /// Change them (leader only). Idempotent.
     Change {
         /// What is wanted.
-        ask: MemberAsk,
+        ask: MemberRequest,
         /// Milliseconds that the asker waits.
         within_ms: u64,
     },
@@ -34,9 +34,9 @@ pub enum MemberQuestion {
 
 /// A change of the members that somebody asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct MemberAsk {
+pub struct MemberRequest {
     /// What is wanted.
-    pub wish: MemberWish,
+    pub change: MemberChange,
     /// Only say what it would come to.
     pub dry_run: bool,
     /// Do it also where it is only unwise.
@@ -45,7 +45,7 @@ pub struct MemberAsk {
 
 /// What can be wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum MemberWish {
+pub enum MemberChange {
     /// Take in a node as a learner.
     Add {
         /// Its id.
@@ -81,7 +81,7 @@ pub enum MemberWish {
 
 /// What became of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct MemberDone {
+pub struct MemberReply {
     /// Whether anything was to be done.
     pub changed: bool,
     /// What it means, sentences for people.

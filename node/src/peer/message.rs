@@ -5,7 +5,7 @@ use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::types::Reply;
 
-use super::members::{MemberDone, MemberQuestion, MembersSeen};
+use super::members::{MemberQuestion, MemberReply, MembersSeen};
 
 /// A question from one node to another.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -89,7 +89,7 @@ pub enum PeerResponse {
     /// To [`PeerRequest::Forward`]: one for each command.
     Forwarded {
         /// In the order of the commands.
-        fates: Vec<Fate>,
+        outcomes: Vec<ProposalOutcome>,
     },
     /// To [`PeerRequest::Digests`].
     Digests {
@@ -120,7 +120,7 @@ pub enum PeerResponse {
     /// To [`MemberQuestion::List`].
     Members(MembersSeen),
     /// To [`MemberQuestion::Change`].
-    MembersChanged(MemberDone),
+    MembersChanged(MemberReply),
     /// To [`MemberQuestion::HandOver`]: not now, and why; nothing was done.
     NotReady {
         /// A sentence for people.
@@ -140,7 +140,7 @@ pub enum PeerResponse {
 
 /// What became of one command.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Fate {
+pub enum ProposalOutcome {
     /// It was decided.
     Decided(Reply),
     /// It was not put into the log and never will be by this try.

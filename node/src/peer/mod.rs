@@ -4,12 +4,12 @@
 //! Owns everything between a message and the socket. Never decides what a message means: Raft's are handed to
 //! [`raft_rpc::RaftRpc`], the node's own to [`service::PeerService`].
 //!
-//! Each peer has four *lanes*, a TCP connection each, so that none waits behind another: `control` (votes, heartbeats,
+//! Each peer has four *channels*, a TCP connection each, so that none waits behind another: `control` (votes, heartbeats,
 //! leader transfer), `append` (log replication), `app` (questions), `snapshot` (opened for one transfer).
 //!
-//! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how, `stream` over what; `lane`, `connection`,
+//! Reading order: `message` and `raft_codec` say what is sent (`members` its words about members), `frame` and `handshake` how, `stream` over what; `channel`, `connection`,
 //! `client`, `raft_client`, `append_stream` are the asking side; `server`, `serve_app`, `serve_raft`,
-//! `serve_snapshot` the answering side; `snapshot_stream` is the protocol of the snapshot lane.
+//! `serve_snapshot` the answering side; `snapshot_stream` is the protocol of the snapshot channel.
 
 pub mod counters;
 pub mod frame;
@@ -31,8 +31,8 @@ pub mod service;
 pub mod snapshot_stream;
 
 mod append_stream;
+mod channel;
 mod connection;
-mod lane;
 mod serve_app;
 mod serve_raft;
 mod serve_snapshot;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::counters::{Counters, LaneKind};
+use super::counters::{ChannelKind, Counters};
 use super::handshake::LocalPeer;
 use super::service::PeerService;
 use crate::net::Network;
@@ -43,10 +43,10 @@ impl PeerTimings {
     }
 
     /// How long a peer may be silent while it owes us something. More patient where giving up costs certainty.
-    pub(super) fn dead_after(&self, lane: LaneKind) -> Duration {
-        match lane {
-            LaneKind::Control | LaneKind::Append => Duration::from_millis(self.election_min_ms),
-            LaneKind::App | LaneKind::Snapshot => Duration::from_millis(3 * self.election_min_ms),
+    pub(super) fn dead_after(&self, channel: ChannelKind) -> Duration {
+        match channel {
+            ChannelKind::Control | ChannelKind::Append => Duration::from_millis(self.election_min_ms),
+            ChannelKind::App | ChannelKind::Snapshot => Duration::from_millis(3 * self.election_min_ms),
         }
     }
 
@@ -101,7 +101,7 @@ impl NetInner {
         self.service.get()?.upgrade()?.known_incarnation(node)
     }
 
-    /// At most one line in five seconds: all lanes to a node try for ever.
+    /// At most one line in five seconds: all channels to a node try for ever.
     pub fn warn_insecure(&self, reason: &str) {
         let now = 1 + self.started.elapsed().as_secs() / 5;
         if self.warned.swap(now, Relaxed) != now {

@@ -1,6 +1,6 @@
-//! openraft's network on top of the lanes.
+//! openraft's network on top of the channels.
 //!
-//! Owns the mapping of Raft's messages to lanes and of transport failures to openraft's errors. Never connects in a
+//! Owns the mapping of Raft's messages to channels and of transport failures to openraft's errors. Never connects in a
 //! constructor: openraft waits for those in its core task.
 //!
 //! | failure | openraft error | openraft's reaction |
@@ -32,12 +32,12 @@ use quorate_store::state::snapshot::SnapshotHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::append_stream::{AppendStream, Ends};
+use super::channel::ChannelKey;
 use super::client::PeerNet;
 use super::connection::Connection;
-use super::counters::LaneKind;
+use super::counters::ChannelKind;
 use super::frame::{FrameKind, Outgoing};
-use super::lane::LaneKey;
-use super::raft_codec::{AppendOutcome, AppendPieces, RaftAnswer, TransferAnswer, TransferAsk, VoteAsk, VoteGrant};
+use super::raft_codec::{AppendOutcome, AppendPieces, RaftAnswer, TransferAnswer, TransferAsk, VoteGrant, VoteQuery};
 use super::snapshot_stream::{self, SendError};
 
 type RpcError = RPCError<TypeConfig>;
@@ -47,11 +47,11 @@ impl RaftNetworkFactory<TypeConfig> for PeerNet {
     type Network = RaftClient;
 
     async fn new_client(&mut self, target: NodeId, node: &Member) -> RaftClient {
-        RaftClient { net: self.clone(), target, node: node.clone(), append_lane: LaneKind::Append }
+        RaftClient { net: self.clone(), target, node: node.clone(), append_channel: ChannelKind::Append }
     }
 
     async fn new_heartbeat_client(&mut self, target: NodeId, node: &Member) -> RaftClient {
-        RaftClient { append_lane: LaneKind::Control, ..self.new_client(target, node).await }
+        RaftClient { append_channel: ChannelKind::Control, ..self.new_client(target, node).await }
     }
 }
 
@@ -60,23 +60,23 @@ pub struct RaftClient {
     net: PeerNet,
     target: NodeId,
     node: Member,
-    /// Heartbeats go by the control lane, so that they never wait behind log entries.
-    append_lane: LaneKind,
+    /// Heartbeats go by the control channel, so that they never wait behind log entries.
+    append_channel: ChannelKind,
 }
 
 impl RaftClient {
-    fn key(&self, kind: LaneKind) -> LaneKey {
+    fn key(&self, kind: ChannelKind) -> ChannelKey {
         let incarnation = Some(self.node.incarnation);
-        LaneKey { addr: self.node.peer_addr.clone(), node: Some(self.target), incarnation, kind }
+        ChannelKey { addr: self.node.peer_addr.clone(), node: Some(self.target), incarnation, kind }
     }
 
     fn ends(&self) -> Ends {
         Ends { from: self.net.inner.local.identity.load().node_id, to: self.target }
     }
 
-    async fn connect(&self, kind: LaneKind, until: Instant) -> Result<Arc<Connection>, RpcError> {
-        let lane = self.net.lane(self.key(kind));
-        match timeout_at(until, lane.connection(&self.net.inner)).await {
+    async fn connect(&self, kind: ChannelKind, until: Instant) -> Result<Arc<Connection>, RpcError> {
+        let channel = self.net.channel(self.key(kind));
+        match timeout_at(until, channel.connection(&self.net.inner)).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(unreachable(error.into_reason())),
             Err(_) => Err(unreachable(format!("still connecting to {}", self.node.peer_addr))),
@@ -88,7 +88,7 @@ impl RaftClient {
         RPCError::Timeout(Timeout { action, id: from, target: to, timeout })
     }
 
-    /// One question and one answer on the control lane.
+    /// One question and one answer on the control channel.
     async fn ask<A, R>(&self, kind: FrameKind, action: RPCTypes, ask: A, option: &RPCOption) -> Result<R, RpcError>
     where
         A: Encode,
@@ -97,7 +97,7 @@ impl RaftClient {
         self.exchange(|id| Outgoing::whole(kind, id, codec::encode(&ask)), action, option.soft_ttl()).await
     }
 
-    /// One append request and its answer on the control lane.
+    /// One append request and its answer on the control channel.
     async fn beat(&self, request: AppendEntriesRequest<TypeConfig>, ttl: Duration) -> Appended {
         assert!(request.entries.is_empty(), "a heartbeat with {} entries", request.entries.len());
         let mut pieces = AppendPieces::new(request);
@@ -116,7 +116,7 @@ impl RaftClient {
         R: Decode<()>,
     {
         let until = Instant::now() + ttl;
-        let connection = self.connect(LaneKind::Control, until).await?;
+        let connection = self.connect(ChannelKind::Control, until).await?;
         let lost = || network(connection.reason());
         let mut waiting = connection.expect_one().ok_or_else(lost)?;
         let asking = async {
@@ -159,12 +159,12 @@ impl NetStreamAppend<TypeConfig> for RaftClient {
             let input = stream::iter([first]).chain(input);
             // The option's time to live is one heartbeat: too short for log entries, see `append_deadline`.
             let deadline = self.net.inner.timings.append_deadline();
-            if self.append_lane == LaneKind::Control {
+            if self.append_channel == ChannelKind::Control {
                 // A heartbeat is a single request, and each round of reads takes one: a question costs far less than a stream.
                 let client: &'s Self = self;
                 return Ok(input.then(move |request| client.beat(request, deadline)).boxed());
             }
-            let connection = self.connect(self.append_lane, Instant::now() + deadline).await?;
+            let connection = self.connect(self.append_channel, Instant::now() + deadline).await?;
             let reason = Arc::clone(&connection);
             let opened = AppendStream::open(connection, input, deadline, self.ends());
             let stream = opened.ok_or_else(|| network(reason.reason()))?;
@@ -180,7 +180,7 @@ impl NetVote<TypeConfig> for RaftClient {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RpcError> {
-        let ask = VoteAsk::from(&request);
+        let ask = VoteQuery::from(&request);
         Ok(self.ask::<_, VoteGrant>(FrameKind::Vote, RPCTypes::Vote, ask, &option).await?.into())
     }
 
@@ -189,7 +189,7 @@ impl NetVote<TypeConfig> for RaftClient {
         request: VoteRequest<TypeConfig>,
         option: RPCOption,
     ) -> Result<VoteResponse<TypeConfig>, RpcError> {
-        let ask = VoteAsk::from(&request);
+        let ask = VoteQuery::from(&request);
         Ok(self.ask::<_, VoteGrant>(FrameKind::PreVote, RPCTypes::Vote, ask, &option).await?.into())
     }
 }
@@ -218,7 +218,7 @@ impl NetSnapshot<TypeConfig> for RaftClient {
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _option: RPCOption,
     ) -> Result<SnapshotResponse<TypeConfig>, StreamingError<TypeConfig>> {
-        let key = self.key(LaneKind::Snapshot);
+        let key = self.key(ChannelKind::Snapshot);
         let sending = snapshot_stream::send(&self.net, key, vote, Arc::new(snapshot.snapshot));
         let sent = tokio::select! {
             biased;

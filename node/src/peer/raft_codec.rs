@@ -19,7 +19,7 @@ use super::limits::{APPEND_PIECE_BYTES, SHARE_BYTES_MIN};
 
 /// Twin of [`VoteRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct VoteAsk {
+pub struct VoteQuery {
     /// The candidate's vote.
     pub vote: VoteRecord,
     /// The end of its log.
@@ -113,7 +113,7 @@ struct AppendHead {
     entries: u32,
 }
 
-impl From<&VoteRequest<TypeConfig>> for VoteAsk {
+impl From<&VoteRequest<TypeConfig>> for VoteQuery {
     fn from(request: &VoteRequest<TypeConfig>) -> Self {
         Self {
             vote: (&request.vote).into(),
@@ -123,8 +123,8 @@ impl From<&VoteRequest<TypeConfig>> for VoteAsk {
     }
 }
 
-impl From<VoteAsk> for VoteRequest<TypeConfig> {
-    fn from(ask: VoteAsk) -> Self {
+impl From<VoteQuery> for VoteRequest<TypeConfig> {
+    fn from(ask: VoteQuery) -> Self {
         let mut request = VoteRequest::new(ask.vote.into(), ask.last.map(Into::into));
         request.leadership_transfer = ask.transfer;
         request

@@ -1,4 +1,4 @@
-//! The app lane, answering side: questions to the node, each in a task of its own.
+//! The app channel, answering side: questions to the node, each in a task of its own.
 //!
 //! Owns the bound on unanswered questions: when it is reached, no more are read. Never answers out of its own head but
 //! to refuse what may not be asked before both nodes are of one cluster.
@@ -35,7 +35,7 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
         match frame.kind {
             FrameKind::Ping => pong(&inbound.out).await?,
             FrameKind::Call => on_call(&inbound, &room, frame).await?,
-            kind => return Err(misplaced(kind, inbound.lane)),
+            kind => return Err(misplaced(kind, inbound.channel)),
         }
     }
     Ok(())

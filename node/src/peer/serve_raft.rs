@@ -1,4 +1,4 @@
-//! The control and append lanes, answering side: append streams, votes and transfers for Raft.
+//! The control and append channels, answering side: append streams, votes and transfers for Raft.
 //!
 //! Owns the streams of one connection. Answers of a stream keep its order; streams do not wait for each other. Never
 //! buffers more than a stream's window: a peer that sends more is cut off.
@@ -20,7 +20,7 @@ use super::frame::{Frame, FrameKind, Outgoing};
 use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{RPCS_MAX, STREAM_WINDOW_REQUESTS, STREAMS_MAX};
 use super::raft_codec::{
-    AppendAnswer, AppendOutcome, RaftAnswer, TransferAnswer, TransferAsk, VoteAsk, VoteGrant, decode_append,
+    AppendAnswer, AppendOutcome, RaftAnswer, TransferAnswer, TransferAsk, VoteGrant, VoteQuery, decode_append,
 };
 use super::raft_rpc::RaftRpc;
 use super::writer::FrameSender;
@@ -44,7 +44,7 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
             FrameKind::Vote | FrameKind::PreVote | FrameKind::Transfer | FrameKind::Append => {
                 on_rpc(&inbound, &rpcs, frame).await?;
             }
-            kind => return Err(misplaced(kind, inbound.lane)),
+            kind => return Err(misplaced(kind, inbound.channel)),
         }
     }
     Ok(())
@@ -81,7 +81,7 @@ fn answer_rpc(raft: &Arc<dyn RaftRpc>, frame: &Frame) -> Result<BoxFuture<'stati
             raft.append(request).map(|answer| encoded(answer.map(|answer| AppendOutcome::from(&answer)))).boxed()
         }
         kind => {
-            let ask: VoteAsk = codec::decode(&frame.body).map_err(malformed)?;
+            let ask: VoteQuery = codec::decode(&frame.body).map_err(malformed)?;
             let answer = if kind == FrameKind::PreVote { raft.pre_vote(ask.into()) } else { raft.vote(ask.into()) };
             answer.map(|answer| encoded(answer.map(|answer| VoteGrant::from(&answer)))).boxed()
         }

@@ -1,4 +1,4 @@
-//! The snapshot lane, answering side: takes one snapshot in and has Raft install it.
+//! The snapshot channel, answering side: takes one snapshot in and has Raft install it.
 //!
 //! Owns the order: files complete, verified and durable before Raft hears of them. Never blocks a runtime worker on
 //! the disk, and never takes in two snapshots at a time.
@@ -45,7 +45,7 @@ impl Failure {
 /// Serves one transfer; `Err` says what the peer did wrong.
 pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
     let outcome = match receive(&mut inbound).await {
-        Ok(vote) => Outgoing::whole(FrameKind::SnapshotDone, 0, codec::encode(&VoteRecord::from(&vote))),
+        Ok(vote) => Outgoing::whole(FrameKind::SnapshotReply, 0, codec::encode(&VoteRecord::from(&vote))),
         Err(Failure::Told(reason)) => {
             tracing::warn!(from = inbound.peer.node_id, reason, "a snapshot was not installed");
             Outgoing::whole(FrameKind::SnapshotFailed, 0, Bytes::from(reason))
@@ -62,7 +62,7 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
 async fn receive(inbound: &mut Inbound) -> Result<Vote, Failure> {
     let begin = next(inbound).await?;
     if begin.kind != FrameKind::SnapshotBegin {
-        return Err(Failure::Broken(misplaced(begin.kind, inbound.lane)));
+        return Err(Failure::Broken(misplaced(begin.kind, inbound.channel)));
     }
     let begin: SnapshotBegin = codec::decode(&begin.body).map_err(Failure::broken)?;
     let raft = inbound.server.raft.get().ok_or_else(|| Failure::Told("Raft is not up on this node yet".into()))?;
@@ -108,7 +108,7 @@ async fn take_files(
                 let (file, offset, chunk) = chunk.ok_or_else(|| Failure::broken("an empty snapshot chunk"))?;
                 taken = blocking(move || taken.intake.write(file, offset, &chunk).map(|()| taken)).await?;
             }
-            kind => return Err(Failure::Broken(misplaced(kind, inbound.lane))),
+            kind => return Err(Failure::Broken(misplaced(kind, inbound.channel))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The answering side: accepts connections, shakes hands, and hands each to the lane it is for.
+//! The answering side: accepts connections, shakes hands, and hands each to the channel it is for.
 //!
 //! Owns the accept loop and the end of all connections at shutdown. Never lets a peer in that the handshake refused.
 
@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::channel::tune;
 use super::client::PeerNet;
-use super::counters::{LaneCounters, LaneKind};
+use super::counters::{ChannelCounters, ChannelKind};
 use super::frame::FrameReader;
 use super::handshake::{read_hello, welcome_frame};
 use super::inbound::{CountedReader, Inbound, Server};
-use super::lane::tune;
 use super::limits::{CONNECTIONS_MAX, HANDSHAKE_BYTES_MAX, request_bytes_max};
 use super::raft_rpc::RaftCell;
 use super::service::{PeerInfo, PeerService};
@@ -93,7 +93,7 @@ impl Server {
             Some(Ok(greeted)) => greeted,
         };
         match greeted {
-            Ok((peer, lane, reader, write)) => self.start(peer, lane, reader, write, token, tasks).await,
+            Ok((peer, channel, reader, write)) => self.start(peer, channel, reader, write, token, tasks).await,
             Err(reason) => self.warn(remote, &reason),
         }
     }
@@ -103,12 +103,12 @@ impl Server {
         &self,
         stream: Stream,
         remote: SocketAddr,
-    ) -> Result<(PeerInfo, LaneKind, CountedReader, PeerWrite), String> {
+    ) -> Result<(PeerInfo, ChannelKind, CountedReader, PeerWrite), String> {
         tune(&stream).map_err(|error| error.to_string())?;
         let tls = self.net.inner.tls.as_deref();
         let stream = accepted(stream, tls).await.inspect_err(|_| {
-            // Who says nothing that can be read is counted among those on the first lane.
-            LaneCounters::add(&self.net.inner.counters.lane(LaneKind::Control).refused, 1);
+            // Who says nothing that can be read is counted among those on the first channel.
+            ChannelCounters::add(&self.net.inner.counters.channel(ChannelKind::Control).refused, 1);
         })?;
         let PeerStream { read, mut write, shown } = stream;
         let mut reader = FrameReader::new(read, HANDSHAKE_BYTES_MAX);
@@ -120,16 +120,16 @@ impl Server {
             let known = self.service.known_incarnation(hello.node_id);
             self.net.inner.local.judge_hello(hello, known)
         });
-        // Who cannot even say what it wants is counted among those on the first lane.
-        let wanted = hello.as_ref().ok().and_then(|hello| LaneKind::from_code(hello.lane));
-        let counters = self.net.inner.counters.lane(wanted.unwrap_or(LaneKind::Control));
-        LaneCounters::add(if judged.is_ok() { &counters.accepted } else { &counters.refused }, 1);
+        // Who cannot even say what it wants is counted among those on the first channel.
+        let wanted = hello.as_ref().ok().and_then(|hello| ChannelKind::from_code(hello.channel));
+        let counters = self.net.inner.counters.channel(wanted.unwrap_or(ChannelKind::Control));
+        ChannelCounters::add(if judged.is_ok() { &counters.accepted } else { &counters.refused }, 1);
         let refusal = judged.as_ref().err().cloned();
         let welcome = welcome_frame(&self.net.inner.local.welcome(refusal)).into_bytes();
         write.write_all(&welcome).await.map_err(|error| error.to_string())?;
         write.flush().await.map_err(|error| error.to_string())?;
-        let (hello, lane) = (hello?, judged?);
-        reader.set_body_max(request_bytes_max(lane));
+        let (hello, channel) = (hello?, judged?);
+        reader.set_body_max(request_bytes_max(channel));
         let peer = PeerInfo {
             node_id: hello.node_id,
             incarnation: hello.incarnation,
@@ -138,27 +138,27 @@ impl Server {
             remote,
         };
         let counters = Arc::clone(&self.net.inner.counters);
-        Ok((peer, lane, CountedReader { reader, counters, lane }, write))
+        Ok((peer, channel, CountedReader { reader, counters, channel }, write))
     }
 
     async fn start(
         self: Arc<Self>,
         peer: PeerInfo,
-        lane: LaneKind,
+        channel: ChannelKind,
         reader: CountedReader,
         write: PeerWrite,
         token: CancellationToken,
         tasks: TaskTracker,
     ) {
-        self.on_peer_heard(&peer, lane, &tasks);
-        let out = self.start_writer(lane, write, &token, &tasks);
+        self.on_peer_heard(&peer, channel, &tasks);
+        let out = self.start_writer(channel, write, &token, &tasks);
         let remote = peer.remote;
-        let inbound = Inbound { server: Arc::clone(&self), peer, lane, reader, out, token: token.clone(), tasks };
+        let inbound = Inbound { server: Arc::clone(&self), peer, channel, reader, out, token: token.clone(), tasks };
         let serving = async {
-            match lane {
-                LaneKind::Control | LaneKind::Append => serve_raft::run(inbound).await,
-                LaneKind::App => serve_app::run(inbound).await,
-                LaneKind::Snapshot => serve_snapshot::run(inbound).await,
+            match channel {
+                ChannelKind::Control | ChannelKind::Append => serve_raft::run(inbound).await,
+                ChannelKind::App => serve_app::run(inbound).await,
+                ChannelKind::Snapshot => serve_snapshot::run(inbound).await,
             }
         };
         // The writer still sends what is queued: it ends by itself once every sender is gone.
@@ -170,7 +170,7 @@ impl Server {
 
     fn start_writer(
         self: &Arc<Self>,
-        lane: LaneKind,
+        channel: ChannelKind,
         write: PeerWrite,
         token: &CancellationToken,
         tasks: &TaskTracker,
@@ -178,14 +178,14 @@ impl Server {
         let (out, queue) = writer::queue();
         let (server, token) = (Arc::clone(self), token.clone());
         tasks.spawn(async move {
-            let writing = writer::run(write, queue, server.net.inner.counters.lane(lane));
+            let writing = writer::run(write, queue, server.net.inner.counters.channel(channel));
             let late = async {
                 token.cancelled().await;
                 sleep(LAST_WORDS).await;
             };
             tokio::select! {
                 written = writing => if let Err(error) = written {
-                    tracing::debug!(%error, lane = lane.name(), "writing to a peer failed");
+                    tracing::debug!(%error, channel = channel.name(), "writing to a peer failed");
                 },
                 () = late => {}
             }
@@ -194,9 +194,9 @@ impl Server {
         out
     }
 
-    /// A peer that came to us can be reached again: neither our lanes nor openraft need to wait any longer.
-    fn on_peer_heard(self: &Arc<Self>, peer: &PeerInfo, lane: LaneKind, tasks: &TaskTracker) {
-        if lane != LaneKind::Control {
+    /// A peer that came to us can be reached again: neither our channels nor openraft need to wait any longer.
+    fn on_peer_heard(self: &Arc<Self>, peer: &PeerInfo, channel: ChannelKind, tasks: &TaskTracker) {
+        if channel != ChannelKind::Control {
             return;
         }
         self.net.on_peer_heard(peer.node_id);

@@ -16,10 +16,10 @@ use quorate_store::{background, codec};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::channel::{ChannelKey, dial};
 use super::client::PeerNet;
-use super::counters::{LaneCounters, LaneKind};
+use super::counters::{ChannelCounters, ChannelKind};
 use super::frame::{Frame, FrameBuilder, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
-use super::lane::{LaneKey, dial};
 use super::limits::SNAPSHOT_CHUNK_BYTES;
 use super::raft_codec::SnapshotBegin;
 use super::stream::{PeerRead, PeerWrite};
@@ -77,30 +77,30 @@ pub async fn send_to(
     source: Arc<dyn SnapshotSource>,
 ) -> Result<Vote, SendError> {
     let (addr, incarnation) = (node.peer_addr.clone(), Some(node.incarnation));
-    send(net, LaneKey { addr, node: Some(target), incarnation, kind: LaneKind::Snapshot }, vote, source).await
+    send(net, ChannelKey { addr, node: Some(target), incarnation, kind: ChannelKind::Snapshot }, vote, source).await
 }
 
 pub(super) async fn send(
     net: &PeerNet,
-    key: LaneKey,
+    key: ChannelKey,
     vote: Vote,
     source: Arc<dyn SnapshotSource>,
 ) -> Result<Vote, SendError> {
     if !(net.inner.local.trusts_state)() {
         return Err(SendError::Untrusted);
     }
-    let counters = net.inner.counters.lane(LaneKind::Snapshot);
+    let counters = net.inner.counters.channel(ChannelKind::Snapshot);
     let (reader, write) = dial(&key, &net.inner).await.map_err(|error| {
-        LaneCounters::add(&counters.connect_failures, 1);
+        ChannelCounters::add(&counters.connect_failures, 1);
         SendError::Unreachable(error.into_reason())
     })?;
-    LaneCounters::add(&counters.connects, 1);
+    ChannelCounters::add(&counters.connects, 1);
     Transfer { net, counters, reader, write, source, idle: net.inner.timings.snapshot_idle() }.run(vote).await
 }
 
 struct Transfer<'n> {
     net: &'n PeerNet,
-    counters: &'n LaneCounters,
+    counters: &'n ChannelCounters,
     reader: FrameReader<PeerRead>,
     write: PeerWrite,
     source: Arc<dyn SnapshotSource>,
@@ -112,7 +112,7 @@ impl Transfer<'_> {
         let begin = SnapshotBegin { vote: VoteRecord::from(&vote), manifest: self.source.manifest().clone() };
         self.write(Outgoing::whole(FrameKind::SnapshotBegin, 0, codec::encode(&begin))).await?;
         let answer = self.answer().await?;
-        if answer.kind == FrameKind::SnapshotDone {
+        if answer.kind == FrameKind::SnapshotReply {
             return read_vote(&answer);
         }
         let have = read_have(&answer, &begin.manifest)?;
@@ -187,8 +187,8 @@ impl Transfer<'_> {
     }
 
     fn count_sent(&self, bytes: usize) {
-        LaneCounters::add(&self.counters.bytes_sent, bytes);
-        LaneCounters::add(&self.counters.frames_sent, 1);
+        ChannelCounters::add(&self.counters.bytes_sent, bytes);
+        ChannelCounters::add(&self.counters.frames_sent, 1);
     }
 
     /// The next frame that is more than a sign of life.
@@ -197,8 +197,8 @@ impl Transfer<'_> {
             let frame = timeout(self.idle, self.reader.next()).await.map_err(|_| SendError::Idle)?;
             let frame = frame.map_err(|error| SendError::Lost(error.to_string()))?;
             let frame = frame.ok_or_else(|| SendError::Lost("the peer closed the transfer".into()))?;
-            LaneCounters::add(&self.counters.frames_received, 1);
-            LaneCounters::add(&self.counters.bytes_received, HEADER_BYTES + frame.body.len());
+            ChannelCounters::add(&self.counters.frames_received, 1);
+            ChannelCounters::add(&self.counters.bytes_received, HEADER_BYTES + frame.body.len());
             if frame.kind != FrameKind::SnapshotBusy {
                 return Ok(frame);
             }
@@ -224,7 +224,7 @@ fn refusal(frame: &Frame) -> SendError {
 }
 
 fn read_vote(frame: &Frame) -> Result<Vote, SendError> {
-    if frame.kind != FrameKind::SnapshotDone {
+    if frame.kind != FrameKind::SnapshotReply {
         return Err(refusal(frame));
     }
     let vote: VoteRecord = codec::decode(&frame.body).map_err(|error| SendError::Lost(error.to_string()))?;

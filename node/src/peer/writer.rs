@@ -12,7 +12,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::counters::LaneCounters;
+use super::counters::ChannelCounters;
 use super::frame::Outgoing;
 use super::limits::{QUEUE_BYTES_MAX, QUEUE_FRAMES_MAX, QUEUE_SMALL_FRAME_BYTES, WRITE_STALL};
 
@@ -66,7 +66,7 @@ impl FrameSender {
 pub(super) async fn run<W: AsyncWrite + Unpin>(
     mut io: W,
     mut queue: mpsc::Receiver<Queued>,
-    counters: &LaneCounters,
+    counters: &ChannelCounters,
 ) -> io::Result<()> {
     while let Some(first) = queue.recv().await {
         let (mut parts, _budgets) = gather(first, &mut queue, counters);
@@ -77,7 +77,7 @@ pub(super) async fn run<W: AsyncWrite + Unpin>(
 
 type Budgets = Vec<OwnedSemaphorePermit>;
 
-fn gather(first: Queued, queue: &mut mpsc::Receiver<Queued>, counters: &LaneCounters) -> (VecDeque<Bytes>, Budgets) {
+fn gather(first: Queued, queue: &mut mpsc::Receiver<Queued>, counters: &ChannelCounters) -> (VecDeque<Bytes>, Budgets) {
     let (mut parts, mut budgets) = (VecDeque::new(), Budgets::new());
     let (mut bytes, mut frames) = (0, 0);
     let mut next = Some(first);
@@ -88,8 +88,8 @@ fn gather(first: Queued, queue: &mut mpsc::Receiver<Queued>, counters: &LaneCoun
         budgets.extend(_budget);
         next = if bytes < BATCH_BYTES && parts.len() < SLICES_MAX { queue.try_recv().ok() } else { None };
     }
-    LaneCounters::add(&counters.bytes_sent, bytes);
-    LaneCounters::add(&counters.frames_sent, frames);
+    ChannelCounters::add(&counters.bytes_sent, bytes);
+    ChannelCounters::add(&counters.frames_sent, frames);
     (parts, budgets)
 }
 

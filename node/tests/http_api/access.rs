@@ -9,7 +9,7 @@ use quorate_api::{
 use quorate_node::http::TokenText;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::types::{
-    AccessDone, AccessFault, AccessOp, Action, Bounded, NewToken, Outcome, Rejection, RoleName, RoleRow, SecretHash,
+    AccessFault, AccessOp, AccessReply, Action, Bounded, NewToken, Outcome, Rejection, RoleName, RoleRow, SecretHash,
     TokenId, TokenRow, UserName, UserRow,
 };
 use serde_json::json;
@@ -127,7 +127,7 @@ async fn faults_are_told_all_at_once_and_nothing_is_asked_of_the_cluster() {
 #[tokio::test]
 async fn a_user_is_set_shown_and_removed() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Access(Box::new(AccessDone::User(user_row(&["r"])))));
+    server.backend.come_to(Outcome::Access(Box::new(AccessReply::User(user_row(&["r"])))));
     let body = json!({"roles": ["r"], "request_id": "one"});
     let answer: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/team/a%20b", body.clone()).await);
     assert_eq!(last_op(&server), AccessOp::SetUser { name: user("team/a b"), roles: vec![role("r")] });
@@ -142,7 +142,7 @@ async fn a_user_is_set_shown_and_removed() {
     assert_eq!((problem.status, problem.code), (404, ErrorCode::NotFound));
     assert!(problem.detail.contains("no role `nope`"), "{problem:?}");
 
-    server.backend.come_to(Outcome::Access(Box::new(AccessDone::Removed { tokens: 3 })));
+    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Removed { tokens: 3 })));
     let gone: UserRemoved = read(&server.ask("DELETE", "/v1/access/users/a", &[], b"").await);
     assert_eq!((last_op(&server), &*gone.user, gone.tokens), (AccessOp::RemoveUser(user("a")), "a", 3));
     server.backend.come_to(Outcome::Rejected(Rejection::Access(Box::new(AccessFault::NoUser(user("a"))))));
@@ -154,7 +154,7 @@ async fn a_role_is_set_shown_and_stays_while_it_is_in_use() {
     let server = Server::start().await;
     let grants = vec![grant(Permission::Read, ""), grant(Permission::Lock, "jobs/ü")];
     let row = RoleRow { grants: grants.clone(), created: WALL, revision: 5 };
-    server.backend.come_to(Outcome::Access(Box::new(AccessDone::Role(row.clone()))));
+    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Role(row.clone()))));
     let body = json!({"grants": [{"permission": "lock", "prefix": "jobs/ü"}, {"permission": "read", "prefix": ""}]});
     let answer: RoleAnswer = read(&send(&server, "PUT", "/v1/access/roles/jobs", body).await);
     let asked = vec![grants[1].clone(), grants[0].clone()];
@@ -166,7 +166,7 @@ async fn a_role_is_set_shown_and_stays_while_it_is_in_use() {
     let problem = server.ask("DELETE", "/v1/access/roles/jobs", &[], b"").await.problem();
     assert_eq!((problem.status, problem.code), (409, ErrorCode::InUse));
     assert!(problem.detail.contains("`ann`"), "{problem:?}");
-    server.backend.come_to(Outcome::Access(Box::new(AccessDone::Removed { tokens: 0 })));
+    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Removed { tokens: 0 })));
     let gone: RoleRemoved = read(&server.ask("DELETE", "/v1/access/roles/jobs", &[], b"").await);
     assert_eq!(gone.role, "jobs");
 
@@ -180,7 +180,7 @@ async fn a_role_is_set_shown_and_stays_while_it_is_in_use() {
 async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
     let server = Server::start().await;
     let before = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64;
-    let done = || Outcome::Access(Box::new(AccessDone::Token(WALL)));
+    let done = || Outcome::Access(Box::new(AccessReply::Token(WALL)));
     server.backend.come_to(done());
     let body = json!({"user": "app", "expires_in_ms": 60_000, "note": "ci", "request_id": "t"});
     let answer: TokenCreated = read(&send(&server, "POST", "/v1/access/tokens", body).await);
@@ -213,7 +213,7 @@ async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
         assert_eq!(problem.code, code);
         assert!(problem.detail.contains(words), "{problem:?}");
     }
-    server.backend.come_to(Outcome::Access(Box::new(AccessDone::Removed { tokens: 1 })));
+    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Removed { tokens: 1 })));
     let gone: TokenRemoved = read(&server.ask("DELETE", "/v1/access/tokens/00c0ffee00c0ffee", &[], b"").await);
     assert_eq!(
         (last_op(&server), &*gone.id),

@@ -9,8 +9,8 @@ use quorate_store::document::path::Path;
 use quorate_store::document::{Json, Unmet};
 use quorate_store::rules::{CollectionName, Rules};
 use quorate_store::types::{
-    Action, ClaimDone, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, NumbersOp, Outcome, Rejection, RulesChange,
-    RulesOp, Shown, Value, WhereChange, WhereDone, WhereItem,
+    Action, ClaimReply, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, NumbersOp, Outcome, Rejection, RulesChange,
+    RulesOp, Shown, Value, WhereChange, WhereItem, WhereReply,
 };
 use quorate_store::types::{CollectionRow, IndexFailure, IndexStage, IndexState as Stored};
 use serde_json::json;
@@ -161,7 +161,8 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
         WhereItem { n: 1, key: key("o/2"), why },
         WhereItem { n: 4, key: key("o/5"), why: Rejection::TooLarge { limit: 1, actual: 2 } },
     ];
-    let done = WhereDone { matched: 5, applied: 3, skipped: 1, failed: 1, examined: 9, items, after: Some(key("o/7")) };
+    let done =
+        WhereReply { matched: 5, applied: 3, skipped: 1, failed: 1, examined: 9, items, after: Some(key("o/7")) };
     server.backend.come_to(Outcome::Where(done));
     let mut body = json!({"prefix": "o/", "where": [{"field": "a", "op": "eq", "value": 1}], "patch": {"b": 2}, "ttl_ms": 0,
         "limit": 3, "request_id": "page-1"});
@@ -182,18 +183,18 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
     body["cursor"] = json!(answer.cursor.expect("more to come"));
     body["request_id"] = json!("page-2");
     body["dry_run"] = json!(true);
-    server.backend.come_to(Outcome::Where(WhereDone::default()));
+    server.backend.come_to(Outcome::Where(WhereReply::default()));
     let answer: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
     assert_eq!((answer.cursor, answer.dry_run), (None, true));
     assert_eq!(server.backend.commands().len(), 1, "a dry run is no command");
     assert_eq!(server.backend.barriers(), [Consistency::Linearizable]);
     body["dry_run"] = json!(false);
-    server.backend.come_to(Outcome::Where(WhereDone::default()));
+    server.backend.come_to(Outcome::Where(WhereReply::default()));
     post(&server, "/v1/update_where", body).await;
     let Action::Where(op) = last_action(&server) else { panic!("not a change of all that matches") };
     assert_eq!(op.after, Some(key("o/7")));
 
-    server.backend.come_to(Outcome::Where(WhereDone::default()));
+    server.backend.come_to(Outcome::Where(WhereReply::default()));
     post(&server, "/v1/delete_where", json!({"prefix": "", "where": []})).await;
     let Action::Where(op) = last_action(&server) else { panic!("not a change of all that matches") };
     assert_eq!((op.change, op.limit), (WhereChange::Remove, 1_000));
@@ -206,7 +207,7 @@ async fn a_claim_shows_the_keys_to_its_locks() {
     let entries = vec![(key("j/1"), Shown::Whole(locked_entry(b"{\"a\":1}"))), (key("j/2"), bare)];
     let index = Some(vec![Path::parse("due").expect("a path"), Path::parse("a.b").expect("a path")]);
     let refused = vec![WhereItem { n: 0, key: key("j/0"), why: Rejection::PreconditionRequired }];
-    server.backend.come_to(Outcome::Claimed(ClaimDone { entries, refused, examined: 7, more: true, index }));
+    server.backend.come_to(Outcome::Claimed(ClaimReply { entries, refused, examined: 7, more: true, index }));
     let body = json!({"prefix": "j/", "order_by": ["-due"], "limit": 2, "lock_ms": 30_001, "patch": {"x": 1}});
     let answer: ClaimAnswer = read(&post(&server, "/v1/claim", body).await);
     assert_eq!((answer.count, answer.examined, answer.more), (2, 7, true));
@@ -220,7 +221,7 @@ async fn a_claim_shows_the_keys_to_its_locks() {
     let Action::Claim(op) = last_action(&server) else { panic!("not a claim") };
     assert_eq!((op.limit, op.lock_ms, op.order.by_key()), (2, 15_000, None));
     for (asked, lock_ms) in [(json!(0), 15_000), (json!(30_000), 30_000), (json!(1), 1)] {
-        server.backend.come_to(Outcome::Claimed(ClaimDone::default()));
+        server.backend.come_to(Outcome::Claimed(ClaimReply::default()));
         let answer: ClaimAnswer = read(&post(&server, "/v1/claim", json!({"prefix": "", "lock_ms": asked})).await);
         assert_eq!((answer.count, answer.index_used), (0, None), "nothing found is no failure");
         let Action::Claim(op) = last_action(&server) else { panic!("not a claim") };

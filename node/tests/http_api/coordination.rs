@@ -11,8 +11,9 @@ use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::state::{BarrierRead, LockRead, PartyShown, SessionHeld};
 use quorate_store::types::{
-    self, Acquire, Action, BarrierOp, BarrierRow, Bounded, ContentKind, Guard, Key, LatchOp, LatchRow, LockDone,
-    LockName, LockOp, LockSpace, Name, Outcome, QueueName, Rejection, SessionDone, SessionId, SessionOp, TaskId, Value,
+    self, Acquire, Action, BarrierOp, BarrierRow, Bounded, ContentKind, Guard, Key, LatchOp, LatchRow, LockName,
+    LockOp, LockReply, LockSpace, Name, Outcome, QueueName, Rejection, SessionId, SessionOp, SessionReply, TaskId,
+    Value,
 };
 use serde_json::json;
 
@@ -163,7 +164,7 @@ async fn faults_are_told_all_at_once_and_nothing_is_asked_of_the_cluster() {
 #[tokio::test]
 async fn sessions_are_created_renewed_shown_and_ended() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Session(SessionDone::Created { id: SessionId(42), expires_at: 4_000 }));
+    server.backend.come_to(Outcome::Session(SessionReply::Created { id: SessionId(42), expires_at: 4_000 }));
     let body = json!({"ttl_ms": 3_000, "owner": "w", "labels": {"z": "1", "a": "2"}, "request_id": "s-1"});
     let made: SessionAnswer = read(&post(&server, "/v1/sessions", body.clone()).await);
     assert_eq!((&*made.session, made.ttl_ms, made.expires_in_ms, made.renew_in_ms), ("42", 3_000, 3_000, 1_000));
@@ -175,27 +176,27 @@ async fn sessions_are_created_renewed_shown_and_ended() {
     assert_eq!(command.action, Action::Session(wanted), "labels in order");
 
     // A retry is told what is true now: the session is renewed, or over.
-    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![Some((3_000, 3_700))])));
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 3_700))])));
     let again: SessionAnswer = read(&post(&server, "/v1/sessions", body.clone()).await);
     assert_eq!((again.replayed, again.expires_in_ms), (true, 2_700));
     assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(42)])));
-    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![None])));
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![None])));
     assert_eq!(post(&server, "/v1/sessions", body).await.problem().code, ErrorCode::SessionExpired);
 
-    server.backend.come_to(Outcome::Session(SessionDone::Created { id: SessionId(43), expires_at: 11_000 }));
+    server.backend.come_to(Outcome::Session(SessionReply::Created { id: SessionId(43), expires_at: 11_000 }));
     let plain: SessionAnswer = read(&server.ask("POST", "/v1/sessions", &[], b"").await);
     assert_eq!((plain.ttl_ms, &*plain.owner), (10_000, ""));
 
-    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![Some((3_000, 4_500)), None])));
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 4_500)), None])));
     let both: RenewAnswer = read(&post(&server, "/v1/sessions/renew", json!({"sessions": ["42", "7"]})).await);
     let [Renewal::Renewed(lives), Renewal::Expired(gone)] = &both.sessions[..] else { panic!("{both:?}") };
     assert_eq!((&*lives.session, lives.expires_in_ms, lives.renew_in_ms), ("42", 3_500, 1_000));
     assert_eq!((&*gone.session, gone.expired), ("7", true));
     assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(42), SessionId(7)])));
-    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![Some((3_000, 4_000))])));
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 4_000))])));
     let one: RenewedAnswer = read(&server.ask("POST", "/v1/sessions/42/renew", &[], b"").await);
     assert_eq!((&*one.session, one.ttl_ms, one.expires_in_ms), ("42", 3_000, 3_000));
-    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![None])));
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![None])));
     let gone = server.ask("POST", "/v1/sessions/42/renew", &[], b"").await.problem();
     assert_eq!(gone.code, ErrorCode::SessionExpired);
 
@@ -239,7 +240,7 @@ async fn sessions_are_created_renewed_shown_and_ended() {
     let rest: SessionList = read(&server.get("/v1/sessions?limit=2&cursor=43").await);
     assert_eq!((rest.sessions.len(), rest.cursor), (1, None));
 
-    server.backend.come_to(Outcome::Session(SessionDone::Ended(9)));
+    server.backend.come_to(Outcome::Session(SessionReply::Ended(9)));
     let ended: SessionEnded = read(&server.ask("DELETE", "/v1/sessions/42", &[], b"").await);
     assert_eq!((&*ended.session, ended.ended, ended.count), ("42", true, 9));
     assert_eq!(last_action(&server), Action::Session(SessionOp::End(SessionId(42))));
@@ -248,7 +249,7 @@ async fn sessions_are_created_renewed_shown_and_ended() {
 #[tokio::test]
 async fn locks_are_acquired_released_and_shown() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Lock(LockDone::Held { token: 50 }));
+    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 50 }));
     let body = json!({"session": "42", "wait_ms": 9, "slots": 3, "delay_ms": 70, "request_id": "l-1"});
     let response = post(&server, "/v1/locks/a%2Fb/acquire", body).await;
     let answer: AcquireAnswer = read(&response);
@@ -265,11 +266,11 @@ async fn locks_are_acquired_released_and_shown() {
     };
     assert_eq!(last_action(&server), Action::Lock(LockOp::Acquire(wanted)));
 
-    server.backend.come_to(Outcome::Lock(LockDone::Gone(true)));
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
     let given: ReleaseAnswer = read(&post(&server, "/v1/locks/l/release", json!({"token": "50"})).await);
     assert!(given.released);
     assert_eq!(last_action(&server), Action::Lock(LockOp::Release { lock: lock("l"), token: 50 }), "in a string, too");
-    server.backend.come_to(Outcome::Lock(LockDone::Gone(false)));
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(false)));
     let given: ReleaseAnswer = read(&post(&server, "/v1/locks/l/release", json!({"session": "42"})).await);
     assert!(!given.released);
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: None, release: true };
@@ -314,21 +315,21 @@ async fn locks_are_acquired_released_and_shown() {
 #[tokio::test]
 async fn leaders_are_elected_speak_and_resign() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Lock(LockDone::Held { token: 50 }));
+    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 50 }));
     let body = json!({"session": "42", "value": {"a": 1}});
     let won: CampaignAnswer = read(&post(&server, "/v1/elections/e/campaign", body).await);
     assert_eq!((won.state, won.term, &*won.session), (CampaignState::Leader, Some(50), "42"));
-    let Action::Lock(LockOp::Acquire(wish)) = last_action(&server) else { panic!("no campaign") };
-    assert_eq!((wish.lock, wish.slots, wish.wait_ms), (election("e"), None, 0));
-    assert_eq!(wish.value.map(|value| value.data).as_deref(), Some(&br#"{"a":1}"#[..]));
+    let Action::Lock(LockOp::Acquire(request)) = last_action(&server) else { panic!("no campaign") };
+    assert_eq!((request.lock, request.slots, request.wait_ms), (election("e"), None, 0));
+    assert_eq!(request.value.map(|value| value.data).as_deref(), Some(&br#"{"a":1}"#[..]));
 
-    server.backend.come_to(Outcome::Lock(LockDone::Proclaimed));
+    server.backend.come_to(Outcome::Lock(LockReply::Proclaimed));
     let said: ProclaimAnswer =
         read(&post(&server, "/v1/elections/e/proclaim", json!({"term": 50, "value": null})).await);
     assert_eq!(said.term, 50);
     let value = Value { kind: ContentKind::Json, data: b"null".to_vec() };
     assert_eq!(last_action(&server), Action::Lock(LockOp::Proclaim { lock: election("e"), token: 50, value }));
-    server.backend.come_to(Outcome::Lock(LockDone::Gone(true)));
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
     let given: ResignAnswer = read(&post(&server, "/v1/elections/e/resign", json!({"term": 50})).await);
     assert!(given.resigned);
     assert_eq!(last_action(&server), Action::Lock(LockOp::Release { lock: election("e"), token: 50 }));

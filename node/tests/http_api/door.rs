@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_api::{Applied, ErrorCode, Retry};
 use quorate_node::app::AppError;
-use quorate_node::http::{ApiSettings, AuditFile, DoorSettings, RootToken, ServeSettings, TokenText, all_routes};
+use quorate_node::http::{ApiSettings, AuditFile, AuthSettings, RootToken, ServeSettings, TokenText, all_routes};
 use quorate_store::access::{Grant, Permission};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::SessionHeld;
@@ -41,7 +41,7 @@ impl Guarded {
         std::fs::write(&file, format!("{ROOT}\n")).expect("written");
         let root = Some(RootToken::open(&file).expect("a token"));
         let audit = Some(AuditFile::open(&dir.path().join("audit")).expect("a file"));
-        let door = DoorSettings::Guarded { root };
+        let door = AuthSettings::Guarded { root };
         let server = Server::start_with(ApiSettings { door, audit, ..api_settings() }, serve).await;
         let mut guarded = Self { server, dir, app: String::new(), nobody: String::new() };
         guarded.app = guarded.user("app", &[Permission::Write, Permission::Lock]);
@@ -558,7 +558,7 @@ async fn the_root_token_is_what_stands_in_its_file() {
     std::fs::write(&file, ROOT).expect("written");
     let root = RootToken::open(&file).expect("a token");
     let follower = tokio::spawn(Arc::clone(&root).follow());
-    let settings = ApiSettings { door: DoorSettings::Guarded { root: Some(root) }, ..api_settings() };
+    let settings = ApiSettings { door: AuthSettings::Guarded { root: Some(root) }, ..api_settings() };
     let server = Server::start_with(settings, serve_settings()).await;
     let ask = async |token: &str| {
         server.ask("GET", "/v1/cluster/status", &[("Authorization", &format!("Bearer {token}"))], b"").await.status

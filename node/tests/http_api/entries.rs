@@ -227,14 +227,14 @@ async fn previous_entries_dry_runs_and_replays_are_shown() {
     assert_eq!(again.json()["replayed"], true);
     assert_eq!(first.json()["cas"], again.json()["cas"]);
 
-    let fate = server.get("/v1/requests/put-1").await;
-    let fate: RequestAnswer = serde_json::from_slice(&fate.body).expect("a RequestAnswer");
-    assert_eq!((fate.state, fate.cas.as_deref()), (RequestState::Applied, Some("3")));
+    let outcome = server.get("/v1/requests/put-1").await;
+    let outcome: RequestAnswer = serde_json::from_slice(&outcome.body).expect("a RequestAnswer");
+    assert_eq!((outcome.state, outcome.cas.as_deref()), (RequestState::Applied, Some("3")));
     assert_eq!(server.get("/v1/requests/put-2").await.status, 404);
     let body = br#"{"op":"insert","key":"k","value":1,"request_id":"ins-1"}"#;
     assert_eq!(server.ask("POST", "/v1/ops", &[JSON], body).await.status, 409);
-    let fate = server.get("/v1/requests/ins-1").await.json();
-    assert_eq!((&fate["state"], &fate["code"]), (&"rejected".into(), &"already_exists".into()));
+    let outcome = server.get("/v1/requests/ins-1").await.json();
+    assert_eq!((&outcome["state"], &outcome["code"]), (&"rejected".into(), &"already_exists".into()));
 }
 
 #[tokio::test]

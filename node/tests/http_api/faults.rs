@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quorate_api::{Applied, ErrorCode, FaultsAnswer, FaultsDone};
+use quorate_api::{Applied, ErrorCode, FaultsAnswer, FaultsReply};
 use quorate_store::command_codec;
 use quorate_store::keyspace::family;
 use quorate_store::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
@@ -51,7 +51,7 @@ async fn what_was_contained_is_shown_so_that_it_can_be_reported_and_named() {
     let set_aside = &shown.work[0];
     assert_eq!((set_aside.kind.as_str(), set_aside.index), ("timer", 8));
     server.backend.come_to(Outcome::Maintained { removed: 1, more: false });
-    let done: FaultsDone = read(&post(&server, json!({"verb": "retry", "work": set_aside.work})).await);
+    let done: FaultsReply = read(&post(&server, json!({"verb": "retry", "work": set_aside.work})).await);
     assert_eq!(done.count, 1);
     let asked = server.backend.commands().pop().map(|command| command.action);
     assert_eq!(asked, Some(Action::Faults(FaultsOp::Retry([&[family::TIMER][..], b"\0\xff"].concat()))));

@@ -1,10 +1,10 @@
-//! What a node does not take on: full lanes, accounts that took all they may, answers that nobody reads, requests that are too late.
+//! What a node does not take on: full classes, accounts that took all they may, answers that nobody reads, requests that are too late.
 
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_node::http::AccountLimits;
-use quorate_store::types::{Outcome, SessionDone};
+use quorate_store::types::{Outcome, SessionReply};
 use serde_json::json;
 
 use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
@@ -47,21 +47,21 @@ fn too_many(problem: &Problem, words: &str) {
 }
 
 #[tokio::test]
-async fn a_full_lane_refuses_its_own_requests_and_no_others() {
-    let server = server_with(|api| (api.lanes.point, api.lanes.coordination) = (1, 1)).await;
+async fn a_full_class_refuses_its_own_requests_and_no_others() {
+    let server = server_with(|api| (api.classes.point, api.classes.coordination) = (1, 1)).await;
     server.backend.hold("slow");
     let mut slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
     until("the write did not come", async || server.backend.commands().len() == 1).await;
     let refused = server.put_json("/v1/kv/k", "1").await;
-    too_many(&refused.problem(), "lane `point` of this node is full: it takes 1 operations");
+    too_many(&refused.problem(), "class `point` of this node is full: it takes 1 operations");
     assert_eq!(refused.header("retry-after"), Some("1"));
     for path in ["/v1/kv?prefix=a", "/v1/locks/l", "/livez", "/v1/cluster/status", "/v1/cluster/members"] {
         assert_eq!(server.get(path).await.status, 200, "{path}");
     }
-    assert_eq!(metric(&server, "quorate_http_lane_in_use{lane=\"point\"}").await, 1.0);
-    assert_eq!(metric(&server, "quorate_http_lane_bound{lane=\"point\"}").await, 1.0);
-    assert_eq!(metric(&server, "quorate_http_lane_refused_total{lane=\"point\"}").await, 1.0);
-    assert_eq!(metric(&server, "quorate_http_lane_refused_total{lane=\"scan\"}").await, 0.0);
+    assert_eq!(metric(&server, "quorate_http_class_in_use{class=\"point\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_class_bound{class=\"point\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_class_refused_total{class=\"point\"}").await, 1.0);
+    assert_eq!(metric(&server, "quorate_http_class_refused_total{class=\"scan\"}").await, 0.0);
     server.backend.release("slow");
     assert_eq!(slow.response(false).await.status, 200);
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
@@ -69,7 +69,7 @@ async fn a_full_lane_refuses_its_own_requests_and_no_others() {
 
 #[tokio::test]
 async fn the_place_of_a_caller_that_left_is_free() {
-    let server = server_with(|api| api.lanes.point = 1).await;
+    let server = server_with(|api| api.classes.point = 1).await;
     server.backend.hold("slow");
     let slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
     until("the write did not come", async || server.backend.commands().len() == 1).await;
@@ -81,26 +81,26 @@ async fn the_place_of_a_caller_that_left_is_free() {
 #[tokio::test]
 async fn scans_cost_what_they_may_look_at() {
     // Room for a find and a little.
-    let server = server_with(|api| api.lanes.scan = 18).await;
+    let server = server_with(|api| api.classes.scan = 18).await;
     server.backend.hold_scans(true);
     let mut all = begin(&server, "GET", "/v1/kv?prefix=a&count_only=true", &[], b"").await;
     until("the count did not come", async || server.backend.scans() == 1).await;
     let page = server.get("/v1/kv?prefix=a&limit=1000").await;
-    too_many(&page.problem(), "lane `scan` of this node is full: it takes scans of 18 units of cost");
+    too_many(&page.problem(), "class `scan` of this node is full: it takes scans of 18 units of cost");
     let mut small = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
     until("a small page did not come in", async || server.backend.scans() == 2).await;
     let find = server.ask("POST", "/v1/find", &[JSON], br#"{"prefix":"a","limit":1}"#).await;
-    too_many(&find.problem(), "lane `scan`");
+    too_many(&find.problem(), "class `scan`");
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
     server.backend.hold_scans(false);
     assert_eq!((all.response(false).await.status, small.response(false).await.status), (200, 200));
-    until("the lane is not empty", async || metric(&server, "quorate_http_lane_in_use{lane=\"scan\"}").await == 0.0)
+    until("the class is not empty", async || metric(&server, "quorate_http_class_in_use{class=\"scan\"}").await == 0.0)
         .await;
 }
 
 #[tokio::test]
 async fn a_bulk_costs_as_many_operations_as_it_has_and_one_alone_always_fits() {
-    let server = server_with(|api| api.lanes.point = 10).await;
+    let server = server_with(|api| api.classes.point = 10).await;
     let ops: Vec<_> = (0..20).map(|n| json!({"op": "upsert", "key": format!("k{n}"), "value": n})).collect();
     let bulk = json!({ "ops": ops }).to_string();
     let send = async || server.ask("POST", "/v1/bulk", &[JSON], bulk.as_bytes()).await;
@@ -108,20 +108,21 @@ async fn a_bulk_costs_as_many_operations_as_it_has_and_one_alone_always_fits() {
     server.backend.hold("slow");
     let _slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
     until("the write did not come", async || server.backend.commands().len() == 2).await;
-    too_many(&send().await.problem(), "lane `point`");
+    too_many(&send().await.problem(), "class `point`");
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
 }
 
 #[tokio::test]
 async fn who_waits_takes_no_place_among_those_who_work() {
-    let server = server_with(|api| (api.lanes.point, api.lanes.waiting) = (1, 1)).await;
+    let server = server_with(|api| (api.classes.point, api.classes.waiting) = (1, 1)).await;
     let wait = "/v1/kv/k?if_none_match=0&wait_ms=60000";
     let mut waiting = begin(&server, "GET", wait, &[], b"").await;
-    until("nobody waits", async || metric(&server, "quorate_http_lane_in_use{lane=\"waiting\"}").await == 1.0).await;
-    too_many(&server.get(wait).await.problem(), "lane `waiting` of this node is full: 1 requests may wait");
+    until("nobody waits", async || metric(&server, "quorate_http_class_in_use{class=\"waiting\"}").await == 1.0).await;
+    too_many(&server.get(wait).await.problem(), "class `waiting` of this node is full: 1 requests may wait");
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status, 200);
     assert_eq!(waiting.response(false).await.status, 200, "woken by the write");
-    until("it still waits", async || metric(&server, "quorate_http_lane_in_use{lane=\"waiting\"}").await == 0.0).await;
+    until("it still waits", async || metric(&server, "quorate_http_class_in_use{class=\"waiting\"}").await == 0.0)
+        .await;
 }
 
 #[tokio::test]
@@ -230,7 +231,7 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
         assert_eq!(server.get(path).await.status, 200, "{path}");
     }
     // What hangs on a session must not go for what its account owes; nor does that count as a refusal.
-    server.backend.come_to(Outcome::Session(SessionDone::Renewed(vec![Some((3_000, 3_700))])));
+    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 3_700))])));
     assert_eq!(server.ask("POST", "/v1/sessions/7/renew", &[JSON], b"{}").await.status, 200);
     assert_eq!(metric(&server, "quorate_http_account_refused_total{limit=\"ops\"}").await, 1.0);
     assert_eq!(metric(&server, "quorate_http_accounts").await, 1.0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::Problem;
-use quorate_node::http::{AccountLimits, Api, ApiSettings, DoorSettings, LaneBounds, ServeSettings, serve};
+use quorate_node::http::{AccountLimits, Api, ApiSettings, AuthSettings, ClassLimits, ServeSettings, serve};
 use quorate_node::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -35,11 +35,11 @@ pub fn api_settings() -> ApiSettings {
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
         answers_bytes_max: 64 * 1024 * 1024,
-        lanes: LaneBounds { coordination: 100, point: 100, scan: 100, waiting: 100 },
+        classes: ClassLimits { coordination: 100, point: 100, scan: 100, waiting: 100 },
         accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
-        door: DoorSettings::Open,
+        door: AuthSettings::Open,
         audit: None,
     }
 }

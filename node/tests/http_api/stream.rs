@@ -310,7 +310,7 @@ async fn stopping_answers_what_is_under_way_and_reads_no_more() {
 #[tokio::test]
 async fn no_more_lines_are_read_than_may_be_under_way() {
     const UNDER_WAY: usize = 1_024;
-    let server = server_with(|api, _| api.lanes.point = 10_000).await;
+    let server = server_with(|api, _| api.classes.point = 10_000).await;
     server.backend.hold("first");
     server.backend.hold("rest");
     let mut lines = Lines::open(&server, &[]).await;
@@ -405,7 +405,7 @@ async fn a_request_that_breaks_off_leaves_its_operations_to_their_end() {
 
 #[tokio::test]
 async fn a_line_too_many_for_the_node_is_told_429_and_the_stream_goes_on() {
-    let server = server_with(|api, _| api.lanes.point = 2).await;
+    let server = server_with(|api, _| api.classes.point = 2).await;
     server.backend.hold("slow");
     let mut idle = Lines::open(&server, &[]).await;
     let mut lines = Lines::open(&server, &[]).await;

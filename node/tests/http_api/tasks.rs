@@ -11,7 +11,7 @@ use quorate_store::keyspace::task::TaskRow;
 use quorate_store::state::TaskFilter;
 use quorate_store::types::{
     Action, AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, Recurrence, Rejection, Requeue, RetryPlan,
-    ScheduledTask, Start, TaskDone, TaskGlance, TaskHead, TaskId, TaskState, TaskVerb, TasksClaimed, Value,
+    ScheduledTask, Start, TaskHead, TaskId, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Value,
 };
 use serde_json::json;
 
@@ -34,18 +34,18 @@ fn id(text: &str) -> TaskId {
     TaskId::new(text).expect("an id")
 }
 
-fn glance(text: &str, state: TaskState) -> TaskGlance {
-    TaskGlance { id: id(text), state: Some(state), due: WALL, attempts: 1, max_attempts: 20 }
+fn summary(text: &str, state: TaskState) -> TaskSummary {
+    TaskSummary { id: id(text), state: Some(state), due: WALL, attempts: 1, max_attempts: 20 }
 }
 
-fn come_to(server: &Server, done: TaskDone) {
+fn come_to(server: &Server, done: TaskReply) {
     server.backend.come_to(Outcome::Task(Box::new(done)));
 }
 
-fn scheduled(count: usize) -> TaskDone {
+fn scheduled(count: usize) -> TaskReply {
     let task =
-        |n| ScheduledTask { task: glance(&format!("t{n}"), TaskState::Scheduled), created: true, replaced: false };
-    TaskDone::Scheduled((0..count).map(task).collect())
+        |n| ScheduledTask { task: summary(&format!("t{n}"), TaskState::Scheduled), created: true, replaced: false };
+    TaskReply::Scheduled((0..count).map(task).collect())
 }
 
 fn last_verb(server: &Server) -> (String, TaskVerb) {
@@ -62,7 +62,7 @@ fn last_tasks(server: &Server) -> Vec<NewTask> {
     }
 }
 
-fn claimed(count: usize) -> TaskDone {
+fn claimed(count: usize) -> TaskReply {
     let task = |n| ClaimedTask {
         id: id(&format!("t{n}")),
         attempt: 1,
@@ -73,7 +73,7 @@ fn claimed(count: usize) -> TaskDone {
         last_error: None,
         payload: Some(Value { kind: ContentKind::Json, data: b"{\"n\":1.50}".to_vec() }),
     };
-    TaskDone::Claimed(TasksClaimed { tasks: (0..count).map(task).collect(), wall: WALL, ..TasksClaimed::default() })
+    TaskReply::Claimed(TasksClaimed { tasks: (0..count).map(task).collect(), wall: WALL, ..TasksClaimed::default() })
 }
 
 fn row(state: TaskState) -> TaskRow {
@@ -186,7 +186,7 @@ async fn verbs_ask_for_what_they_say() {
     let ticket = json!({"id": "t", "token": 7});
     come_to(
         &server,
-        TaskDone::Changed(glance("t", TaskState::Claimed { token: 7, until: 1, worker: "w".into(), session: None })),
+        TaskReply::Changed(summary("t", TaskState::Claimed { token: 7, until: 1, worker: "w".into(), session: None })),
     );
     let body = json!({"id": "t", "token": "7", "lease_ms": 5_000});
     let answer: TaskAnswer = read(&post(&server, "/v1/tasks/q/extend", body).await);
@@ -194,7 +194,7 @@ async fn verbs_ask_for_what_they_say() {
     let TaskVerb::Extend { ticket: asked, lease_ms } = last_verb(&server).1 else { panic!("not an extension") };
     assert_eq!((asked.token, lease_ms), (7, 5_000));
 
-    come_to(&server, TaskDone::Changed(TaskGlance { state: None, ..glance("t", TaskState::Scheduled) }));
+    come_to(&server, TaskReply::Changed(TaskSummary { state: None, ..summary("t", TaskState::Scheduled) }));
     let answer: TaskAnswer = read(&post(&server, "/v1/tasks/q/complete", ticket.clone()).await);
     assert_eq!(answer.state, Shown::Gone);
     for (more, expected) in [
@@ -203,7 +203,7 @@ async fn verbs_ask_for_what_they_say() {
         (json!({"dead": true}), AfterFailure::Die),
         (json!({"release": true, "dead": false}), AfterFailure::GiveBack),
     ] {
-        come_to(&server, TaskDone::Changed(glance("t", TaskState::Scheduled)));
+        come_to(&server, TaskReply::Changed(summary("t", TaskState::Scheduled)));
         let mut body = json!({"id": "t", "token": 7, "error": "ä".repeat(4_000)});
         body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         let answer: TaskAnswer = read(&post(&server, "/v1/tasks/q/fail", body).await);
@@ -211,11 +211,11 @@ async fn verbs_ask_for_what_they_say() {
         let TaskVerb::Fail { error, then, .. } = last_verb(&server).1 else { panic!("not a failure") };
         assert_eq!((then, error.len()), (expected, 4_096));
     }
-    come_to(&server, TaskDone::Requeued { count: 3, more: true });
+    come_to(&server, TaskReply::Requeued { count: 3, more: true });
     let answer: TasksRequeued = read(&post(&server, "/v1/tasks/q/requeue", json!({})).await);
     assert_eq!((answer.count, answer.more), (3, true));
     assert_eq!(last_verb(&server).1, TaskVerb::Requeue(Requeue::Oldest(100)));
-    come_to(&server, TaskDone::Changed(glance("t", TaskState::Scheduled)));
+    come_to(&server, TaskReply::Changed(summary("t", TaskState::Scheduled)));
     let answer: TasksRequeued = read(&post(&server, "/v1/tasks/q/requeue", json!({"id": "t"})).await);
     assert_eq!(answer.count, 1);
 
@@ -356,10 +356,10 @@ async fn all_fields_of_the_wire_types_are_understood() {
         ("cancel", json!(TaskCancel { id: t.clone(), request_id: Some("r4".into()) })),
     ];
     for (verb, body) in bodies {
-        come_to(&server, TaskDone::Changed(glance("t", TaskState::Scheduled)));
+        come_to(&server, TaskReply::Changed(summary("t", TaskState::Scheduled)));
         let _: TaskAnswer = read(&post(&server, &format!("/v1/tasks/q/{verb}"), body).await);
     }
-    come_to(&server, TaskDone::Requeued { count: 0, more: false });
+    come_to(&server, TaskReply::Requeued { count: 0, more: false });
     let requeue = TaskRequeue { id: None, limit: Some(1), request_id: Some("r5".into()) };
     let _: TasksRequeued = read(&post(&server, "/v1/tasks/q/requeue", json!(requeue)).await);
 }

@@ -4,8 +4,8 @@ use quorate_api::{Applied, ErrorCode, TxnAnswer, TxnResult};
 use quorate_node::app::Consistency;
 use quorate_store::document::Unmet;
 use quorate_store::types::{
-    Action, CheckFailed, ContentKind, Entry, EntryMeta, Expect, Key, Outcome, Rejection, RequestId, Shown, StepDone,
-    StepRejected, TxnDone, Value, Written,
+    Action, CheckFailed, ContentKind, Entry, EntryMeta, Expect, Key, Outcome, Rejection, RequestId, Shown,
+    StepRejected, StepReply, TxnReply, Value, Written,
 };
 
 use crate::raw::Server;
@@ -26,8 +26,8 @@ fn shown() -> Shown {
     Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } })
 }
 
-fn written() -> StepDone {
-    StepDone::Written(Written { meta: Some(*shown().meta()), previous: None })
+fn written() -> StepReply {
+    StepReply::Written(Written { meta: Some(*shown().meta()), previous: None })
 }
 
 fn unmet() -> Rejection {
@@ -45,7 +45,7 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
     let server = Server::start().await;
     server
         .backend
-        .answer_txns(Outcome::Txn(TxnDone { failed: None, results: vec![written(), StepDone::Got(Some(shown()))] }));
+        .answer_txns(Outcome::Txn(TxnReply { failed: None, results: vec![written(), StepReply::Got(Some(shown()))] }));
     let response = server.ask("POST", "/v1/txn", &[JSON, ID], BODY).await;
     response.carries_the_common_headers();
     let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
@@ -64,9 +64,9 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
 #[tokio::test]
 async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
     let server = Server::start().await;
-    let nested = TxnDone { failed: None, results: vec![written()] };
+    let nested = TxnReply { failed: None, results: vec![written()] };
     let failed = Some(CheckFailed { at: 1, why: unmet() });
-    server.backend.answer_txns(Outcome::Txn(TxnDone { failed, results: vec![StepDone::Txn(nested)] }));
+    server.backend.answer_txns(Outcome::Txn(TxnReply { failed, results: vec![StepReply::Txn(nested)] }));
     let response = server.ask("POST", "/v1/txn", &[JSON], BODY).await;
     assert_eq!(response.status, 200);
     let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
@@ -99,14 +99,14 @@ async fn a_refused_step_is_a_problem_that_names_it() {
 #[tokio::test]
 async fn what_cannot_write_is_a_read_and_what_is_only_tried_is_too() {
     let server = Server::start().await;
-    server.backend.answer_txns(Outcome::Txn(TxnDone { failed: None, results: vec![StepDone::Got(None)] }));
+    server.backend.answer_txns(Outcome::Txn(TxnReply { failed: None, results: vec![StepReply::Got(None)] }));
     let reads = br#"{"if":[{"key":"a","exists":false}],"then":[{"op":"get","key":"a"}]}"#;
     let answer = server.ask("POST", "/v1/txn", &[JSON, ID], reads).await.json();
     assert_eq!(
         (&answer["results"][0]["entry"], &answer["dry_run"]),
         (&serde_json::Value::Null, &serde_json::Value::Null)
     );
-    server.backend.answer_txns(Outcome::Txn(TxnDone { failed: None, results: vec![written()] }));
+    server.backend.answer_txns(Outcome::Txn(TxnReply { failed: None, results: vec![written()] }));
     for (path, body) in [
         ("/v1/txn?dry_run", &br#"{"then":[{"op":"remove","key":"a"}]}"#[..]),
         ("/v1/txn", br#"{"then":[{"op":"remove","key":"a"}],"dry_run":true}"#),

@@ -10,7 +10,7 @@ use quorate_node::app::AppError;
 use quorate_store::keyspace::lock_queue::WaiterRow;
 use quorate_store::state::{BarrierRead, Party};
 use quorate_store::types::{
-    Action, BarrierRow, ContentKind, Elected, LatchRow, LockDone, LockName, LockOp, Outcome, SessionId, Value,
+    Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, SessionId, Value,
 };
 use serde_json::json;
 
@@ -25,7 +25,7 @@ const LONG_MS: u64 = 50_000;
 
 /// Session 42 is at a place of a lock, for so long, behind one other.
 fn waits_at(server: &Server, of: &LockName, wait_ms: u64) {
-    server.backend.come_to(Outcome::Lock(LockDone::Waiting { place: 51, asked: 9 }));
+    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
     let row = |session| WaiterRow { party: holder(session, None), until: CLOCK + wait_ms, asked: 9 };
     server.backend.coordinate(|told| {
         let waiting = |place, session| (of.clone(), SessionId(session), Party::Waiting { place, row: row(session) });
@@ -117,7 +117,7 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let server = Server::start().await;
     let body = json!({"session": "42", "wait_ms": 20, "request_id": "l-1"});
     waits_at(&server, &lock("l"), 20);
-    server.backend.come_to(Outcome::Lock(LockDone::Gone(true)));
+    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
     let problem = post(&server, "/v1/locks/l/acquire", body.clone()).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::Locked, Applied::No));
     let [acquired, left] = &server.backend.commands()[..] else { panic!("not two commands") };
@@ -129,7 +129,7 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let again = post(&server, "/v1/locks/l/acquire", body).await.problem();
     assert_eq!((again.code, again.revision), (ErrorCode::Locked, problem.revision));
 
-    for (done, status) in [(LockDone::Held { token: 60 }, 200), (LockDone::Waiting { place: 51, asked: 12 }, 202)] {
+    for (done, status) in [(LockReply::Held { token: 60 }, 200), (LockReply::Waiting { place: 51, asked: 12 }, 202)] {
         waits_at(&server, &lock("l"), 20);
         server.backend.come_to(Outcome::Lock(done));
         let response = post(&server, "/v1/locks/l/acquire", json!({"session": "42", "wait_ms": 20})).await;

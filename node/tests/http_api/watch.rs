@@ -446,7 +446,7 @@ async fn who_falls_behind_catches_up_from_disk() {
 #[tokio::test]
 async fn watches_are_no_requests_in_flight_and_outlive_idle_connections() {
     let (mut api, mut serve) = (api_settings(), serve_settings());
-    api.lanes.point = 1;
+    api.classes.point = 1;
     serve.idle_timeout = Duration::from_millis(200);
     let server = Server::start_with(api, serve).await;
     let mut watches = Vec::new();

@@ -11,7 +11,7 @@ use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote, RPCOption};
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use quorate_node::peer::RaftRpc;
 use quorate_node::peer::cautious::Cautious;
-use quorate_node::peer::counters::LaneKind;
+use quorate_node::peer::counters::ChannelKind;
 use quorate_node::peer::raft_client::RaftClient;
 use quorate_store::raft::wire::VoteRecord;
 use tokio::sync::mpsc;
@@ -27,8 +27,8 @@ async fn append_client(from: &Node, to: &Node) -> RaftClient {
     from.net.clone().new_client(to.id, &to.member()).await
 }
 
-fn connects(node: &Node, lane: LaneKind) -> u64 {
-    node.net.counters().lanes[lane.code() as usize].1.connects
+fn connects(node: &Node, channel: ChannelKind) -> u64 {
+    node.net.counters().channels[channel.code() as usize].1.connects
 }
 
 /// One-entry requests from `first` on, and how many of them were taken.
@@ -54,7 +54,7 @@ async fn answers_come_in_order_and_the_stream_ends_with_its_input() {
     let parts = |request: &Request| (request.prev_log_id, request.entries.clone(), request.leader_commit);
     let seen: Vec<_> = two.raft.seen.borrow().iter().map(parts).collect();
     assert_eq!(seen, requests.iter().map(parts).collect::<Vec<_>>());
-    assert_eq!((connects(&one, LaneKind::Append), connects(&one, LaneKind::Control)), (1, 0));
+    assert_eq!((connects(&one, ChannelKind::Append), connects(&one, ChannelKind::Control)), (1, 0));
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn a_heartbeat_ends_as_soon_as_it_is_answered_and_never_waits_for_entries(
         let end = timeout(Duration::from_secs(5), answers.next()).await;
         assert!(matches!(end, Ok(None)), "{end:?}");
     }
-    assert_eq!(connects(&one, LaneKind::Control), 1);
+    assert_eq!(connects(&one, ChannelKind::Control), 1);
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_conflict_ends_the_stream_but_not_the_connection() {
     let again: Vec<_> =
         client.stream_append(again, option()).await.unwrap().map(|answer| answer.unwrap()).collect().await;
     assert_eq!(again, [Ok(Some(log_id(11)))]);
-    assert_eq!(connects(&one, LaneKind::Append), 1);
+    assert_eq!(connects(&one, ChannelKind::Append), 1);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn a_dropped_stream_is_cancelled_at_the_peer() {
     let again: Vec<_> =
         client.stream_append(again, option()).await.unwrap().map(|answer| answer.unwrap()).collect().await;
     assert_eq!(again, [Ok(Some(log_id(20)))]);
-    assert_eq!(connects(&one, LaneKind::Append), 1);
+    assert_eq!(connects(&one, ChannelKind::Append), 1);
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn an_unanswered_request_fails_the_stream_and_its_answer_reaches_no_later_
     let again: Vec<_> =
         client.stream_append(again, option()).await.unwrap().map(|answer| answer.unwrap()).collect().await;
     assert_eq!(again, [Ok(Some(log_id(900)))]);
-    assert_eq!(connects(&one, LaneKind::Append), 2);
+    assert_eq!(connects(&one, ChannelKind::Append), 2);
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn votes_and_transfers_are_carried_out_by_the_peer() {
     let ask = TransferLeaderRequest::new(leader_vote(), 2, Some(log_id(5)));
     let answer = client.transfer_leader(ask, option()).await.unwrap();
     assert_eq!(answer, Err(TransferLeaderError::LogNotFlushed { expected: Some(log_id(5)), actual: None }));
-    assert_eq!(connects(&one, LaneKind::Control), 1);
+    assert_eq!(connects(&one, ChannelKind::Control), 1);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Questions on the app lane.
+//! Questions on the app channel.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use futures::future::join_all;
 use quorate_node::peer::CallError;
-use quorate_node::peer::counters::LaneKind;
-use quorate_node::peer::message::{Fate, Forwarded, PeerRequest, PeerResponse};
+use quorate_node::peer::counters::ChannelKind;
+use quorate_node::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::support::{Node, node, soon};
@@ -17,14 +17,14 @@ fn forward(count: usize, bytes: usize) -> PeerRequest {
     PeerRequest::Forward { commands: vec![command; count], is_urgent: false }
 }
 
-pub fn fates(request: PeerRequest) -> PeerResponse {
+pub fn outcomes(request: PeerRequest) -> PeerResponse {
     let PeerRequest::Forward { commands, .. } = request else { panic!("{request:?} was not asked") };
-    PeerResponse::Forwarded { fates: vec![Fate::NotProposed; commands.len()] }
+    PeerResponse::Forwarded { outcomes: vec![ProposalOutcome::NotProposed; commands.len()] }
 }
 
 pub async fn count_of(from: &Node, to: &Node, count: usize, bytes: usize) -> usize {
     match from.net.call(&to.addr, Some(to.id), forward(count, bytes), soon()).await {
-        Ok(PeerResponse::Forwarded { fates }) => fates.len(),
+        Ok(PeerResponse::Forwarded { outcomes }) => outcomes.len(),
         other => panic!("{other:?}"),
     }
 }
@@ -45,7 +45,7 @@ async fn questions_share_a_connection_and_are_answered_in_any_order() {
             here.add_permits(1);
             turns.subscribe().wait_for(|turn| *turn == mine).await.unwrap();
             turns.send_replace(mine - 1);
-            fates(request)
+            outcomes(request)
         }
         .boxed()
     });
@@ -56,13 +56,13 @@ async fn questions_share_a_connection_and_are_answered_in_any_order() {
     };
     let (counts, ()) = tokio::join!(asking, opening);
     assert_eq!(counts, (1..=CALLS).collect::<Vec<_>>());
-    assert_eq!(one.net.counters().lanes[LaneKind::App.code() as usize].1.connects, 1);
+    assert_eq!(one.net.counters().channels[ChannelKind::App.code() as usize].1.connects, 1);
 }
 
 #[tokio::test]
 async fn large_questions_come_through_whole() {
     let (one, two) = (node(1).await, node(2).await);
-    two.service.on_request(|_, request| async move { fates(request) }.boxed());
+    two.service.on_request(|_, request| async move { outcomes(request) }.boxed());
     assert_eq!(count_of(&one, &two, 800, 300).await, 800);
     assert_eq!(count_of(&one, &two, 3, 1_500_000).await, 3);
     let huge = one.net.call(&two.addr, Some(2), forward(9, 1_000_000), soon()).await;
@@ -90,7 +90,7 @@ async fn a_late_answer_is_lost_and_the_connection_lives_on() {
     assert!(matches!(late, Err(CallError::Lost(_))), "{late:?}");
     release.notify_one();
     assert_eq!(one.net.call(&two.addr, Some(2), PeerRequest::Digests, soon()).await, Ok(PeerResponse::Done));
-    assert_eq!(one.net.counters().lanes[LaneKind::App.code() as usize].1.connects, 1);
+    assert_eq!(one.net.counters().channels[ChannelKind::App.code() as usize].1.connects, 1);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_peer_that_dies_loses_what_was_sent_and_nothing_is_sent_to_a_dead_one(
     // The failure is told again at once, without another attempt.
     let again = one.net.call(&addr, Some(2), PeerRequest::ReadIndex, soon()).await;
     assert_eq!(again, dead);
-    assert_eq!(one.net.counters().lanes[LaneKind::App.code() as usize].1.connect_failures, 1);
+    assert_eq!(one.net.counters().channels[ChannelKind::App.code() as usize].1.connect_failures, 1);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
 use openraft::raft::VoteRequest;
 use quorate_node::peer::CallError;
-use quorate_node::peer::counters::LaneKind;
+use quorate_node::peer::counters::ChannelKind;
 use quorate_node::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
 use quorate_node::peer::handshake::{PROTOCOL_VERSION, read_welcome};
 use quorate_node::peer::message::{PeerRequest, PeerResponse};
@@ -41,7 +41,7 @@ async fn nodes_of_different_clusters_refuse_each_other_in_a_sentence() {
     let foreign = Setup { cluster: Some(0xf0), ..Setup::new(2) }.start().await;
     let reason = refusal(&one, &foreign, None, PeerRequest::Hello).await;
     assert!(reason.contains("belongs to cluster") && reason.contains(&format!("{:032x}", 0xf0)), "{reason}");
-    assert_eq!(foreign.net.counters().lanes[LaneKind::App.code() as usize].1.refused, 1);
+    assert_eq!(foreign.net.counters().channels[ChannelKind::App.code() as usize].1.refused, 1);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     let two = node(2).await;
     let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
-    // Format, lane, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
+    // Format, channel, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
     hello.tail().put_slice(b"QRTp");
     hello.tail().put_u16_le(PROTOCOL_VERSION);
     hello.tail().put_u8(quorate_store::codec::FORMAT_VERSION);

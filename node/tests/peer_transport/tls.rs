@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::calls::{count_of, fates};
+use crate::calls::{count_of, outcomes};
 use crate::support::{Node, Setup, node, soon};
 
 fn files(authority: &Authority, id: u64, lifetime: Lifetime) -> TlsFiles {
@@ -36,7 +36,7 @@ async fn secured(authority: &Authority, id: u64, as_node: u64) -> Node {
 async fn start(id: u64, tls: Arc<PortTls>) -> Node {
     let node = Setup { tls: Some(tls), ..Setup::new(id) }.start().await;
     let answer = |request| match request {
-        PeerRequest::Forward { .. } => fates(request),
+        PeerRequest::Forward { .. } => outcomes(request),
         _ => PeerResponse::Done,
     };
     node.service.on_request(move |_, request| async move { answer(request) }.boxed());
@@ -133,7 +133,7 @@ async fn nodes_with_and_without_tls_do_not_talk() {
     assert!(reason.contains("TLS handshake failed") && reason.contains("both nodes need --peer-tls-cert"), "{reason}");
     let reason = failure(&plain, &secured, Some(2)).await;
     assert!(!reason.is_empty());
-    let refused = |node: &Node| node.net.counters().lanes.iter().map(|(_, lane)| lane.refused).sum::<u64>();
+    let refused = |node: &Node| node.net.counters().channels.iter().map(|(_, channel)| channel.refused).sum::<u64>();
     assert_eq!((refused(&plain), refused(&secured)), (1, 1), "each has noticed");
     // Plain nodes still talk.
     let other = node(3).await;

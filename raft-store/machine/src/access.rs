@@ -12,7 +12,7 @@ use bincode::{Decode, Encode};
 
 use crate::keyspace::after_prefix;
 
-pub use needs::{Demand, Visit};
+pub use needs::{Requirement, Visit};
 
 /// What somebody may do with what has a prefix.
 ///
@@ -41,7 +41,7 @@ pub struct Grant {
 
 /// What an operation needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need<'a> {
+pub enum RequiredPermission<'a> {
     /// A permission on one name.
     Name(Permission, &'a [u8]),
     /// A permission on all names from `start` up to `end`, without it; up to the last where there is no end.
@@ -63,7 +63,7 @@ impl Permission {
     }
 }
 
-impl Need<'_> {
+impl RequiredPermission<'_> {
     /// Which permission.
     pub fn permission(&self) -> Permission {
         match self {
@@ -74,11 +74,13 @@ impl Need<'_> {
 
 impl Grant {
     /// Whether this grant alone is enough.
-    fn allows(&self, need: &Need<'_>) -> bool {
+    fn allows(&self, need: &RequiredPermission<'_>) -> bool {
         self.permission.includes(need.permission())
             && match need {
-                Need::Name(_, name) | Need::Prefix(_, name) => name.starts_with(&self.prefix),
-                Need::Range(_, start, end) => self.covers(start, *end),
+                RequiredPermission::Name(_, name) | RequiredPermission::Prefix(_, name) => {
+                    name.starts_with(&self.prefix)
+                }
+                RequiredPermission::Range(_, start, end) => self.covers(start, *end),
             }
     }
 
@@ -109,7 +111,7 @@ impl Rights {
     }
 
     /// Whether they are enough. A range has to lie within one grant: what is put together of several is refused.
-    pub fn allow(&self, need: &Need<'_>) -> bool {
+    pub fn allow(&self, need: &RequiredPermission<'_>) -> bool {
         self.grants.iter().any(|grant| grant.allows(need))
     }
 
@@ -130,20 +132,20 @@ mod tests {
     #[test]
     fn a_grant_is_good_for_its_prefix_and_nothing_beside_it() {
         let orders = rights(Permission::Write, "orders/");
-        assert!(orders.allow(&Need::Name(Permission::Write, b"orders/1")));
-        assert!(orders.allow(&Need::Name(Permission::Read, b"orders/")));
-        assert!(!orders.allow(&Need::Name(Permission::Write, b"orders")));
-        assert!(!orders.allow(&Need::Name(Permission::Write, b"orders0")));
-        assert!(orders.allow(&Need::Prefix(Permission::Write, b"orders/eu/")));
-        assert!(!orders.allow(&Need::Prefix(Permission::Write, b"")));
-        assert!(!orders.allow(&Need::Prefix(Permission::Write, b"order")));
+        assert!(orders.allow(&RequiredPermission::Name(Permission::Write, b"orders/1")));
+        assert!(orders.allow(&RequiredPermission::Name(Permission::Read, b"orders/")));
+        assert!(!orders.allow(&RequiredPermission::Name(Permission::Write, b"orders")));
+        assert!(!orders.allow(&RequiredPermission::Name(Permission::Write, b"orders0")));
+        assert!(orders.allow(&RequiredPermission::Prefix(Permission::Write, b"orders/eu/")));
+        assert!(!orders.allow(&RequiredPermission::Prefix(Permission::Write, b"")));
+        assert!(!orders.allow(&RequiredPermission::Prefix(Permission::Write, b"order")));
     }
 
     #[test]
     fn a_range_must_lie_within_the_prefix() {
         let orders = rights(Permission::Read, "orders/");
         let read = |start: &'static str, end: Option<&'static str>| {
-            orders.allow(&Need::Range(Permission::Read, start.as_bytes(), end.map(str::as_bytes)))
+            orders.allow(&RequiredPermission::Range(Permission::Read, start.as_bytes(), end.map(str::as_bytes)))
         };
         assert!(read("orders/", Some("orders0")));
         assert!(read("orders/a", Some("orders/b")));
@@ -151,12 +153,11 @@ mod tests {
         assert!(!read("orders/", None));
         assert!(!read("orders", Some("orders0")), "it begins before the prefix");
         assert!(!read("", None));
-        assert!(rights(Permission::Read, "").allow(&Need::Range(Permission::Read, b"", None)));
-        assert!(Rights::new([Grant { permission: Permission::Read, prefix: vec![0xff] }]).allow(&Need::Range(
-            Permission::Read,
-            &[0xff, 1],
-            None
-        )));
+        assert!(rights(Permission::Read, "").allow(&RequiredPermission::Range(Permission::Read, b"", None)));
+        assert!(
+            Rights::new([Grant { permission: Permission::Read, prefix: vec![0xff] }])
+                .allow(&RequiredPermission::Range(Permission::Read, &[0xff, 1], None))
+        );
     }
 
     #[test]
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn nobody_may_do_anything_without_a_grant() {
-        assert!(!Rights::default().allow(&Need::Name(Permission::Read, b"k")));
-        assert!(Rights::all().allow(&Need::Prefix(Permission::Admin, b"")));
+        assert!(!Rights::default().allow(&RequiredPermission::Name(Permission::Read, b"k")));
+        assert!(Rights::all().allow(&RequiredPermission::Prefix(Permission::Admin, b"")));
     }
 }

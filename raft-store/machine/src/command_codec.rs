@@ -9,7 +9,7 @@ use crate::codec::{CONFIG, CodecError, FORMAT_VERSION, LARGEST_ELEMENT, Reader, 
 use crate::types::{Action, Batch, Command, RequestId, WriteOp};
 
 const _: () = assert!(size_of::<crate::types::Step>() <= LARGEST_ELEMENT);
-const _: () = assert!(size_of::<crate::types::StepDone>() <= LARGEST_ELEMENT);
+const _: () = assert!(size_of::<crate::types::StepReply>() <= LARGEST_ELEMENT);
 const _: () = assert!(size_of::<crate::types::BulkItem>() <= LARGEST_ELEMENT);
 const _: () = assert!(size_of::<crate::types::NewTask>() <= LARGEST_ELEMENT);
 const _: () = assert!(size_of::<crate::types::ClaimedTask>() <= LARGEST_ELEMENT);

@@ -25,19 +25,19 @@ use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
 
 pub use access::{
-    AccessDone, AccessFault, AccessOp, NewToken, NoTokenId, ROOT, RoleName, RoleRow, SecretHash, TokenId, TokenRow,
+    AccessFault, AccessOp, AccessReply, NewToken, NoTokenId, ROOT, RoleName, RoleRow, SecretHash, TokenId, TokenRow,
     UserName, UserRow,
 };
 pub use collection::{CollectionRow, IndexFailure, IndexStage, IndexState};
 pub use coordination::{
-    Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockDone, LockMode, LockName, LockOp, LockSpace,
-    Name, SessionDone, SessionId, SessionOp,
+    Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockMode, LockName, LockOp, LockReply,
+    LockSpace, Name, SessionId, SessionOp, SessionReply,
 };
-pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepDone, StepRejected, Txn, TxnDone, TxnFault};
-pub use query::{ClaimDone, ClaimOp, NumbersOp, RulesChange, RulesOp, WhereChange, WhereDone, WhereItem, WhereOp};
+pub use many::{BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply};
+pub use query::{ClaimOp, ClaimReply, NumbersOp, RulesChange, RulesOp, WhereChange, WhereItem, WhereOp, WhereReply};
 pub use task::{
-    AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskDone,
-    TaskGlance, TaskHead, TaskOp, TaskState, TaskVerb, TasksClaimed, Ticket,
+    AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskHead,
+    TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Ticket,
 };
 pub use task_name::{QueueName, TaskId};
 pub use waker::Waker;
@@ -576,7 +576,7 @@ pub enum Rejection {
         /// The other entry.
         key: Box<Key>,
     },
-    /// The collection demands that a write says what it expects.
+    /// The collection requirements that a write says what it expects.
     PreconditionRequired,
     /// A collection within another one, or around one. Holds the name of that.
     Overlaps(Box<CollectionName>),
@@ -769,11 +769,11 @@ pub enum Outcome {
     /// What came of each item of a bulk; evaluated at or before [`Reply::revision`].
     Bulk(Vec<BulkItem>),
     /// A transaction was carried out at [`Reply::revision`], or evaluated there where it had nothing to write.
-    Txn(TxnDone),
+    Txn(TxnReply),
     /// What came of what was found.
-    Where(WhereDone),
+    Where(WhereReply),
     /// What was locked at [`Reply::revision`], or that nothing was found there.
-    Claimed(ClaimDone),
+    Claimed(ClaimReply),
     /// Rules were set at [`Reply::revision`], or removed: the collection as it is now.
     RulesSet(Option<Box<CollectionRow>>),
     /// Numbers were drawn at [`Reply::revision`].
@@ -784,9 +784,9 @@ pub enum Outcome {
         last: u64,
     },
     /// What came of a session.
-    Session(SessionDone),
+    Session(SessionReply),
     /// What came of a lock.
-    Lock(LockDone),
+    Lock(LockReply),
     /// The barrier as it is now; `None` once all have left.
     Barrier(Option<BarrierRow>),
     /// The latch as it is now; `None` once it is removed.
@@ -797,9 +797,9 @@ pub enum Outcome {
     /// kept of it, so it may be proposed again, as if it had never been.
     Deferred,
     /// What came of something about timed tasks, at [`Reply::revision`].
-    Task(Box<TaskDone>),
+    Task(Box<TaskReply>),
     /// What came of something about users, roles and tokens.
-    Access(Box<AccessDone>),
+    Access(Box<AccessReply>),
 }
 
 impl Outcome {

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 pub use check::{CheckReport, check};
 pub use check_rows::decode as decode_row;
-pub use recover::{RecoverWish, Recovered, Survivor, recover, survivor};
-pub use restore::{RestoreWish, Restored, restore};
+pub use recover::{RecoverOptions, Recovered, Survivor, recover, survivor};
+pub use restore::{RestoreOptions, Restored, restore};
 pub use staging::is_interrupted;
 
 use crate::backup::BackupError;

@@ -28,7 +28,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// What is wanted.
 #[derive(Debug, Clone)]
-pub struct RecoverWish {
+pub struct RecoverOptions {
     /// The survivor's disk; no node may run on it.
     pub data_dir: PathBuf,
     /// Random: the new cluster.
@@ -100,8 +100,8 @@ pub fn survivor(data_dir: &Path) -> Result<Survivor, OfflineError> {
 }
 
 /// Recovers. `say` is told of each step.
-pub fn recover(wish: &RecoverWish, mut say: impl FnMut(&str)) -> Result<Recovered, OfflineError> {
-    let data_dir = &wish.data_dir;
+pub fn recover(options: &RecoverOptions, mut say: impl FnMut(&str)) -> Result<Recovered, OfflineError> {
+    let data_dir = &options.data_dir;
     if staging::is_interrupted(data_dir) {
         say("an earlier recovery or restore was complete; putting it in its place");
         return finish_interrupted(data_dir);
@@ -110,7 +110,7 @@ pub fn recover(wish: &RecoverWish, mut say: impl FnMut(&str)) -> Result<Recovere
     // Takes the lock of the directory: refuses while a node runs on it.
     let log = LogStore::open(data_dir, &before.identity, Arc::new(|error| tracing::error!(error, "the old log")))?;
     let staging = Staging::begin(data_dir)?;
-    let made = make(wish, &staging, &log, &before.identity, &mut say);
+    let made = make(options, &staging, &log, &before.identity, &mut say);
     log.close();
     let Made { last, revision_before, vars } = match made {
         Ok(made) => made,
@@ -137,28 +137,28 @@ struct Made {
 
 /// Makes the whole directory out of the state and the log of the survivor.
 fn make(
-    wish: &RecoverWish,
+    options: &RecoverOptions,
     staging: &Staging,
     log: &LogStore,
     old: &Identity,
     say: &mut impl FnMut(&str),
 ) -> Result<Made, OfflineError> {
     say("copying the state, so that this disk stays as it is until the end");
-    copy_state(&wish.data_dir, &staging.scratch(), old.node_id)?;
+    copy_state(&options.data_dir, &staging.scratch(), old.node_id)?;
     let (machine, reader) = StateMachine::open(&staging.scratch(), StateOptions::new(old.node_id))?;
     say("applying every entry of the log");
     apply_log(log, &reader)?;
     let applied = reader.applied();
     let last = applied.log_id.ok_or_else(|| OfflineError::Refused("this node never was in a cluster".into()))?;
-    let member = own_member(&applied.membership, old.node_id, wish.incarnation)?;
+    let member = own_member(&applied.membership, old.node_id, options.incarnation)?;
     say("making the state of the new epoch");
     let new_dir = staging.new_dir();
-    let identity = identity::open(&new_dir, old.node_id, wish.incarnation)?;
-    let identity = identity::adopt(&new_dir, &identity, wish.cluster_id)?;
+    let identity = identity::open(&new_dir, old.node_id, options.incarnation)?;
+    let identity = identity::adopt(&new_dir, &identity, options.cluster_id)?;
     let vars = reader.shared.with_moment(|moment| {
         let vars = moment.record.vars.clone();
         let beginning =
-            Beginning { node_id: identity.node_id, member, log_id: last, vars, revision_floor: wish.revision_floor };
+            Beginning { node_id: identity.node_id, member, log_id: last, vars, revision_floor: options.revision_floor };
         let mut rows = Pieces::of(moment);
         Ok(build(&new_dir, &beginning, || rows.next()))
     })??;

@@ -24,7 +24,7 @@ const READ_BYTES: usize = 1 << 20;
 
 /// What is wanted.
 #[derive(Debug, Clone)]
-pub struct RestoreWish {
+pub struct RestoreOptions {
     /// The backup.
     pub from: PathBuf,
     /// Missing or empty.
@@ -57,22 +57,22 @@ pub struct Restored {
 }
 
 /// Restores. `progress` is told the bytes of the backup that were read so far, and how many there are.
-pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result<Restored, OfflineError> {
-    let in_file = |source| OfflineError::Backup { path: wish.from.clone(), source };
-    let file = File::open(&wish.from).map_err(OfflineError::at(&wish.from))?;
-    let length = file.metadata().map_err(OfflineError::at(&wish.from))?.len();
+pub fn restore(options: &RestoreOptions, mut progress: impl FnMut(u64, u64)) -> Result<Restored, OfflineError> {
+    let in_file = |source| OfflineError::Backup { path: options.from.clone(), source };
+    let file = File::open(&options.from).map_err(OfflineError::at(&options.from))?;
+    let length = file.metadata().map_err(OfflineError::at(&options.from))?.len();
     let mut reader = BackupReader::open(BufReader::with_capacity(READ_BYTES, file)).map_err(in_file)?;
-    if staging::is_interrupted(&wish.data_dir) {
+    if staging::is_interrupted(&options.data_dir) {
         return Err(OfflineError::Refused(format!(
             "{} holds a restore that was complete and only has to be put in its place: run `quorate-node recover` on it, or \
              empty the directory and restore anew",
-            wish.data_dir.display()
+            options.data_dir.display()
         )));
     }
-    refuse_occupied(&wish.data_dir)?;
+    refuse_occupied(&options.data_dir)?;
     let header = reader.header().clone();
-    let staging = Staging::begin(&wish.data_dir)?;
-    let made = make(wish, &staging.new_dir(), &header, || {
+    let staging = Staging::begin(&options.data_dir)?;
+    let made = make(options, &staging.new_dir(), &header, || {
         let block = reader.next_block().map_err(|source: BackupError| in_file(source))?;
         progress(reader.bytes_read(), length);
         Ok(block)
@@ -91,26 +91,26 @@ pub fn restore(wish: &RestoreWish, mut progress: impl FnMut(u64, u64)) -> Result
 
 /// Makes the whole directory out of the rows of the backup.
 fn make(
-    wish: &RestoreWish,
+    options: &RestoreOptions,
     new_dir: &Path,
     header: &BackupHeader,
     rows: impl FnMut() -> Result<Option<Vec<Row>>, OfflineError>,
 ) -> Result<Vars, OfflineError> {
-    let identity = identity::open(new_dir, wish.node_id, wish.incarnation)?;
-    let identity = identity::adopt(new_dir, &identity, wish.cluster_id)?;
+    let identity = identity::open(new_dir, options.node_id, options.incarnation)?;
+    let identity = identity::adopt(new_dir, &identity, options.cluster_id)?;
     let member = MemberRecord {
-        peer_addr: wish.peer_addr.clone(),
-        client_addr: wish.client_addr.clone(),
-        incarnation: wish.incarnation,
+        peer_addr: options.peer_addr.clone(),
+        client_addr: options.client_addr.clone(),
+        incarnation: options.incarnation,
     };
     // A backup of a cluster always has one.
-    let log_id = header.log_id.unwrap_or(LogIdRecord { term: 1, node: wish.node_id, index: 0 });
+    let log_id = header.log_id.unwrap_or(LogIdRecord { term: 1, node: options.node_id, index: 0 });
     let beginning = Beginning {
-        node_id: wish.node_id,
+        node_id: options.node_id,
         member,
         log_id,
         vars: header.vars.clone(),
-        revision_floor: wish.revision_floor,
+        revision_floor: options.revision_floor,
     };
     let vars = build(new_dir, &beginning, rows)?;
     make_log(new_dir, &identity, log_id)?;

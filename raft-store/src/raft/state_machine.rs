@@ -42,22 +42,22 @@ pub struct StateMachine {
     shared: Arc<Shared>,
     committer: Committer,
     options: StateOptions,
-    wish: SnapshotWish,
+    request: SnapshotRequest,
     _keeper: Keeper,
 }
 
 /// Asks for a snapshot out of turn and on a disk that is nearly full; whoever sets it has seen to the room. It is granted
 /// to the next build that openraft asks for.
 #[derive(Debug, Clone, Default)]
-pub struct SnapshotWish(Arc<AtomicBool>);
+pub struct SnapshotRequest(Arc<AtomicBool>);
 
-impl SnapshotWish {
+impl SnapshotRequest {
     /// Wishes for one. Trigger openraft's build after it.
     pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether there was a wish; it is gone then.
+    /// Whether there was a request; it is gone then.
     fn take(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
     }
@@ -70,7 +70,7 @@ impl StateMachine {
         let (shared, keeper) = state::open(data_dir, &options)?;
         let reader = StateReader { shared: Arc::clone(&shared) };
         let committer = Committer::new(Arc::clone(&shared));
-        Ok((Self { shared, committer, options, wish: SnapshotWish::default(), _keeper: keeper }, reader))
+        Ok((Self { shared, committer, options, request: SnapshotRequest::default(), _keeper: keeper }, reader))
     }
 
     /// A handle for reads.
@@ -95,8 +95,8 @@ impl StateMachine {
     }
 
     /// For snapshots out of turn.
-    pub fn snapshot_wish(&self) -> SnapshotWish {
-        self.wish.clone()
+    pub fn snapshot_request(&self) -> SnapshotRequest {
+        self.request.clone()
     }
 
     /// Applies entries in as few groups as their effect allows. The answers of each group go out before it is written: a write
@@ -210,7 +210,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 
     async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder> {
-        (force || self.wish.take() || self.is_my_turn()).then(|| SnapshotBuilder { shared: Arc::clone(&self.shared) })
+        (force || self.request.take() || self.is_my_turn())
+            .then(|| SnapshotBuilder { shared: Arc::clone(&self.shared) })
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {

@@ -66,7 +66,7 @@ impl StateReader {
         })
     }
 
-    /// Lists a range. Takes time in proportion to what it walks over: expired entries that are not buried yet, and in
+    /// Lists a range. Takes time in proportion to what it walks over: expired entries that are not removed yet, and in
     /// the past every key of the range that has history.
     pub fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
         self.shared.with_moment(|moment| listing::list(moment, query))
@@ -229,7 +229,7 @@ impl StateReader {
     /// Waits for a change of `key` after `seen` (a `mod_revision`, or the revision of a read that found nothing), for
     /// at most `wait`; then the caller reads again. Spurious returns are allowed, missed changes are not.
     ///
-    /// An entry that expires is a change once the leader's expiry has buried it.
+    /// An entry that expires is a change once the leader's expiry has removed it.
     pub async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
         let ticket = self.shared.feed.register.join(WatchRange::Key(key.clone()));
         ticket.arm();

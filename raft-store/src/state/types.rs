@@ -79,7 +79,7 @@ pub struct StateOptions {
     /// This node; decides when its turn is to build a snapshot, so that nodes do not all build at once.
     pub node_id: u64,
     /// Applied entries between two snapshots. Ask for one (openraft's snapshot policy) four times as often: the store
-    /// declines unless it is this node's turn. 0 grants every wish.
+    /// declines unless it is this node's turn. 0 grants every request.
     pub snapshot_entries_min: u64,
     /// How long applied entries may stay out of the durable state: bounds the replay after a crash.
     pub flush_every: Duration,

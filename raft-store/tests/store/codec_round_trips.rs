@@ -272,10 +272,10 @@ fn replies() -> impl Strategy<Value = Reply> {
         Just(ItemOutcome::Deferred),
     ];
     let steps = prop_oneof![
-        option::of(shown()).prop_map(StepDone::Got),
-        written.clone().prop_map(StepDone::Written),
-        vec(written.prop_map(StepDone::Written), 0..2)
-            .prop_map(|results| StepDone::Txn(TxnDone { failed: None, results })),
+        option::of(shown()).prop_map(StepReply::Got),
+        written.clone().prop_map(StepReply::Written),
+        vec(written.prop_map(StepReply::Written), 0..2)
+            .prop_map(|results| StepReply::Txn(TxnReply { failed: None, results })),
     ];
     let outcome = prop_oneof![
         (option::of(metas()), option::of(shown()))
@@ -285,7 +285,7 @@ fn replies() -> impl Strategy<Value = Reply> {
             Outcome::Bulk(items.into_iter().map(|(revision, outcome)| BulkItem { revision, outcome }).collect())
         }),
         (option::of((any::<u32>(), rejection.clone())), vec(steps, 0..3)).prop_map(|(failed, results)| {
-            Outcome::Txn(TxnDone { failed: failed.map(|(at, why)| CheckFailed { at, why }), results })
+            Outcome::Txn(TxnReply { failed: failed.map(|(at, why)| CheckFailed { at, why }), results })
         }),
         ("(/then/[0-9])?", option::of(keys()), rejection)
             .prop_map(|(pointer, key, why)| { Outcome::TxnRejected(Box::new(StepRejected { pointer, key, why })) }),

@@ -14,7 +14,7 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::keyspace::{access, deadline, family, sequence};
 use quorate_store::log::LogStore;
 use quorate_store::machine::EPOCH_REVISIONS;
-use quorate_store::offline::{OfflineError, RecoverWish, RestoreWish, check, recover, restore, survivor};
+use quorate_store::offline::{OfflineError, RecoverOptions, RestoreOptions, check, recover, restore, survivor};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
@@ -95,8 +95,8 @@ fn taker() -> Taker {
     Taker { cluster_id: CLUSTER, node_id: 1, node_version: "test".into(), now: 5 }
 }
 
-fn wish(from: &Path, data_dir: &Path) -> RestoreWish {
-    RestoreWish {
+fn chosen(from: &Path, data_dir: &Path) -> RestoreOptions {
+    RestoreOptions {
         from: from.to_owned(),
         data_dir: data_dir.to_owned(),
         node_id: 4,
@@ -158,7 +158,7 @@ fn a_backup_restored_is_the_same_state_in_a_new_epoch() {
     drop(file);
     let data_dir = new_dir.path().join("data");
     let mut told = Vec::new();
-    let restored = restore(&wish(&path, &data_dir), |read, of| told.push((read, of))).unwrap();
+    let restored = restore(&chosen(&path, &data_dir), |read, of| told.push((read, of))).unwrap();
     assert_eq!((Some(restored.header), restored.end), (header, end));
     assert_eq!(restored.epoch, 1);
     let length = fs::metadata(&path).unwrap().len();
@@ -197,7 +197,7 @@ fn an_old_token_is_refused_after_a_restore() {
     let path = new_dir.path().join("backup");
     reader.back_up(taker(), File::create(&path).unwrap(), |_| {}).unwrap();
     let data_dir = new_dir.path().join("data");
-    restore(&wish(&path, &data_dir), |_, _| {}).unwrap();
+    restore(&chosen(&path, &data_dir), |_, _| {}).unwrap();
     let (_made, after) = reopened(&data_dir, 4);
     let (name, ..) = lasting(&reader).swap_remove(3);
     let token = reader.get(&key(&name)).unwrap().entry.unwrap().meta.cas;
@@ -222,14 +222,14 @@ fn a_restore_refuses_what_is_occupied_and_what_is_damaged_and_leaves_nothing() {
 
     fs::create_dir(&data_dir).unwrap();
     fs::write(data_dir.join("precious"), "x").unwrap();
-    let error = restore(&wish(&path, &data_dir), |_, _| {}).unwrap_err();
+    let error = restore(&chosen(&path, &data_dir), |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("is not empty (there is precious)"), "{error}");
     assert_eq!(fs::read_dir(&data_dir).unwrap().count(), 1);
     fs::remove_file(data_dir.join("precious")).unwrap();
 
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 10]).unwrap();
-    let error = restore(&wish(&path, &data_dir), |_, _| {}).unwrap_err();
+    let error = restore(&chosen(&path, &data_dir), |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("cut short"), "{error}");
     assert_eq!(fs::read_dir(&data_dir).unwrap().count(), 0, "nothing is left of it");
 
@@ -239,7 +239,7 @@ fn a_restore_refuses_what_is_occupied_and_what_is_damaged_and_leaves_nothing() {
     assert!(error.to_string().contains("unfinished restore"), "a node must not start on it: {error}");
 
     fs::write(&path, &whole).unwrap();
-    restore(&wish(&path, &data_dir), |_, _| {}).unwrap();
+    restore(&chosen(&path, &data_dir), |_, _| {}).unwrap();
     reopened(&data_dir, 4);
 }
 
@@ -279,13 +279,13 @@ fn a_recovery_keeps_all_entries_and_makes_a_cluster_of_one() {
     let seen = survivor(&dir).unwrap();
     assert_eq!((seen.applied.unwrap().index, seen.last.unwrap().index), (199, last));
     assert_eq!(seen.members, [1, 2, 3]);
-    let wish = RecoverWish { data_dir: dir.clone(), cluster_id: 31, revision_floor: 0, incarnation: 41 };
+    let chosen = RecoverOptions { data_dir: dir.clone(), cluster_id: 31, revision_floor: 0, incarnation: 41 };
     let held = LogStore::open(&dir, &seen.identity, Arc::new(|_| {})).unwrap();
-    let error = recover(&wish, |_| {}).unwrap_err();
+    let error = recover(&chosen, |_| {}).unwrap_err();
     assert!(matches!(&error, OfflineError::Log(_)) && error.to_string().contains("in use"), "{error}");
     held.close();
 
-    let done = recover(&wish, |said| println!("{said}")).unwrap();
+    let done = recover(&chosen, |said| println!("{said}")).unwrap();
     assert_eq!(done.last.unwrap().index, last);
     assert_eq!((done.revision_before, done.epoch), (all.position().revision, 1));
     let old = done.old.expect("the old content is kept");

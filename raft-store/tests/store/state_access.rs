@@ -3,7 +3,7 @@
 use crate::state_support::*;
 use std::time::Duration;
 
-use quorate_store::access::{Grant, Need, Permission};
+use quorate_store::access::{Grant, Permission, RequiredPermission};
 use quorate_store::state::{Page, StateReader};
 use quorate_store::types::{
     AccessOp, Action, Command, NewToken, Outcome, Rejection, RequestId, RoleName, SecretHash, SessionId, SessionOp,
@@ -40,7 +40,7 @@ fn names<N: ToString, R>(page: &Page<(N, R)>) -> (Vec<String>, bool) {
 
 fn may(reader: &StateReader, name: &str, permission: Permission, key: &str) -> Option<bool> {
     let rights = reader.rights_of(&user(name)).unwrap()?;
-    Some(rights.allow(&Need::Name(permission, key.as_bytes())))
+    Some(rights.allow(&RequiredPermission::Name(permission, key.as_bytes())))
 }
 
 #[test]

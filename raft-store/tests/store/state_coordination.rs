@@ -33,8 +33,8 @@ fn session(owner: &str, ttl_ms: u64) -> Command {
 fn acquire(lock: LockName, session: u64, wait_ms: u64, value: Option<&str>) -> Command {
     let value = value.map(|text| Value { kind: ContentKind::Json, data: text.into() });
     let (session, mode) = (SessionId(session), LockMode::Exclusive);
-    let wish = Acquire { lock, session, mode, slots: None, wait_ms, delay_ms: 0, value };
-    command(Action::Lock(LockOp::Acquire(wish)))
+    let request = Acquire { lock, session, mode, slots: None, wait_ms, delay_ms: 0, value };
+    command(Action::Lock(LockOp::Acquire(request)))
 }
 
 fn enter(session: u64) -> Command {

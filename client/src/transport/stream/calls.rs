@@ -1,6 +1,6 @@
 //! The operations on one connection: their lines on the way out, and who waits for which answer.
 //!
-//! Owns what the callers share with the connection's task, and the rule for the fate of a call whose connection ends: a line
+//! Owns what the callers share with the connection's task, and the rule for the outcome of a call whose connection ends: a line
 //! that was never handed over was certainly not sent, any other may have reached the node. Sends and receives nothing.
 //!
 //! A call that is dropped leaves its place taken until its answer comes or the connection ends. So a place is never given to

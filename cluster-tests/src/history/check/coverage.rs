@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::history::record::{Micros, Record};
 use crate::history::{History, Verdict};
 
-/// No more than one in so many operations may be of unknown fate.
+/// No more than one in so many operations may be of unknown outcome.
 const UNKNOWN_SHARE: usize = 5;
 
 /// Judges a history.

@@ -41,7 +41,7 @@ impl<'h> Judge<'h> {
         if let Outcome::Absurd(what) = &record.outcome {
             return Err(Counterexample::new(format!("an answer is outside of the contract: {what}"), [record.id]));
         }
-        entries_of(record).into_iter().try_for_each(|entry| self.sighting(entry, Some(record)))?;
+        entries_of(record).into_iter().try_for_each(|entry| self.view(entry, Some(record)))?;
         let (crate::history::operation::Operation::Write(write), Some(decided)) = (&record.operation, record.decided())
         else {
             return Ok(());
@@ -54,12 +54,12 @@ impl<'h> Judge<'h> {
 
     fn watches(&mut self, history: &'h History) -> Checked {
         history.moments.iter().try_for_each(|moment| match &moment.shown {
-            Shown::Event(event) => event.entry.iter().try_for_each(|entry| self.sighting(entry, None)),
+            Shown::Event(event) => event.entry.iter().try_for_each(|entry| self.view(entry, None)),
             _ => Ok(()),
         })
     }
 
-    fn sighting(&mut self, entry: &'h Entry, by: Option<&Record>) -> Checked {
+    fn view(&mut self, entry: &'h Entry, by: Option<&Record>) -> Checked {
         self.checked += 1;
         let value = mark_of(&entry.value);
         let reader = by.map(|record| record.id);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::history::operation::{Change, Operation, Write};
 use crate::history::record::{Outcome, Record, Refused, Seen};
-use crate::history::timeline::sightings;
+use crate::history::timeline::views;
 use crate::history::{Counterexample, History, Verdict};
 
 /// Most steps for one key.
@@ -65,7 +65,7 @@ struct Tokens {
 impl Tokens {
     fn of(history: &History) -> Self {
         let mut tokens = Self { values: HashMap::new(), by_token: HashMap::new() };
-        for entry in sightings(history) {
+        for entry in views(history) {
             let value = tokens.number(&entry.value);
             if let Some(cas) = entry.cas {
                 tokens.by_token.insert((entry.key.clone(), cas), value);

@@ -162,7 +162,7 @@ fn clocks_apart(history: &History, moment: Micros) -> Micros {
     slow_since.map_or(0, |since| moment.saturating_sub(since) / SLOW_CLOCK_LOSES)
 }
 
-/// Tasks that are due are given to who asks. Claims of which a try has an unknown fate may have taken some, but
+/// Tasks that are due are given to who asks. Claims of which a try has an unknown outcome may have taken some, but
 /// not more than they asked for.
 fn check_found(history: &History, queue: &str, tasks: &BTreeMap<(&str, &str), Task<'_>>) -> Checked {
     let asked = |record: &Record| match &record.operation {

@@ -2,7 +2,7 @@
 //!
 //! Owns the proof: the order of revisions must agree with real time, and a sound store that is led through it must give every
 //! answer that was given. No search: the revisions are the witness. Leaves out keys that live for a while, whose absence the
-//! order does not decide, keys of writes whose fate nobody saw, and locked ones from when their lock may have ended by itself.
+//! order does not decide, keys of writes whose outcome nobody saw, and locked ones from when their lock may have ended by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 

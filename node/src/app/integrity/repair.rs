@@ -14,9 +14,9 @@ use quorate_store::state::snapshot::SnapshotHandle;
 use quorate_store::types::{Action, Command, Maintenance};
 
 use super::super::members::plan::majority;
-use super::super::members::sight::Sight;
+use super::super::members::view::ClusterView;
 use super::super::{App, AppError, Urgency, snapshot};
-use crate::peer::message::{Fate, PeerRequest, PeerResponse};
+use crate::peer::message::{PeerRequest, PeerResponse, ProposalOutcome};
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
 const HALT_MAX: Duration = Duration::from_secs(60);
@@ -85,9 +85,9 @@ impl App {
 
     /// Refuses where the cluster could decide nothing while that node takes no entries.
     async fn check_spared(&self, node: NodeId) -> Result<(), AppError> {
-        let sight = Sight::settled(self).await.ok_or(AppError::NoLeader)?;
-        for config in &sight.standing.configs {
-            let others = config.iter().filter(|id| **id != node && sight.standing.is_heard(**id)).count();
+        let view = ClusterView::settled(self).await.ok_or(AppError::NoLeader)?;
+        for config in &view.membership.configs {
+            let others = config.iter().filter(|id| **id != node && view.membership.is_heard(**id)).count();
             if others < majority(config) {
                 return Err(AppError::NotReady(format!(
                     "node {node} takes no entries while it is repaired, and without it {others} of {} voters are heard of: \
@@ -148,8 +148,8 @@ impl App {
         let deadline = Instant::now() + ASK;
         let submitted =
             self.inner.proposer.submit(command_codec::encode_command(&command), Urgency::Urgent, true, deadline);
-        let fate = submitted.map_err(|_| AppError::Overloaded)?.fate(deadline).await;
-        if !matches!(fate, Some(Fate::Decided(_))) {
+        let outcome = submitted.map_err(|_| AppError::Overloaded)?.outcome(deadline).await;
+        if !matches!(outcome, Some(ProposalOutcome::Decided(_))) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
         }
         if !self.make_snapshot(index + 1, SNAPSHOT_MAX).await.map_err(fault)? {

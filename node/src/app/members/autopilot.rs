@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use quorate_store::raft::NodeId;
 
-use super::plan::{Standing, Wish, plan};
-use super::sight::Sight;
+use super::plan::{Change, MembershipState, plan};
+use super::view::ClusterView;
 
 /// How long each voter has been silent, as far as this leader knows.
 #[derive(Debug, Default)]
@@ -17,11 +17,11 @@ pub struct Silences(BTreeMap<NodeId, Instant>);
 
 impl Silences {
     /// A look at the members. A voter that never answered this leader is silent since the leader first looked for it.
-    pub fn note(&mut self, sight: &Sight, now: Instant) {
-        let voters = sight.standing.voters();
+    pub fn note(&mut self, view: &ClusterView, now: Instant) {
+        let voters = view.membership.voters();
         self.0.retain(|id, _| voters.contains(id));
         for id in voters {
-            if sight.standing.is_heard(*id) {
+            if view.membership.is_heard(*id) {
                 self.0.remove(id);
             } else {
                 self.0.entry(*id).or_insert(now);
@@ -52,17 +52,21 @@ pub struct Replacement {
 }
 
 /// Whether a voter is to be replaced: the one silent longest, for at least `after`, by the standby that is least behind.
-pub fn decide(standing: &Standing, silent: &BTreeMap<NodeId, Duration>, after: Duration) -> Option<Replacement> {
-    if standing.is_joint() {
+pub fn decide(
+    membership: &MembershipState,
+    silent: &BTreeMap<NodeId, Duration>,
+    after: Duration,
+) -> Option<Replacement> {
+    if membership.is_joint() {
         return None;
     }
-    let dead = silent.iter().filter(|(id, silence)| **silence >= after && standing.voters().contains(id));
+    let dead = silent.iter().filter(|(id, silence)| **silence >= after && membership.voters().contains(id));
     let (old, silence) = dead.max_by_key(|(_, silence)| **silence)?;
-    let standbys = standing.health.iter().filter(|(id, _)| !standing.voters().contains(id));
-    let fit = standbys.filter(|(id, health)| standing.is_caught_up(**id) && health.is_trusted);
+    let standbys = membership.health.iter().filter(|(id, _)| !membership.voters().contains(id));
+    let fit = standbys.filter(|(id, health)| membership.is_caught_up(**id) && health.is_trusted);
     let (new, _) = fit.min_by_key(|(_, health)| health.lag)?;
     // What an operator would be refused is not done here either.
-    plan(standing, Wish::Replace { old: *old, new: *new }, false).ok()?;
+    plan(membership, Change::Replace { old: *old, new: *new }, false).ok()?;
     let reason = format!("voter {old} was not heard of for {} s, and standby {new} is up to date", silence.as_secs());
     Some(Replacement { old: *old, new: *new, reason })
 }
@@ -75,26 +79,26 @@ mod tests {
     const AFTER: Duration = Duration::from_secs(60);
 
     /// Voters 1 to 3, node 1 leads; standbys with their lag, `None` for silent ones.
-    fn standing(silent: &[NodeId], standbys: &[(NodeId, Option<u64>)]) -> Standing {
+    fn membership(silent: &[NodeId], standbys: &[(NodeId, Option<u64>)]) -> MembershipState {
         let voter = |id: NodeId| (id, Health { is_heard: !silent.contains(&id), lag: 0, is_trusted: true });
         let standby = |(id, lag): &(NodeId, Option<u64>)| {
             (*id, Health { is_heard: lag.is_some(), lag: lag.unwrap_or(u64::MAX), is_trusted: true })
         };
         let health = (1..=3).map(voter).chain(standbys.iter().map(standby)).collect();
-        Standing { leader: 1, configs: vec![(1..=3).collect()], health }
+        MembershipState { leader: 1, configs: vec![(1..=3).collect()], health }
     }
 
     fn silent(list: &[(NodeId, u64)]) -> BTreeMap<NodeId, Duration> {
         list.iter().map(|(id, seconds)| (*id, Duration::from_secs(*seconds))).collect()
     }
 
-    fn pair(standing: &Standing, list: &[(NodeId, u64)]) -> Option<(NodeId, NodeId)> {
-        decide(standing, &silent(list), AFTER).map(|replacement| (replacement.old, replacement.new))
+    fn pair(membership: &MembershipState, list: &[(NodeId, u64)]) -> Option<(NodeId, NodeId)> {
+        decide(membership, &silent(list), AFTER).map(|replacement| (replacement.old, replacement.new))
     }
 
     #[test]
     fn a_voter_dead_for_long_is_replaced_by_the_standby_that_is_least_behind() {
-        let both = standing(&[3], &[(4, Some(9)), (5, Some(2))]);
+        let both = membership(&[3], &[(4, Some(9)), (5, Some(2))]);
         assert_eq!(pair(&both, &[(3, 60)]), Some((3, 5)));
         assert_eq!(pair(&both, &[(3, 59)]), None, "not yet");
         assert_eq!(pair(&both, &[]), None, "nobody is dead");
@@ -103,21 +107,21 @@ mod tests {
     #[test]
     fn nothing_is_done_without_a_standby_that_is_there_and_caught_up() {
         for standbys in [&[][..], &[(4, None)], &[(4, Some(1_000))]] {
-            assert_eq!(pair(&standing(&[3], standbys), &[(3, 600)]), None, "{standbys:?}");
+            assert_eq!(pair(&membership(&[3], standbys), &[(3, 600)]), None, "{standbys:?}");
         }
     }
 
     #[test]
     fn nothing_is_done_where_quorum_is_lost_or_a_change_is_under_way() {
-        assert_eq!(pair(&standing(&[2, 3], &[(4, Some(0))]), &[(2, 600), (3, 600)]), None);
-        let mut joint = standing(&[3], &[(4, Some(0))]);
+        assert_eq!(pair(&membership(&[2, 3], &[(4, Some(0))]), &[(2, 600), (3, 600)]), None);
+        let mut joint = membership(&[3], &[(4, Some(0))]);
         joint.configs.insert(0, [1, 2].into());
         assert_eq!(pair(&joint, &[(3, 600)]), None);
     }
 
     #[test]
     fn one_at_a_time_and_the_one_dead_longest_first() {
-        let mut five = standing(&[3, 5], &[(6, Some(0)), (7, Some(0))]);
+        let mut five = membership(&[3, 5], &[(6, Some(0)), (7, Some(0))]);
         five.configs = vec![[1, 2, 3, 4, 5].into()];
         five.health.insert(4, Health { is_heard: true, lag: 0, is_trusted: true });
         five.health.insert(5, Health { is_heard: false, lag: 0, is_trusted: true });
@@ -127,13 +131,17 @@ mod tests {
     #[test]
     fn a_silence_is_over_with_the_first_answer() {
         let (mut silences, begin) = (Silences::default(), Instant::now());
-        let sight =
-            |standing| Sight { standing, nodes: BTreeMap::new(), membership_at: None, contacts: BTreeMap::new() };
-        silences.note(&sight(standing(&[3], &[])), begin);
+        let view = |membership| ClusterView {
+            membership,
+            nodes: BTreeMap::new(),
+            membership_at: None,
+            contacts: BTreeMap::new(),
+        };
+        silences.note(&view(membership(&[3], &[])), begin);
         assert_eq!(silences.at(begin + AFTER), silent(&[(3, 60)]));
-        silences.note(&sight(standing(&[3], &[])), begin + AFTER);
+        silences.note(&view(membership(&[3], &[])), begin + AFTER);
         assert_eq!(silences.at(begin + AFTER), silent(&[(3, 60)]), "it goes on");
-        silences.note(&sight(standing(&[], &[])), begin + AFTER);
+        silences.note(&view(membership(&[], &[])), begin + AFTER);
         assert!(silences.at(begin + AFTER).is_empty());
     }
 }

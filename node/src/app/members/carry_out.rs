@@ -11,9 +11,9 @@ use quorate_store::raft::{Member, NodeId};
 use tokio::sync::MutexGuard;
 
 use super::super::{App, AppError};
-use super::plan::{Plan, Standing, Wish, plan};
-use super::sight::Sight;
-use crate::peer::members::MemberDone;
+use super::plan::{Change, MembershipState, Plan, plan};
+use super::view::ClusterView;
+use crate::peer::members::MemberReply;
 
 /// Pause before a change is proposed again that another one, or a leader that is too new, was in the way of.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
@@ -31,35 +31,41 @@ pub enum Stop {
     Refused(String),
 }
 
-/// Judges a wish and does it.
-pub async fn grant(app: &App, wish: Wish, dry_run: bool, force: bool, deadline: Instant) -> Result<MemberDone, Stop> {
+/// Judges a request and does it.
+pub async fn grant(
+    app: &App,
+    wanted: Change,
+    dry_run: bool,
+    force: bool,
+    deadline: Instant,
+) -> Result<MemberReply, Stop> {
     let _one_at_a_time = my_turn(app, deadline).await?;
-    let mut sight = Sight::settled(app).await.ok_or(Stop::NotLeader)?;
-    if sight.standing.is_joint() && !dry_run {
-        finish(app, &sight, deadline).await?;
-        sight = Sight::of(app).ok_or(Stop::NotLeader)?;
+    let mut view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
+    if view.membership.is_joint() && !dry_run {
+        finish(app, &view, deadline).await?;
+        view = ClusterView::of(app).ok_or(Stop::NotLeader)?;
     }
-    let plan = plan(&sight.standing, wish, force).map_err(Stop::Refused)?;
+    let plan = plan(&view.membership, wanted, force).map_err(Stop::Refused)?;
     if dry_run || !plan.changes {
-        return Ok(done(&sight, &plan, dry_run));
+        return Ok(done(&view, &plan, dry_run));
     }
     // Whoever was deposed and does not know it must not say that it is done, nor hand anything over.
     app.inner.read_index.index_as_leader().await.ok_or(Stop::NotLeader)?;
-    tracing::info!(?wish, voters = ?plan.voters, dropped = plan.dropped, "changing the members");
-    carry_out(app, &sight, &plan, deadline).await?;
-    Ok(done(&sight, &plan, false))
+    tracing::info!(?wanted, voters = ?plan.voters, dropped = plan.dropped, "changing the members");
+    carry_out(app, &view, &plan, deadline).await?;
+    Ok(done(&view, &plan, false))
 }
 
-/// Waits for the change that is under way. Nobody's wish is done when they have given up.
+/// Waits for the change that is under way. Nobody's request is done when they have given up.
 pub async fn my_turn(app: &App, deadline: Instant) -> Result<MutexGuard<'_, ()>, Stop> {
     tokio::time::timeout_at(deadline.into(), app.inner.changes.lock()).await.map_err(|_| Stop::Late)
 }
 
 /// Says what is so after a plan, or would be.
-pub fn done(sight: &Sight, plan: &Plan, dry_run: bool) -> MemberDone {
-    let learners = sight.nodes.keys().copied();
+pub fn done(view: &ClusterView, plan: &Plan, dry_run: bool) -> MemberReply {
+    let learners = view.nodes.keys().copied();
     let learners = learners.filter(|id| !plan.voters.contains(id) && plan.dropped != Some(*id)).collect();
-    MemberDone {
+    MemberReply {
         changed: plan.changes && !dry_run,
         explanation: plan.explanation.clone(),
         voters: plan.voters.iter().copied().collect(),
@@ -67,12 +73,12 @@ pub fn done(sight: &Sight, plan: &Plan, dry_run: bool) -> MemberDone {
     }
 }
 
-async fn carry_out(app: &App, sight: &Sight, plan: &Plan, deadline: Instant) -> Result<(), Stop> {
-    let standing = &sight.standing;
-    let mut judged = Some(sight);
-    if plan.voters != *standing.voters() {
+async fn carry_out(app: &App, view: &ClusterView, plan: &Plan, deadline: Instant) -> Result<(), Stop> {
+    let membership = &view.membership;
+    let mut judged = Some(view);
+    if plan.voters != *membership.voters() {
         if !plan.voters.contains(&app.node_id()) {
-            return Err(hand_over(app, standing, plan).await);
+            return Err(hand_over(app, membership, plan).await);
         }
         // Who loses its vote stays a learner for now, so that its own log tells it.
         propose(app, ChangeMembers::ReplaceAllVoters(plan.voters.clone()), judged.take(), deadline).await?;
@@ -84,8 +90,8 @@ async fn carry_out(app: &App, sight: &Sight, plan: &Plan, deadline: Instant) -> 
 }
 
 /// Lets one of those who stay lead, which then does the change: a leader cannot see to its own removal.
-async fn hand_over(app: &App, standing: &Standing, plan: &Plan) -> Stop {
-    let Some(successor) = standing.successor(&plan.voters) else {
+async fn hand_over(app: &App, membership: &MembershipState, plan: &Plan) -> Stop {
+    let Some(successor) = membership.successor(&plan.voters) else {
         return Stop::Refused("no other voter is up to date to lead instead".into());
     };
     match app.transfer_leader(Some(successor), Instant::now() + HAND_OVER_MAX).await {
@@ -95,21 +101,21 @@ async fn hand_over(app: &App, standing: &Standing, plan: &Plan) -> Stop {
 }
 
 /// Ends a change that a leader before this one began.
-pub async fn finish(app: &App, sight: &Sight, deadline: Instant) -> Result<(), Stop> {
-    let standing = &sight.standing;
-    tracing::info!(configs = ?standing.configs, "finishing a change of the members that was interrupted");
-    propose(app, ChangeMembers::ReplaceAllVoters(standing.voters().clone()), Some(sight), deadline).await
+pub async fn finish(app: &App, view: &ClusterView, deadline: Instant) -> Result<(), Stop> {
+    let membership = &view.membership;
+    tracing::info!(configs = ?membership.configs, "finishing a change of the members that was interrupted");
+    propose(app, ChangeMembers::ReplaceAllVoters(membership.voters().clone()), Some(view), deadline).await
 }
 
-/// Puts a change into the log and waits until it is committed, both steps of it. Where it was judged by a sight, only while
+/// Puts a change into the log and waits until it is committed, both steps of it. Where it was judged by a view, only while
 /// that holds. Says `NotLeader` only where nothing began.
 pub async fn propose(
     app: &App,
     change: ChangeMembers<NodeId, Member>,
-    judged: Option<&Sight>,
+    judged: Option<&ClusterView>,
     deadline: Instant,
 ) -> Result<(), Stop> {
-    let holds = |sight: &Sight| Precondition::LastMembershipLogId { last_membership_log_id: sight.membership_at };
+    let holds = |view: &ClusterView| Precondition::LastMembershipLogId { last_membership_log_id: view.membership_at };
     loop {
         let done = app.raft().change_membership_if(change.clone(), true, judged.map(holds)).await;
         let error = match done {

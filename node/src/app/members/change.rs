@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use super::super::App;
 use super::carry_out::{Stop, grant};
-use super::plan::Wish;
+use super::plan::Change;
 use super::{not_leader, take_in};
-use crate::peer::members::{MemberAsk, MemberDone, MemberWish};
+use crate::peer::members::{MemberChange, MemberReply, MemberRequest};
 use crate::peer::message::PeerResponse;
 
 /// Does what is asked, or says what it would come to. Answers at the deadline at the latest; what began goes on.
-pub async fn change(app: &App, ask: MemberAsk, deadline: Instant) -> PeerResponse {
+pub async fn change(app: &App, ask: MemberRequest, deadline: Instant) -> PeerResponse {
     let on_the_way = tokio::spawn(work(app.clone(), ask, deadline));
     match tokio::time::timeout_at(deadline.into(), on_the_way).await {
         Ok(Ok(Ok(done))) => PeerResponse::MembersChanged(done),
@@ -23,16 +23,16 @@ pub async fn change(app: &App, ask: MemberAsk, deadline: Instant) -> PeerRespons
     }
 }
 
-async fn work(app: App, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, Stop> {
-    let MemberAsk { wish, dry_run, force } = ask;
-    let wish = match wish {
-        MemberWish::Add { id, peer_addr, promote } => {
+async fn work(app: App, ask: MemberRequest, deadline: Instant) -> Result<MemberReply, Stop> {
+    let MemberRequest { change: wanted, dry_run, force } = ask;
+    let wanted = match wanted {
+        MemberChange::Add { id, peer_addr, promote } => {
             return take_in::add(&app, take_in::Newcomer { id, peer_addr, promote }, dry_run, force, deadline).await;
         }
-        MemberWish::Promote { id } => Wish::Promote(id),
-        MemberWish::Demote { id } => Wish::Demote(id),
-        MemberWish::Remove { id } => Wish::Remove(id),
-        MemberWish::Replace { old, new } => Wish::Replace { old, new },
+        MemberChange::Promote { id } => Change::Promote(id),
+        MemberChange::Demote { id } => Change::Demote(id),
+        MemberChange::Remove { id } => Change::Remove(id),
+        MemberChange::Replace { old, new } => Change::Replace { old, new },
     };
-    grant(&app, wish, dry_run, force, deadline).await
+    grant(&app, wanted, dry_run, force, deadline).await
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::super::App;
 use super::autopilot::{Silences, decide};
 use super::carry_out::{self, finish, grant};
-use super::plan::Wish;
-use super::sight::Sight;
+use super::plan::Change;
+use super::view::ClusterView;
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -24,23 +24,23 @@ pub async fn run(app: App, replace_after: Option<Duration>) {
     let (mut joint_since, mut rest_until) = (None, Instant::now());
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let Some(sight) = Sight::of(&app) else {
+        let Some(view) = ClusterView::of(&app) else {
             silences.forget();
             joint_since = None;
             continue;
         };
         let now = Instant::now();
-        joint_since = sight.standing.is_joint().then(|| joint_since.unwrap_or(now));
+        joint_since = view.membership.is_joint().then(|| joint_since.unwrap_or(now));
         if joint_since.is_some_and(|since| now.duration_since(since) >= JOINT_MAX) {
             finish_interrupted(&app).await;
             joint_since = None;
         }
-        silences.note(&sight, now);
+        silences.note(&view, now);
         let Some(after) = replace_after.filter(|_| now >= rest_until) else { continue };
-        let Some(found) = decide(&sight.standing, &silences.at(now), after) else { continue };
+        let Some(found) = decide(&view.membership, &silences.at(now), after) else { continue };
         tracing::warn!(old = found.old, new = found.new, reason = found.reason, "replacing a dead voter");
-        let wish = Wish::Replace { old: found.old, new: found.new };
-        match grant(&app, wish, false, false, now + CHANGE_MAX).await {
+        let wanted = Change::Replace { old: found.old, new: found.new };
+        match grant(&app, wanted, false, false, now + CHANGE_MAX).await {
             Ok(_) => tracing::warn!(old = found.old, new = found.new, "replaced a dead voter"),
             Err(stop) => tracing::warn!(?stop, "the dead voter was not replaced"),
         }
@@ -52,8 +52,8 @@ pub async fn run(app: App, replace_after: Option<Duration>) {
 /// Nobody here is at work on it, so it was another leader's.
 async fn finish_interrupted(app: &App) {
     let Ok(_one_at_a_time) = app.inner.changes.try_lock() else { return };
-    let Some(sight) = Sight::of(app).filter(|sight| sight.standing.is_joint()) else { return };
-    match finish(app, &sight, Instant::now() + CHANGE_MAX).await {
+    let Some(view) = ClusterView::of(app).filter(|view| view.membership.is_joint()) else { return };
+    match finish(app, &view, Instant::now() + CHANGE_MAX).await {
         Ok(()) | Err(carry_out::Stop::NotLeader) => {}
         Err(stop) => tracing::warn!(?stop, "an interrupted change of the members could not be finished"),
     }

@@ -1,6 +1,6 @@
 //! Who is in the cluster and who votes: what an operator may ask, and what the leader does about it.
 //!
-//! Owns the way of a wish to the leader and the words of its answer. `plan` judges, `sight` tells it how things stand,
+//! Owns the way of a request to the leader and the words of its answer. `plan` judges, `view` tells it how things stand,
 //! `carry_out` does what it lets pass, `take_in` is for new nodes, `keeper` for what nobody asks for, `removed` for a node
 //! that is no member any more. Never changes the members but through the leader, one change at a time.
 
@@ -10,20 +10,20 @@ mod change;
 pub mod keeper;
 pub mod plan;
 pub mod removed;
-pub mod sight;
 pub mod take_in;
+pub mod view;
 
 use std::time::{Duration, Instant};
 
 use quorate_store::raft::NodeId;
 use tokio::sync::Mutex;
 
-use super::peers::AskError;
+use super::peers::QueryError;
 use super::{App, AppError};
 use crate::config::millis;
-use crate::peer::members::{MemberAsk, MemberDone, MemberQuestion, MembersSeen};
+use crate::peer::members::{MemberQuestion, MemberReply, MemberRequest, MembersSeen};
 use crate::peer::message::{PeerRequest, PeerResponse};
-use sight::Sight;
+use view::ClusterView;
 
 /// Held while the leader changes the members: one change at a time.
 pub type Changes = Mutex<()>;
@@ -38,7 +38,7 @@ impl App {
     }
 
     /// Has the leader change the members, or say what it would come to. Asking again for the same goes on where it ended.
-    pub async fn change_members(&self, ask: MemberAsk, deadline: Instant) -> Result<MemberDone, AppError> {
+    pub async fn change_members(&self, ask: MemberRequest, deadline: Instant) -> Result<MemberReply, AppError> {
         let question = |within_ms| MemberQuestion::Change { ask: ask.clone(), within_ms };
         match self.ask_leader(deadline, question).await? {
             PeerResponse::MembersChanged(done) => Ok(done),
@@ -84,7 +84,7 @@ impl App {
         }
     }
 
-    async fn ask_who_leads(&self, question: MemberQuestion, by: Instant) -> Option<Result<PeerResponse, AskError>> {
+    async fn ask_who_leads(&self, question: MemberQuestion, by: Instant) -> Option<Result<PeerResponse, QueryError>> {
         match self.inner.view.now().leader? {
             leader if leader == self.node_id() => Some(Ok(answer(self, self.node_id(), question).await)),
             leader => Some(self.inner.peers.ask(leader, PeerRequest::Members(question), by).await),
@@ -96,8 +96,8 @@ impl App {
 pub async fn answer(app: &App, from: NodeId, question: MemberQuestion) -> PeerResponse {
     let by = |within_ms| Instant::now() + Duration::from_millis(within_ms);
     match question {
-        MemberQuestion::List => match Sight::of(app) {
-            Some(sight) => PeerResponse::Members(sight.shown()),
+        MemberQuestion::List => match ClusterView::of(app) {
+            Some(view) => PeerResponse::Members(view.shown()),
             None => not_leader(app),
         },
         MemberQuestion::Change { ask, within_ms } => change::change(app, ask, by(within_ms)).await,

@@ -18,7 +18,7 @@ pub type Nodes = BTreeSet<NodeId>;
 
 /// The members as their leader knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct MembershipState {
     /// Who knows it.
     pub leader: NodeId,
     /// Voter sets: one, or two while a change is under way.
@@ -41,7 +41,7 @@ pub struct Health {
 
 /// What is wanted. Taking in a new member is none of it: that concerns no quorum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum Change {
     /// A learner is to vote.
     Promote(NodeId),
     /// A voter is to be a learner.
@@ -70,7 +70,7 @@ pub struct Plan {
     pub explanation: Vec<String>,
 }
 
-impl Standing {
+impl MembershipState {
     /// Who votes, or will once the change under way is over.
     pub fn voters(&self) -> &Nodes {
         self.configs.last().expect("a group has a configuration")
@@ -134,53 +134,53 @@ pub fn majority(set: &Nodes) -> usize {
     set.len() / 2 + 1
 }
 
-/// Judges a wish. `force` lets pass what is only unwise. The refusal is a sentence for people.
-pub fn plan(standing: &Standing, wish: Wish, force: bool) -> Result<Plan, String> {
-    let now = standing.voters().clone();
-    let Goal { voters, dropped, already } = goal(standing, wish)?;
+/// Judges a request. `force` lets pass what is only unwise. The refusal is a sentence for people.
+pub fn plan(membership: &MembershipState, change: Change, force: bool) -> Result<Plan, String> {
+    let now = membership.voters().clone();
+    let Goal { voters, dropped, already } = goal(membership, change)?;
     if let Some(said) = already {
         return Ok(Plan { voters: now, dropped: None, changes: false, explanation: vec![said] });
     }
-    check_now(standing)?;
+    check_now(membership)?;
     if voters != now {
-        check_goal(standing, &now, &voters)?;
-        check_tolerance(standing, &now, &voters, force)?;
+        check_goal(membership, &now, &voters)?;
+        check_tolerance(membership, &now, &voters, force)?;
     }
-    let explanation = explain(standing, wish, &now, &voters);
+    let explanation = explain(membership, change, &now, &voters);
     Ok(Plan { voters, dropped, changes: true, explanation })
 }
 
-/// Where a wish leads, or that it is there.
+/// Where a request leads, or that it is there.
 struct Goal {
     voters: Nodes,
     dropped: Option<NodeId>,
     already: Option<String>,
 }
 
-fn goal(standing: &Standing, wish: Wish) -> Result<Goal, String> {
-    let mut voters = standing.voters().clone();
-    let is_member = |id| standing.health.contains_key(&id);
+fn goal(membership: &MembershipState, change: Change) -> Result<Goal, String> {
+    let mut voters = membership.voters().clone();
+    let is_member = |id| membership.health.contains_key(&id);
     let already = |said: String| Ok(Goal { voters: Nodes::new(), dropped: None, already: Some(said) });
     let mut dropped = None;
-    match wish {
-        Wish::Promote(id) if voters.contains(&id) => return already(format!("node {id} votes already")),
-        Wish::Demote(id) if is_member(id) && !voters.contains(&id) => {
+    match change {
+        Change::Promote(id) if voters.contains(&id) => return already(format!("node {id} votes already")),
+        Change::Demote(id) if is_member(id) && !voters.contains(&id) => {
             return already(format!("node {id} has no vote already"));
         }
-        Wish::Remove(id) if !is_member(id) => return already(format!("node {id} is no member")),
-        Wish::Promote(id) => {
-            check_candidate(standing, id)?;
+        Change::Remove(id) if !is_member(id) => return already(format!("node {id} is no member")),
+        Change::Promote(id) => {
+            check_candidate(membership, id)?;
             voters.insert(id);
         }
-        Wish::Demote(id) if !is_member(id) => return Err(format!("node {id} is no member")),
-        Wish::Demote(id) => {
+        Change::Demote(id) if !is_member(id) => return Err(format!("node {id} is no member")),
+        Change::Demote(id) => {
             voters.remove(&id);
         }
-        Wish::Remove(id) => {
+        Change::Remove(id) => {
             voters.remove(&id);
             dropped = Some(id);
         }
-        Wish::Replace { old, new } => match replace(standing, old, new)? {
+        Change::Replace { old, new } => match replace(membership, old, new)? {
             Replacement::Done => return already(format!("node {new} votes, and node {old} is no member")),
             Replacement::OnlyDrop => dropped = Some(old),
             Replacement::Whole => {
@@ -200,9 +200,9 @@ enum Replacement {
     Whole,
 }
 
-fn replace(standing: &Standing, old: NodeId, new: NodeId) -> Result<Replacement, String> {
-    let votes = |id| standing.voters().contains(&id);
-    let is_member = |id| standing.health.contains_key(&id);
+fn replace(membership: &MembershipState, old: NodeId, new: NodeId) -> Result<Replacement, String> {
+    let votes = |id| membership.voters().contains(&id);
+    let is_member = |id| membership.health.contains_key(&id);
     if old == new {
         return Err(format!("node {old} cannot be replaced by itself: a new disk needs a new node id"));
     }
@@ -213,13 +213,13 @@ fn replace(standing: &Standing, old: NodeId, new: NodeId) -> Result<Replacement,
         (true, true) => Err(format!("node {new} votes already, so it takes nobody's place; remove node {old} instead")),
         (false, false) if !is_member(old) => Err(format!("node {old} is no member")),
         (false, false) => Err(format!("node {old} has no vote that node {new} could take; remove node {old} instead")),
-        (true, false) => check_candidate(standing, new).map(|()| Replacement::Whole),
+        (true, false) => check_candidate(membership, new).map(|()| Replacement::Whole),
     }
 }
 
 /// Whether a node can be given a vote.
-fn check_candidate(standing: &Standing, id: NodeId) -> Result<(), String> {
-    let Some(health) = standing.health.get(&id) else {
+fn check_candidate(membership: &MembershipState, id: NodeId) -> Result<(), String> {
+    let Some(health) = membership.health.get(&id) else {
         return Err(format!("node {id} is no member: start it with the join list of this cluster, or add it first"));
     };
     if !health.is_heard {
@@ -240,90 +240,95 @@ fn check_candidate(standing: &Standing, id: NodeId) -> Result<(), String> {
 }
 
 /// No change can be decided where a configuration in force has no majority.
-fn check_now(standing: &Standing) -> Result<(), String> {
-    for config in &standing.configs {
-        if standing.tolerates(config).is_none() {
+fn check_now(membership: &MembershipState) -> Result<(), String> {
+    for config in &membership.configs {
+        if membership.tolerates(config).is_none() {
             return Err(format!(
                 "{}, so nothing can be decided: bring {} back first",
-                state(standing, config),
-                nodes(&standing.silent(config))
+                state(membership, config),
+                nodes(&membership.silent(config))
             ));
         }
     }
     Ok(())
 }
 
-fn check_goal(standing: &Standing, now: &Nodes, goal: &Nodes) -> Result<(), String> {
+fn check_goal(membership: &MembershipState, now: &Nodes, goal: &Nodes) -> Result<(), String> {
     if goal.is_empty() {
         return Err(format!("{} is the last voter: without it there is no cluster", nodes(now)));
     }
-    let silent = standing.silent(goal);
-    let Some(spare) = standing.tolerates(goal) else {
+    let silent = membership.silent(goal);
+    let Some(spare) = membership.tolerates(goal) else {
         return Err(format!(
             "that would leave {}: quorum would be lost; bring {} back or remove it first",
-            state(standing, goal),
+            state(membership, goal),
             nodes(&silent)
         ));
     };
-    if standing.sound(goal) == 0 && standing.sound(now) > 0 {
-        return Err(format!("that would leave no voter whose state can be trusted; {}", repair_first(standing, goal)));
+    if membership.sound(goal) == 0 && membership.sound(now) > 0 {
+        return Err(format!(
+            "that would leave no voter whose state can be trusted; {}",
+            repair_first(membership, goal)
+        ));
     }
-    let removes_silent = now.difference(goal).any(|id| !standing.is_heard(*id));
+    let removes_silent = now.difference(goal).any(|id| !membership.is_heard(*id));
     if spare == 0 && !silent.is_empty() && !removes_silent {
         return Err(format!(
             "that would leave {}: each of those heard of would be needed while {} is gone; replace or remove {} first",
-            state(standing, goal),
+            state(membership, goal),
             nodes(&silent),
             nodes(&silent)
         ));
     }
-    if !goal.contains(&standing.leader) && standing.successor(goal).is_none() {
+    if !goal.contains(&membership.leader) && membership.successor(goal).is_none() {
         return Err(format!(
             "node {} leads, and no other voter that stays is up to date to lead instead; make another one vote first",
-            standing.leader
+            membership.leader
         ));
     }
     Ok(())
 }
 
 /// A change that gives up all tolerance has to be meant.
-fn check_tolerance(standing: &Standing, now: &Nodes, goal: &Nodes, force: bool) -> Result<(), String> {
-    let is_lost = standing.tolerates(goal) == Some(0) && standing.tolerates(now).is_some_and(|spare| spare > 0);
+fn check_tolerance(membership: &MembershipState, now: &Nodes, goal: &Nodes, force: bool) -> Result<(), String> {
+    let is_lost = membership.tolerates(goal) == Some(0) && membership.tolerates(now).is_some_and(|spare| spare > 0);
     if is_lost && !force {
-        let state = state(standing, goal);
+        let state = state(membership, goal);
         return Err(format!("that would leave {state}, one failure from loss; add a voter first, or force it"));
     }
-    let judges = |set: &Nodes| standing.sound(set) >= majority(set);
+    let judges = |set: &Nodes| membership.sound(set) >= majority(set);
     if judges(now) && !judges(goal) && !force {
-        let (sound, all) = (standing.sound(goal), goal.len());
+        let (sound, all) = (membership.sound(goal), goal.len());
         return Err(format!(
             "that would leave {sound} of {all} voters whose state can be trusted, no majority to tell who is right; {}, or force it",
-            repair_first(standing, goal)
+            repair_first(membership, goal)
         ));
     }
     Ok(())
 }
 
-fn explain(standing: &Standing, wish: Wish, now: &Nodes, goal: &Nodes) -> Vec<String> {
-    let mut said = vec![match wish {
-        Wish::Promote(id) => format!("node {id} gets a vote"),
-        Wish::Demote(id) => {
+fn explain(membership: &MembershipState, change: Change, now: &Nodes, goal: &Nodes) -> Vec<String> {
+    let mut said = vec![match change {
+        Change::Promote(id) => format!("node {id} gets a vote"),
+        Change::Demote(id) => {
             format!(
                 "node {id} loses its vote and stays as a learner; start it with --standby from now on, or it asks for its vote again"
             )
         }
-        Wish::Remove(id) => format!("node {id} is no member any more and ends; its id and its disk are not used again"),
-        Wish::Replace { old, new } => format!("node {new} votes in place of node {old}, which is no member any more"),
+        Change::Remove(id) => {
+            format!("node {id} is no member any more and ends; its id and its disk are not used again")
+        }
+        Change::Replace { old, new } => format!("node {new} votes in place of node {old}, which is no member any more"),
     }];
     if now == goal {
-        said.push(format!("votes stay as they are: {}", prospect(standing, now)));
+        said.push(format!("votes stay as they are: {}", prospect(membership, now)));
         return said;
     }
-    if !goal.contains(&standing.leader) {
-        said.push(format!("node {} leads now and hands leadership over first", standing.leader));
+    if !goal.contains(&membership.leader) {
+        said.push(format!("node {} leads now and hands leadership over first", membership.leader));
     }
-    said.push(format!("now: {}", prospect(standing, now)));
-    said.push(format!("then: {}", prospect(standing, goal)));
+    said.push(format!("now: {}", prospect(membership, now)));
+    said.push(format!("then: {}", prospect(membership, goal)));
     if goal.len().is_multiple_of(2) {
         said.push("an even number of voters tolerates no more failures than one voter less would".into());
     }
@@ -331,9 +336,9 @@ fn explain(standing: &Standing, wish: Wish, now: &Nodes, goal: &Nodes) -> Vec<St
 }
 
 /// How it stands, and how many failures that is from loss.
-pub fn prospect(standing: &Standing, set: &Nodes) -> String {
-    let state = state(standing, set);
-    match standing.tolerates(set) {
+pub fn prospect(membership: &MembershipState, set: &Nodes) -> String {
+    let state = state(membership, set);
+    match membership.tolerates(set) {
         None => format!("{state}: quorum is lost"),
         Some(0) => format!("{state}: one failure from loss"),
         Some(1) => format!("{state}: one failure is tolerated"),
@@ -341,8 +346,8 @@ pub fn prospect(standing: &Standing, set: &Nodes) -> String {
     }
 }
 
-fn state(standing: &Standing, set: &Nodes) -> String {
-    let (heard, all) = (standing.heard(set), set.len());
+fn state(membership: &MembershipState, set: &Nodes) -> String {
+    let (heard, all) = (membership.heard(set), set.len());
     format!("{heard} of {all} voters ({}) heard of, {} needed", ids(set), majority(set))
 }
 
@@ -351,8 +356,8 @@ fn ids(set: &Nodes) -> String {
 }
 
 /// What to do about those in quarantine.
-fn repair_first(standing: &Standing, set: &Nodes) -> String {
-    let distrusted: Nodes = set.iter().copied().filter(|id| standing.is_distrusted(*id)).collect();
+fn repair_first(membership: &MembershipState, set: &Nodes) -> String {
+    let distrusted: Nodes = set.iter().copied().filter(|id| membership.is_distrusted(*id)).collect();
     format!("repair {} first", nodes(&distrusted))
 }
 

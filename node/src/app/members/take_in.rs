@@ -10,13 +10,13 @@ use quorate_store::raft::wire::MemberRecord;
 use quorate_store::raft::{Member, NodeId};
 
 use super::super::App;
-use super::super::peers::AskError;
+use super::super::peers::QueryError;
 use super::carry_out::{Stop, done, grant, my_turn, propose};
 use super::not_leader;
-use super::plan::{Health, Plan, Wish, plan};
-use super::sight::Sight;
+use super::plan::{Change, Health, Plan, plan};
+use super::view::ClusterView;
 use crate::peer::CallError;
-use crate::peer::members::MemberDone;
+use crate::peer::members::MemberReply;
 use crate::peer::message::{HelloAnswer, PeerRequest, PeerResponse};
 
 /// How long a joining node may take to catch up before it has to ask again.
@@ -43,11 +43,11 @@ pub async fn join(app: &App, node_id: NodeId, member: Member, as_standby: bool) 
         if as_standby {
             return Ok(());
         }
-        if !Sight::wait_caught_up(app, node_id, deadline).await.ok_or(Stop::NotLeader)? {
+        if !ClusterView::wait_caught_up(app, node_id, deadline).await.ok_or(Stop::NotLeader)? {
             return Err(Stop::Late);
         }
         // Who starts a node that is no standby means it to vote, so what is only unwise passes.
-        grant(app, Wish::Promote(node_id), false, true, deadline).await.map(|_| ()).map_err(|stop| match stop {
+        grant(app, Change::Promote(node_id), false, true, deadline).await.map(|_| ()).map_err(|stop| match stop {
             Stop::Refused(reason) => {
                 tracing::warn!(
                     node_id,
@@ -74,10 +74,10 @@ pub async fn add(
     dry_run: bool,
     force: bool,
     deadline: Instant,
-) -> Result<MemberDone, Stop> {
+) -> Result<MemberReply, Stop> {
     let Newcomer { id, peer_addr, promote } = newcomer;
-    let sight = Sight::settled(app).await.ok_or(Stop::NotLeader)?;
-    let known = sight.nodes.get(&id).map(|known| known.peer_addr.clone());
+    let view = ClusterView::settled(app).await.ok_or(Stop::NotLeader)?;
+    let known = view.nodes.get(&id).map(|known| known.peer_addr.clone());
     let said = match &known {
         Some(known) if *known != peer_addr => {
             return Err(Stop::Refused(format!("node {id} is a member already, and its peers reach it at {known}")));
@@ -86,7 +86,7 @@ pub async fn add(
         None => format!("node {id} becomes a learner: it gets all data and has no vote"),
     };
     // Before anything is done: what is refused is refused whole.
-    let prospect = prospect(&sight, id, promote, force)?;
+    let prospect = prospect(&view, id, promote, force)?;
     if known.is_none() {
         let member = introduce(app, id, &peer_addr).await?;
         if !dry_run {
@@ -96,7 +96,7 @@ pub async fn add(
     }
     let mut done = match promote && !dry_run {
         true => promote_newcomer(app, id, force, deadline).await?,
-        false => done(&sight, &prospect, dry_run),
+        false => done(&view, &prospect, dry_run),
     };
     if known.is_none() && !promote {
         done.learners.push(id);
@@ -108,23 +108,23 @@ pub async fn add(
 }
 
 /// What the votes come to with a newcomer that has caught up.
-fn prospect(sight: &Sight, id: NodeId, promote: bool, force: bool) -> Result<Plan, Stop> {
-    let mut standing = sight.standing.clone();
+fn prospect(view: &ClusterView, id: NodeId, promote: bool, force: bool) -> Result<Plan, Stop> {
+    let mut membership = view.membership.clone();
     if !promote {
-        let voters = standing.voters().clone();
+        let voters = membership.voters().clone();
         return Ok(Plan { voters, dropped: None, changes: false, explanation: vec![] });
     }
-    let is_trusted = !standing.is_distrusted(id);
-    standing.health.insert(id, Health { is_heard: true, lag: 0, is_trusted });
-    plan(&standing, Wish::Promote(id), force).map_err(Stop::Refused)
+    let is_trusted = !membership.is_distrusted(id);
+    membership.health.insert(id, Health { is_heard: true, lag: 0, is_trusted });
+    plan(&membership, Change::Promote(id), force).map_err(Stop::Refused)
 }
 
 /// Gives a node its vote once it has caught up.
-async fn promote_newcomer(app: &App, id: NodeId, force: bool, deadline: Instant) -> Result<MemberDone, Stop> {
-    if !Sight::wait_caught_up(app, id, deadline).await.ok_or(Stop::NotLeader)? {
+async fn promote_newcomer(app: &App, id: NodeId, force: bool, deadline: Instant) -> Result<MemberReply, Stop> {
+    if !ClusterView::wait_caught_up(app, id, deadline).await.ok_or(Stop::NotLeader)? {
         return Err(Stop::Late);
     }
-    grant(app, Wish::Promote(id), false, force, deadline).await.map_err(|stop| match stop {
+    grant(app, Change::Promote(id), false, force, deadline).await.map_err(|stop| match stop {
         Stop::Refused(reason) => Stop::Refused(format!("node {id} is a learner now and gets no vote: {reason}")),
         other => other,
     })
@@ -135,7 +135,7 @@ async fn introduce(app: &App, id: NodeId, peer_addr: &str) -> Result<MemberRecor
     let hello: HelloAnswer = match app.peers().ask_at(peer_addr, id, PeerRequest::Hello, Instant::now() + ASK).await {
         Ok(PeerResponse::Hello(hello)) => hello,
         Ok(other) => return Err(Stop::Refused(format!("node {id} answered something else: {other:?}"))),
-        Err(AskError::Call(CallError::Refused(reason))) => return Err(Stop::Refused(reason)),
+        Err(QueryError::Call(CallError::Refused(reason))) => return Err(Stop::Refused(reason)),
         Err(error) => {
             return Err(Stop::Refused(format!("node {id} does not answer at {peer_addr} ({error}): start it first")));
         }
@@ -152,7 +152,7 @@ async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
     let cluster_id = app.inner.identity.load().cluster_id.ok_or(Stop::NotLeader)?;
     match app.peers().ask_at(peer_addr, id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
         Ok(PeerResponse::Done) => Ok(()),
-        Ok(PeerResponse::Refused { reason }) | Err(AskError::Call(CallError::Refused(reason))) => {
+        Ok(PeerResponse::Refused { reason }) | Err(QueryError::Call(CallError::Refused(reason))) => {
             Err(Stop::Refused(format!("node {id} refuses to be taken in: {reason}")))
         }
         Ok(_) | Err(_) => Err(Stop::Late),
@@ -162,8 +162,8 @@ async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
 /// Makes a node a learner, unless it is a member.
 async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Result<(), Stop> {
     let _one_at_a_time = my_turn(app, deadline).await?;
-    let sight = Sight::of(app).ok_or(Stop::NotLeader)?;
-    match sight.nodes.get(&id) {
+    let view = ClusterView::of(app).ok_or(Stop::NotLeader)?;
+    match view.nodes.get(&id) {
         Some(known) if known.incarnation != member.incarnation => Err(Stop::Refused(format!(
             "node {id} is a member of this cluster with another disk (incarnation {:032x}); \
              remove it from the cluster, or join under a new node id",
@@ -172,7 +172,7 @@ async fn learn(app: &App, id: NodeId, member: Member, deadline: Instant) -> Resu
         Some(_) => Ok(()),
         None => {
             tracing::info!(id, %member, "taking in a node as a learner");
-            propose(app, ChangeMembers::AddNodes([(id, member)].into()), Some(&sight), deadline).await
+            propose(app, ChangeMembers::AddNodes([(id, member)].into()), Some(&view), deadline).await
         }
     }
 }

@@ -11,7 +11,7 @@ use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::{LogId, Member, NodeId, TypeConfig};
 
 use super::super::App;
-use super::plan::{self, Health, Nodes, Standing};
+use super::plan::{self, Health, MembershipState, Nodes};
 use crate::peer::members::{MemberSeen, MembersSeen};
 
 /// A member that answered nothing for so long is not heard of. Dozens of heartbeats, and longer than a disk stalls.
@@ -23,9 +23,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What the leader sees.
 #[derive(Debug, Clone)]
-pub struct Sight {
+pub struct ClusterView {
     /// For judging.
-    pub standing: Standing,
+    pub membership: MembershipState,
     /// How to reach each member.
     pub nodes: BTreeMap<NodeId, Member>,
     /// The log entry that all this is by.
@@ -34,7 +34,7 @@ pub struct Sight {
     pub contacts: BTreeMap<NodeId, Option<Duration>>,
 }
 
-impl Sight {
+impl ClusterView {
     /// What this node sees; `None` where it does not lead.
     pub fn of(app: &App) -> Option<Self> {
         if app.inner.view.now().leader != Some(app.node_id()) {
@@ -48,17 +48,17 @@ impl Sight {
     pub async fn settled(app: &App) -> Option<Self> {
         let begin = Instant::now();
         loop {
-            let mut sight = Self::of(app)?;
+            let mut view = Self::of(app)?;
             let asked = begin.elapsed();
-            let silent = sight.silent_for_more_than(asked);
+            let silent = view.silent_for_more_than(asked);
             if silent.is_empty() {
-                return Some(sight);
+                return Some(view);
             }
             if asked >= SETTLE_MAX {
                 for id in silent {
-                    sight.standing.health.entry(id).and_modify(|health| health.is_heard = false);
+                    view.membership.health.entry(id).and_modify(|health| health.is_heard = false);
                 }
-                return Some(sight);
+                return Some(view);
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
@@ -72,7 +72,7 @@ impl Sight {
     /// Waits until a member is heard of and hardly behind. False: not before the deadline.
     pub async fn wait_caught_up(app: &App, id: NodeId, deadline: Instant) -> Option<bool> {
         loop {
-            if Self::of(app)?.standing.is_caught_up(id) {
+            if Self::of(app)?.membership.is_caught_up(id) {
                 return Some(true);
             }
             if Instant::now() >= deadline {
@@ -100,33 +100,33 @@ impl Sight {
             contacts.insert(*id, contact);
         }
         let configs: Vec<Nodes> = membership.get_joint_config().clone();
-        let standing = (!configs.is_empty()).then_some(Standing { leader: metrics.id, configs, health })?;
+        let membership = (!configs.is_empty()).then_some(MembershipState { leader: metrics.id, configs, health })?;
         let membership_at = *metrics.membership_config.log_id();
-        Some(Self { standing, nodes, membership_at, contacts })
+        Some(Self { membership, nodes, membership_at, contacts })
     }
 
     /// Who has no vote.
     pub fn learners(&self) -> Vec<NodeId> {
-        self.nodes.keys().copied().filter(|id| !self.standing.voters().contains(id)).collect()
+        self.nodes.keys().copied().filter(|id| !self.membership.voters().contains(id)).collect()
     }
 
     /// As it is told to those who ask.
     pub fn shown(&self) -> MembersSeen {
-        let voters = self.standing.voters();
+        let voters = self.membership.voters();
         let member = |(id, member): (&NodeId, &Member)| MemberSeen {
             id: *id,
             peer_addr: member.peer_addr.clone(),
             client_addr: member.client_addr.clone(),
             votes: voters.contains(id),
-            is_heard: self.standing.is_heard(*id),
-            lag: self.standing.health.get(id).map_or(u64::MAX, |health| health.lag),
+            is_heard: self.membership.is_heard(*id),
+            lag: self.membership.health.get(id).map_or(u64::MAX, |health| health.lag),
             last_contact_ms: self.contacts.get(id).copied().flatten().map(crate::config::millis),
         };
         MembersSeen {
-            leader: self.standing.leader,
-            changing: self.standing.is_joint(),
+            leader: self.membership.leader,
+            changing: self.membership.is_joint(),
             majority: plan::majority(voters) as u64,
-            prospect: plan::prospect(&self.standing, voters),
+            prospect: plan::prospect(&self.membership, voters),
             members: self.nodes.iter().map(member).collect(),
         }
     }

@@ -7,7 +7,7 @@ use quorate_api::{Grant as GrantView, Permission as PermissionView, SelfAnswer};
 use quorate_store::access::{Grant, Permission};
 use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
 use quorate_store::rules::NameError;
-use quorate_store::types::{AccessDone, AccessOp, Action, Outcome as Decided, Reply};
+use quorate_store::types::{AccessOp, AccessReply, Action, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
 use crate::http::call::command;
@@ -36,13 +36,13 @@ pub fn routes() -> Routes {
 pub async fn get_self(context: Context) -> Outcome {
     refresh::refresh(&context.api.backend, context.deadline).await?;
     let access_revision = context.api.backend.access_revision();
-    let (user, rights) = context.visitor().rights()?;
+    let (user, rights) = context.caller().rights()?;
     let answer = SelfAnswer { user, grants: grants_view(rights.grants()), access_revision };
     command::answer(&answer, context.api.backend.position().revision, None)
 }
 
 /// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.
-pub async fn decide(context: &RequestContext, name: &str, op: AccessOp) -> Result<(Reply, AccessDone), Failure> {
+pub async fn decide(context: &RequestContext, name: &str, op: AccessOp) -> Result<(Reply, AccessReply), Failure> {
     let mut reply = command::decide(context, Action::Access(op), false).await?;
     match std::mem::replace(&mut reply.outcome, Decided::Deferred) {
         Decided::Access(done) => Ok((reply, *done)),

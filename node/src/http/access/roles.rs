@@ -4,11 +4,11 @@
 
 use quorate_api::{Applied, ErrorCode, Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
 use quorate_store::state::Observed;
-use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, RoleRow};
+use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, RoleRow};
 use utoipa_axum::routes;
 
 use crate::http::access::own;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
@@ -46,7 +46,7 @@ pub fn routes() -> Routes {
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| RoleName::new(text).ok())?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, found, .. } = scan(&context, move |backend| backend.roles(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let roles = found.items.iter().map(|(name, row)| view(name, row)).collect();
@@ -67,7 +67,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = own::path_name(context.name(), RoleName::new)?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
@@ -101,7 +101,7 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
     context.take_request_id(request.request_id)?;
     let op = AccessOp::SetRole { name: name.clone(), grants };
     match own::decide(&context, name.as_str(), op).await? {
-        (Reply { revision, index, replayed, .. }, AccessDone::Role(row)) => {
+        (Reply { revision, index, replayed, .. }, AccessReply::Role(row)) => {
             let at = (Some(revision), Some(index));
             let answer = RoleAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
             command::answer(&answer, revision, None)
@@ -126,7 +126,7 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
 pub async fn delete(context: Context) -> Outcome {
     let name = own::path_name(context.name(), RoleName::new)?;
     match own::decide(&context, name.as_str(), AccessOp::RemoveRole(name.clone())).await? {
-        (Reply { revision, index, replayed, .. }, AccessDone::Removed { .. }) => {
+        (Reply { revision, index, replayed, .. }, AccessReply::Removed { .. }) => {
             let answer = RoleRemoved { role: name.to_string(), revision, index, replayed };
             command::answer(&answer, revision, None)
         }

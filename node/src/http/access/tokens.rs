@@ -6,12 +6,14 @@
 use quorate_api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
 use quorate_store::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
 use quorate_store::state::Observed;
-use quorate_store::types::{AccessDone, AccessOp, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis};
+use quorate_store::types::{
+    AccessOp, AccessReply, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis,
+};
 use utoipa_axum::routes;
 
 use crate::app::wall_now;
 use crate::http::access::own;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::auth::secret::TokenText;
 use crate::http::call::admit;
 use crate::http::call::command;
@@ -47,7 +49,7 @@ pub fn routes() -> Routes {
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| text.parse::<TokenId>().ok())?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();
@@ -88,7 +90,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
     let expires_at = expires_in_ms.map(|ms| wall_now().saturating_add(ms));
     let new = NewToken { id: token.id, user: user.clone(), hash: token.hash(), expires_at, note };
     match own::decide(&context, user.as_str(), AccessOp::AddToken(new)).await.map_err(say_lost)? {
-        (Reply { revision, index, .. }, AccessDone::Token(_)) => {
+        (Reply { revision, index, .. }, AccessReply::Token(_)) => {
             let answer = TokenCreated {
                 token: Secret(token.reveal()),
                 id: token.id.to_string(),
@@ -120,7 +122,7 @@ pub async fn delete(context: Context) -> Outcome {
     let text = text::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;
     let id: TokenId = text.parse().map_err(|why: NoTokenId| Failure::invalid("path:id", why.to_string()))?;
     match own::decide(&context, &text, AccessOp::RemoveToken(id)).await? {
-        (Reply { revision, index, replayed, .. }, AccessDone::Removed { .. }) => {
+        (Reply { revision, index, replayed, .. }, AccessReply::Removed { .. }) => {
             command::answer(&TokenRemoved { id: id.to_string(), revision, index, replayed }, revision, None)
         }
         (reply, _) => Err(write::confused(&reply)),

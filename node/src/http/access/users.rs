@@ -5,11 +5,11 @@
 use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
 use quorate_store::limits::USER_ROLES_MAX;
 use quorate_store::state::Observed;
-use quorate_store::types::{AccessDone, AccessOp, Reply, RoleName, UserName, UserRow};
+use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
 use utoipa_axum::routes;
 
 use crate::http::access::own;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
@@ -47,7 +47,7 @@ pub fn routes() -> Routes {
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| UserName::new(text).ok())?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, found, .. } = scan(&context, move |backend| backend.users(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let users = found.items.iter().map(|(name, row)| view(name, row)).collect();
@@ -68,7 +68,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
@@ -103,7 +103,7 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
     context.take_request_id(request.request_id)?;
     let op = AccessOp::SetUser { name: name.clone(), roles };
     match own::decide(&context, name.as_str(), op).await? {
-        (Reply { revision, index, replayed, .. }, AccessDone::User(row)) => {
+        (Reply { revision, index, replayed, .. }, AccessReply::User(row)) => {
             let at = (Some(revision), Some(index));
             let answer = UserAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
             command::answer(&answer, revision, None)
@@ -128,7 +128,7 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
 pub async fn delete(context: Context) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
     match own::decide(&context, name.as_str(), AccessOp::RemoveUser(name.clone())).await? {
-        (Reply { revision, index, replayed, .. }, AccessDone::Removed { tokens }) => {
+        (Reply { revision, index, replayed, .. }, AccessReply::Removed { tokens }) => {
             let answer = UserRemoved { user: name.to_string(), tokens: tokens.into(), revision, index, replayed };
             command::answer(&answer, revision, None)
         }

@@ -1,6 +1,6 @@
-//! Admission of requests: lanes, each with its own bound on what its requests cost together.
+//! Admission of requests: classes, each with its own bound on what its requests cost together.
 //!
-//! Owns the bounds, what is in use of them, and the word on when there will be room again. A lane that is full refuses its own
+//! Owns the bounds, what is in use of them, and the word on when there will be room again. A class that is full refuses its own
 //! requests and nobody else's, so that no flood of reads or writes keeps a session from being renewed. On the way of a request
 //! there are two atomic operations, no lock and no allocation. Never knows what a request does.
 
@@ -15,20 +15,20 @@ use crate::metrics::{MetricsSource, Sample};
 /// What kind of work a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Lane {
+pub enum RequestClass {
     /// Sessions, locks, elections, barriers, latches. Others hold on to life by them.
     Coordination,
     /// Work on keys that are named: its cost is their number.
     Point,
     /// Work that looks for what it is about.
     Scan,
-    /// Requests that wait for something to happen, as long as their callers wish. They take no place in their own lane meanwhile.
+    /// Requests that wait for something to happen, as long as their callers request. They take no place in their own class meanwhile.
     Waiting,
     /// What tells of the node itself: never refused.
     Node,
 }
 
-impl Lane {
+impl RequestClass {
     /// All of them, in the order of their numbers.
     const ALL: [Self; 5] = [Self::Coordination, Self::Point, Self::Scan, Self::Waiting, Self::Node];
 
@@ -44,9 +44,9 @@ impl Lane {
     }
 }
 
-/// The bounds of the lanes.
+/// The bounds of the classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LaneBounds {
+pub struct ClassLimits {
     /// Requests for coordination.
     pub coordination: usize,
     /// Operations on keys.
@@ -57,7 +57,7 @@ pub struct LaneBounds {
     pub waiting: usize,
 }
 
-impl Default for LaneBounds {
+impl Default for ClassLimits {
     fn default() -> Self {
         Self {
             coordination: limits::COORDINATION_MAX,
@@ -68,7 +68,7 @@ impl Default for LaneBounds {
     }
 }
 
-/// One lane. On a cache line of its own: another one's traffic does not slow it down.
+/// One class. On a cache line of its own: another one's traffic does not slow it down.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Room {
@@ -85,51 +85,51 @@ impl Room {
     }
 }
 
-/// All lanes of a node.
+/// All classes of a node.
 #[derive(Debug)]
-pub struct Lanes([Room; Lane::ALL.len()]);
+pub struct RequestClasses([Room; RequestClass::ALL.len()]);
 
-impl Lanes {
+impl RequestClasses {
     /// All of them empty.
-    pub fn new(bounds: LaneBounds) -> Self {
-        let LaneBounds { coordination, point, scan, waiting } = bounds;
+    pub fn new(bounds: ClassLimits) -> Self {
+        let ClassLimits { coordination, point, scan, waiting } = bounds;
         Self([coordination, point, scan, waiting, usize::MAX].map(Room::new))
     }
 
-    fn room(&self, lane: Lane) -> &Room {
-        &self.0[lane as usize]
+    fn room(&self, class: RequestClass) -> &Room {
+        &self.0[class as usize]
     }
 
-    /// Takes room for this cost, to be given back by [`Self::give_back`]. Whatever it costs, it fits into a lane that is empty.
-    pub fn take(&self, lane: Lane, cost: usize) -> Result<(), Failure> {
-        if self.try_take(lane, cost) {
+    /// Takes room for this cost, to be given back by [`Self::give_back`]. Whatever it costs, it fits into a class that is empty.
+    pub fn take(&self, class: RequestClass, cost: usize) -> Result<(), Failure> {
+        if self.try_take(class, cost) {
             return Ok(());
         }
-        self.give_back(lane, cost);
-        Err(self.refusal(lane))
+        self.give_back(class, cost);
+        Err(self.refusal(class))
     }
 
     /// Takes it in any case; says whether there was room.
-    fn try_take(&self, lane: Lane, cost: usize) -> bool {
-        let room = self.room(lane);
+    fn try_take(&self, class: RequestClass, cost: usize) -> bool {
+        let room = self.room(class);
         let before = room.in_use.fetch_add(cost, Ordering::Relaxed);
         before == 0 || before.saturating_add(cost) <= room.bound
     }
 
     /// Gives back what was taken.
-    pub fn give_back(&self, lane: Lane, cost: usize) {
-        self.room(lane).in_use.fetch_sub(cost, Ordering::Relaxed);
+    pub fn give_back(&self, class: RequestClass, cost: usize) {
+        self.room(class).in_use.fetch_sub(cost, Ordering::Relaxed);
     }
 
     /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Place::check`].
-    pub fn enter(self: &Arc<Self>, lane: Lane) -> Place {
-        let fits = self.try_take(lane, 1);
-        Place { lanes: Arc::clone(self), lane, cost: AtomicUsize::new(1), fits }
+    pub fn enter(self: &Arc<Self>, class: RequestClass) -> Place {
+        let fits = self.try_take(class, 1);
+        Place { classes: Arc::clone(self), class, cost: AtomicUsize::new(1), fits }
     }
 
     /// A request was done after this time, waits that it wished for aside.
-    pub fn observe(&self, lane: Lane, took: Duration) {
-        let room = self.room(lane);
+    pub fn observe(&self, class: RequestClass, took: Duration) {
+        let room = self.room(class);
         let before = room.took.load(Ordering::Relaxed);
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         // An eighth of the way, and always some: a mean that stands still would not be one.
@@ -139,122 +139,128 @@ impl Lanes {
     }
 
     /// Counts a refusal that is told in another way.
-    pub fn count_refusal(&self, lane: Lane) {
-        self.room(lane).refused.fetch_add(1, Ordering::Relaxed);
+    pub fn count_refusal(&self, class: RequestClass) {
+        self.room(class).refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a refusal and says what there is to say: which lane is full, and when those in it will be done.
-    pub fn refusal(&self, lane: Lane) -> Failure {
-        let room = self.room(lane);
-        self.count_refusal(lane);
-        let (name, bound) = (lane.name(), room.bound);
-        let detail = match lane {
-            Lane::Coordination => format!("the lane `{name}` of this node is full: it takes {bound} requests at once"),
-            Lane::Point => format!("the lane `{name}` of this node is full: it takes {bound} operations at once"),
-            Lane::Scan => {
-                format!("the lane `{name}` of this node is full: it takes scans of {bound} units of cost at once")
+    /// Counts a refusal and says what there is to say: which class is full, and when those in it will be done.
+    pub fn refusal(&self, class: RequestClass) -> Failure {
+        let room = self.room(class);
+        self.count_refusal(class);
+        let (name, bound) = (class.name(), room.bound);
+        let detail = match class {
+            RequestClass::Coordination => {
+                format!("the class `{name}` of this node is full: it takes {bound} requests at once")
             }
-            Lane::Waiting => format!("the lane `{name}` of this node is full: {bound} requests may wait at once"),
-            Lane::Node => "this node has no room".to_owned(),
+            RequestClass::Point => {
+                format!("the class `{name}` of this node is full: it takes {bound} operations at once")
+            }
+            RequestClass::Scan => {
+                format!("the class `{name}` of this node is full: it takes scans of {bound} units of cost at once")
+            }
+            RequestClass::Waiting => {
+                format!("the class `{name}` of this node is full: {bound} requests may wait at once")
+            }
+            RequestClass::Node => "this node has no room".to_owned(),
         };
-        Failure::too_many(detail).after(self.room_in(lane))
+        Failure::too_many(detail).after(self.room_in(class))
     }
 
-    /// When those that are in a lane now will be gone. As many go in the time that one takes as are in it at once.
-    fn room_in(&self, lane: Lane) -> Duration {
-        let took = Duration::from_micros(self.room(lane).took.load(Ordering::Relaxed));
+    /// When those that are in a class now will be gone. As many go in the time that one takes as are in it at once.
+    fn room_in(&self, class: RequestClass) -> Duration {
+        let took = Duration::from_micros(self.room(class).took.load(Ordering::Relaxed));
         let bounds = limits::RETRY_AFTER_MS_MIN..=limits::RETRY_AFTER_MS_MAX;
         took.clamp(Duration::from_millis(*bounds.start()), Duration::from_millis(*bounds.end()))
     }
 }
 
-/// What a request takes of its lane, until it is answered.
+/// What a request takes of its class, until it is answered.
 #[derive(Debug)]
 pub struct Place {
-    lanes: Arc<Lanes>,
-    lane: Lane,
+    classes: Arc<RequestClasses>,
+    class: RequestClass,
     /// Changed by its own request only.
     cost: AtomicUsize,
     fits: bool,
 }
 
 impl Place {
-    /// The lane.
-    pub fn lane(&self) -> Lane {
-        self.lane
+    /// The class.
+    pub fn class(&self) -> RequestClass {
+        self.class
     }
 
     /// Refuses a request for which there was no room.
     pub fn check(&self) -> Result<(), Failure> {
-        if self.fits { Ok(()) } else { Err(self.lanes.refusal(self.lane)) }
+        if self.fits { Ok(()) } else { Err(self.classes.refusal(self.class)) }
     }
 
     /// The request turned out to cost so much, all in all.
     pub fn costs(&self, cost: usize) -> Result<(), Failure> {
         let own = self.cost.load(Ordering::Relaxed);
         let more = cost.saturating_sub(own);
-        let room = self.lanes.room(self.lane);
+        let room = self.classes.room(self.class);
         let before = room.in_use.fetch_add(more, Ordering::Relaxed);
         self.cost.store(own + more, Ordering::Relaxed);
-        // Alone in its lane it may cost what it likes, or it would never be done.
+        // Alone in its class it may cost what it likes, or it would never be done.
         let is_alone = before <= own;
         let fits = is_alone || before.saturating_add(more) <= room.bound;
-        if fits { Ok(()) } else { Err(self.lanes.refusal(self.lane)) }
+        if fits { Ok(()) } else { Err(self.classes.refusal(self.class)) }
     }
 
-    /// Waits in the lane for that, and out of its own until what is returned is dropped; `None` where no more may wait.
+    /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait.
     pub fn wait(&self) -> Option<Waiting<'_>> {
-        let (lanes, lane, cost) = (&*self.lanes, self.lane, self.cost.load(Ordering::Relaxed));
-        if !lanes.try_take(Lane::Waiting, 1) {
-            lanes.give_back(Lane::Waiting, 1);
+        let (classes, class, cost) = (&*self.classes, self.class, self.cost.load(Ordering::Relaxed));
+        if !classes.try_take(RequestClass::Waiting, 1) {
+            classes.give_back(RequestClass::Waiting, 1);
             return None;
         }
-        lanes.give_back(lane, cost);
-        Some(Waiting { lanes, lane, cost })
+        classes.give_back(class, cost);
+        Some(Waiting { classes, class, cost })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.lanes.give_back(self.lane, self.cost.load(Ordering::Relaxed));
+        self.classes.give_back(self.class, self.cost.load(Ordering::Relaxed));
     }
 }
 
-/// A request that waits. What it had of its own lane it takes again when it goes on, room or not: it was let in once.
+/// A request that waits. What it had of its own class it takes again when it goes on, room or not: it was let in once.
 #[derive(Debug)]
 pub struct Waiting<'l> {
-    lanes: &'l Lanes,
-    lane: Lane,
+    classes: &'l RequestClasses,
+    class: RequestClass,
     cost: usize,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.lanes.room(self.lane).in_use.fetch_add(self.cost, Ordering::Relaxed);
-        self.lanes.give_back(Lane::Waiting, 1);
+        self.classes.room(self.class).in_use.fetch_add(self.cost, Ordering::Relaxed);
+        self.classes.give_back(RequestClass::Waiting, 1);
     }
 }
 
-/// The numbers of the lanes, for the metrics.
-pub struct LaneSamples(pub Arc<Lanes>);
+/// The numbers of the classes, for the metrics.
+pub struct ClassSamples(pub Arc<RequestClasses>);
 
-impl MetricsSource for LaneSamples {
+impl MetricsSource for ClassSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
         type Number = fn(&Room) -> Sample;
         let numbers: [Number; 3] = [
             |room| {
                 let in_use = room.in_use.load(Ordering::Relaxed) as u64;
-                Sample::gauge("http_lane_in_use", "What the requests of a lane cost together at the moment", in_use)
+                Sample::gauge("http_class_in_use", "What the requests of a class cost together at the moment", in_use)
             },
-            |room| Sample::gauge("http_lane_bound", "What they may cost together", room.bound as u64),
+            |room| Sample::gauge("http_class_bound", "What they may cost together", room.bound as u64),
             |room| {
                 let refused = room.refused.load(Ordering::Relaxed);
-                Sample::counter("http_lane_refused", "Requests and operations that found their lane full", refused)
+                Sample::counter("http_class_refused", "Requests and operations that found their class full", refused)
             },
         ];
         for number in numbers {
-            let bounded = Lane::ALL.into_iter().filter(|lane| *lane != Lane::Node);
-            out.extend(bounded.map(|lane| number(self.0.room(lane)).labelled("lane", lane.name())));
+            let bounded = RequestClass::ALL.into_iter().filter(|class| *class != RequestClass::Node);
+            out.extend(bounded.map(|class| number(self.0.room(class)).labelled("class", class.name())));
         }
     }
 }
@@ -263,66 +269,68 @@ impl MetricsSource for LaneSamples {
 mod tests {
     use super::*;
 
-    fn lanes() -> Arc<Lanes> {
-        Arc::new(Lanes::new(LaneBounds { coordination: 2, point: 10, scan: 4, waiting: 1 }))
+    fn classes() -> Arc<RequestClasses> {
+        Arc::new(RequestClasses::new(ClassLimits { coordination: 2, point: 10, scan: 4, waiting: 1 }))
     }
 
-    fn in_use(lanes: &Lanes) -> Vec<usize> {
-        lanes.0.iter().map(|room| room.in_use.load(Ordering::Relaxed)).collect()
+    fn in_use(classes: &RequestClasses) -> Vec<usize> {
+        classes.0.iter().map(|room| room.in_use.load(Ordering::Relaxed)).collect()
     }
 
     #[test]
     fn a_full_lane_refuses_its_own_and_nobody_else() {
-        let lanes = lanes();
-        let places: Vec<_> = (0..2).map(|_| lanes.enter(Lane::Coordination)).collect();
+        let classes = classes();
+        let places: Vec<_> = (0..2).map(|_| classes.enter(RequestClass::Coordination)).collect();
         assert!(places.iter().all(|place| place.check().is_ok()));
-        let third = lanes.enter(Lane::Coordination);
+        let third = classes.enter(RequestClass::Coordination);
         assert!(third.check().is_err());
-        assert!(lanes.enter(Lane::Point).check().is_ok() && lanes.enter(Lane::Node).check().is_ok());
+        assert!(
+            classes.enter(RequestClass::Point).check().is_ok() && classes.enter(RequestClass::Node).check().is_ok()
+        );
         drop((places, third));
-        assert_eq!(in_use(&lanes), [0; 5]);
-        assert!(lanes.enter(Lane::Coordination).check().is_ok());
+        assert_eq!(in_use(&classes), [0; 5]);
+        assert!(classes.enter(RequestClass::Coordination).check().is_ok());
     }
 
     #[test]
     fn the_cost_counts_and_one_alone_may_cost_what_it_likes() {
-        let lanes = lanes();
-        let large = lanes.enter(Lane::Point);
+        let classes = classes();
+        let large = classes.enter(RequestClass::Point);
         assert!(large.costs(1_000).is_ok(), "alone");
-        let other = lanes.enter(Lane::Point);
+        let other = classes.enter(RequestClass::Point);
         assert!(other.check().is_err());
         drop(large);
-        assert!(other.costs(8).is_ok() && lanes.take(Lane::Point, 2).is_ok());
-        assert!(lanes.take(Lane::Point, 1).is_err());
-        let third = lanes.enter(Lane::Point);
+        assert!(other.costs(8).is_ok() && classes.take(RequestClass::Point, 2).is_ok());
+        assert!(classes.take(RequestClass::Point, 1).is_err());
+        let third = classes.enter(RequestClass::Point);
         assert!(third.costs(2).is_err());
         drop((other, third));
-        lanes.give_back(Lane::Point, 2);
-        assert_eq!(in_use(&lanes), [0; 5]);
+        classes.give_back(RequestClass::Point, 2);
+        assert_eq!(in_use(&classes), [0; 5]);
     }
 
     #[test]
     fn who_waits_takes_no_place_in_its_lane() {
-        let lanes = lanes();
-        let places: Vec<_> = (0..2).map(|_| lanes.enter(Lane::Coordination)).collect();
+        let classes = classes();
+        let places: Vec<_> = (0..2).map(|_| classes.enter(RequestClass::Coordination)).collect();
         let waiting = places[0].wait().expect("one may wait");
-        assert!(lanes.enter(Lane::Coordination).check().is_ok());
+        assert!(classes.enter(RequestClass::Coordination).check().is_ok());
         assert!(places[1].wait().is_none(), "only one may");
         drop(waiting);
-        assert!(lanes.enter(Lane::Coordination).check().is_err());
+        assert!(classes.enter(RequestClass::Coordination).check().is_err());
         drop(places);
-        assert_eq!(in_use(&lanes), [0; 5]);
+        assert_eq!(in_use(&classes), [0; 5]);
     }
 
     #[test]
     fn the_advice_follows_the_load() {
-        let lanes = lanes();
-        assert_eq!(lanes.room_in(Lane::Point), Duration::from_millis(limits::RETRY_AFTER_MS_MIN));
-        (0..100).for_each(|_| lanes.observe(Lane::Point, Duration::from_millis(3_000)));
-        let slow = lanes.room_in(Lane::Point);
+        let classes = classes();
+        assert_eq!(classes.room_in(RequestClass::Point), Duration::from_millis(limits::RETRY_AFTER_MS_MIN));
+        (0..100).for_each(|_| classes.observe(RequestClass::Point, Duration::from_millis(3_000)));
+        let slow = classes.room_in(RequestClass::Point);
         assert!(slow > Duration::from_millis(2_900) && slow <= Duration::from_millis(3_000), "{slow:?}");
-        (0..100).for_each(|_| lanes.observe(Lane::Point, Duration::ZERO));
-        assert_eq!(lanes.room_in(Lane::Point), Duration::from_millis(limits::RETRY_AFTER_MS_MIN));
-        assert_eq!(lanes.room_in(Lane::Scan), Duration::from_millis(limits::RETRY_AFTER_MS_MIN));
+        (0..100).for_each(|_| classes.observe(RequestClass::Point, Duration::ZERO));
+        assert_eq!(classes.room_in(RequestClass::Point), Duration::from_millis(limits::RETRY_AFTER_MS_MIN));
+        assert_eq!(classes.room_in(RequestClass::Scan), Duration::from_millis(limits::RETRY_AFTER_MS_MIN));
     }
 }

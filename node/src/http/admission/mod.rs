@@ -1,8 +1,8 @@
-//! How much work is let in: lanes for all requests, accounts for each caller.
+//! How much work is let in: classes for all requests, accounts for each caller.
 //!
 //! Owns the bounds and the refusals. Never knows what the work is.
 
 pub mod accounts;
 pub mod body_room;
 pub mod bucket;
-pub mod lanes;
+pub mod classes;

@@ -3,14 +3,14 @@
 //! Owns what stands in a line. Never writes one.
 
 use quorate_api::Applied;
-use quorate_store::access::Need;
+use quorate_store::access::RequiredPermission;
 use quorate_store::document::time;
 use quorate_store::types::{Outcome, Reply};
 use serde::Serialize;
 
 use crate::app::wall_now;
-use crate::http::auth::demand::{Demand, Visit, Wanted};
-use crate::http::auth::visitor::Visitor;
+use crate::http::auth::caller::Caller;
+use crate::http::auth::requirement::{Requirement, Visit, Wanted};
 use crate::http::problem::{Failure, rejection_code};
 
 /// Names in one line: a bulk may have thousands.
@@ -59,14 +59,14 @@ fn is_zero(count: &usize) -> bool {
 }
 
 impl Event {
-    fn new(visitor: &Visitor<'_>, request_id: &str, outcome: &'static str) -> Self {
+    fn new(caller: &Caller<'_>, request_id: &str, outcome: &'static str) -> Self {
         Self {
             at: time::format(wall_now()),
-            node: visitor.api.settings.node_id,
-            principal: visitor.who.name().to_owned(),
-            from: visitor.origin.address.to_string(),
-            certificate: visitor.origin.certificate.as_deref().map(str::to_owned),
-            route: visitor.route.template(),
+            node: caller.api.settings.node_id,
+            principal: caller.who.name().to_owned(),
+            from: caller.origin.address.to_string(),
+            certificate: caller.origin.certificate.as_deref().map(str::to_owned),
+            route: caller.route.template(),
             method: None,
             path: None,
             names: Vec::new(),
@@ -82,31 +82,31 @@ impl Event {
     }
 
     /// A request that was refused, or was about the cluster itself.
-    pub fn answered(visitor: &Visitor<'_>, method: &str, path: &str, status: u16, request_id: &str) -> Self {
+    pub fn answered(caller: &Caller<'_>, method: &str, path: &str, status: u16, request_id: &str) -> Self {
         let outcome = match status {
             401 | 403 | 429 => "refused",
             200..300 => "done",
             _ => "failed",
         };
         let (method, path) = (Some(method.to_owned()), Some(bounded(path)));
-        Self { method, path, status: Some(status), ..Self::new(visitor, request_id, outcome) }
+        Self { method, path, status: Some(status), ..Self::new(caller, request_id, outcome) }
     }
 
     /// An operation of a stream that was refused.
-    pub fn refused(visitor: &Visitor<'_>, status: u16, request_id: &str) -> Self {
-        Self { status: Some(status), ..Self::new(visitor, request_id, "refused") }
+    pub fn refused(caller: &Caller<'_>, status: u16, request_id: &str) -> Self {
+        Self { status: Some(status), ..Self::new(caller, request_id, "refused") }
     }
 
     /// A command that came to something, or of which that is not known; without a result, since nobody waited for it. `None` where
     /// it was refused before: that is told with the answer.
     pub fn command(
-        visitor: &Visitor<'_>,
+        caller: &Caller<'_>,
         names: Names,
         request_id: &str,
         result: Option<&Result<Reply, Failure>>,
     ) -> Option<Self> {
         let event = match result {
-            None => Self::new(visitor, request_id, "unknown"),
+            None => Self::new(caller, request_id, "unknown"),
             Some(Ok(reply)) => {
                 let why = match &reply.outcome {
                     Outcome::Rejected(why) => Some(why),
@@ -119,7 +119,7 @@ impl Event {
                     revision: Some(reply.revision),
                     index: Some(reply.index),
                     replayed: reply.replayed,
-                    ..Self::new(visitor, request_id, outcome)
+                    ..Self::new(caller, request_id, outcome)
                 }
             }
             Some(Err(failure)) if matches!(failure.status().as_u16(), 401 | 403 | 429) => return None,
@@ -128,7 +128,7 @@ impl Event {
                 Self {
                     code: Some(name_of(failure.code())),
                     status: Some(failure.status().as_u16()),
-                    ..Self::new(visitor, request_id, outcome)
+                    ..Self::new(caller, request_id, outcome)
                 }
             }
         };
@@ -156,16 +156,20 @@ impl Names {
         names
     }
 
-    fn add(&mut self, demand: Demand<'_>) {
+    fn add(&mut self, demand: Requirement<'_>) {
         let text = |name: &[u8]| bounded(&String::from_utf8_lossy(name));
         let shown = match demand {
-            Demand::Need(Need::Name(permission, name)) => format!("{permission:?} {}", text(name)),
-            Demand::Need(Need::Prefix(permission, prefix)) => format!("{permission:?} {}*", text(prefix)),
-            Demand::Need(Need::Range(permission, start, end)) => {
+            Requirement::Permission(RequiredPermission::Name(permission, name)) => {
+                format!("{permission:?} {}", text(name))
+            }
+            Requirement::Permission(RequiredPermission::Prefix(permission, prefix)) => {
+                format!("{permission:?} {}*", text(prefix))
+            }
+            Requirement::Permission(RequiredPermission::Range(permission, start, end)) => {
                 format!("{permission:?} {}..{}", text(start), end.map(text).unwrap_or_default())
             }
-            Demand::Session(session) => format!("Session {session}"),
-            Demand::Something => return,
+            Requirement::Session(session) => format!("Session {session}"),
+            Requirement::Something => return,
         };
         match self.shown.len() < NAMES_MAX {
             true => self.shown.push(shown),

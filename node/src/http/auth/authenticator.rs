@@ -20,7 +20,7 @@ use crate::http::problem::Failure;
 
 /// Who has to say who they are.
 #[derive(Debug, Clone, Default)]
-pub enum DoorSettings {
+pub enum AuthSettings {
     /// Nobody.
     #[default]
     Open,
@@ -33,22 +33,22 @@ pub enum DoorSettings {
 
 /// The door of a node.
 #[derive(Debug)]
-pub struct Door {
-    settings: DoorSettings,
+pub struct Authenticator {
+    settings: AuthSettings,
     memory: Memory,
     throttle: Throttle,
     audit: Option<Arc<AuditFile>>,
 }
 
-impl Door {
+impl Authenticator {
     /// One with these settings. Writes, refusals and administration are told to `audit`.
-    pub fn new(settings: DoorSettings, audit: Option<Arc<AuditFile>>) -> Self {
+    pub fn new(settings: AuthSettings, audit: Option<Arc<AuditFile>>) -> Self {
         Self { settings, memory: Memory::default(), throttle: Throttle::default(), audit }
     }
 
     /// Whether nobody has to say who they are.
     pub fn is_open(&self) -> bool {
-        matches!(self.settings, DoorSettings::Open)
+        matches!(self.settings, AuthSettings::Open)
     }
 
     /// Who a proof is of, by what this node knows now.
@@ -60,8 +60,8 @@ impl Door {
     /// Whether this is the token of `root`.
     fn is_root(&self, hash: &quorate_store::types::SecretHash) -> bool {
         match &self.settings {
-            DoorSettings::Guarded { root: Some(root) } => root.is(hash),
-            DoorSettings::Guarded { root: None } | DoorSettings::Open => false,
+            AuthSettings::Guarded { root: Some(root) } => root.is(hash),
+            AuthSettings::Guarded { root: None } | AuthSettings::Open => false,
         }
     }
 

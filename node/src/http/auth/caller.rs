@@ -1,19 +1,19 @@
 //! Somebody who stands in the door, and what they want.
 //!
-//! Owns the judgement of demands for one person, and the order in which it is made: first by what this node knows, then, before it
-//! says no, by what the cluster knows. Never decides what something demands.
+//! Owns the judgement of requirements for one person, and the order in which it is made: first by what this node knows, then, before it
+//! says no, by what the cluster knows. Never decides what something requirements.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use quorate_api::{Applied, ErrorCode, WatchEndCode};
-use quorate_store::access::{Need, Permission, Rights};
+use quorate_store::access::{Permission, RequiredPermission, Rights};
 use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};
 
 use crate::http::api::Api;
-use crate::http::auth::demand::{Demand, Visit, Wanted};
 use crate::http::auth::known::Person;
+use crate::http::auth::requirement::{Requirement, Visit, Wanted};
 use crate::http::auth::who::Who;
 use crate::http::call::refresh::refresh;
 use crate::http::connection::origin::Origin;
@@ -21,7 +21,7 @@ use crate::http::problem::{Failure, quoted};
 use crate::http::routes::Route;
 
 /// Somebody who asks for something.
-pub struct Visitor<'a> {
+pub struct Caller<'a> {
     /// The API that was asked.
     pub api: &'a Arc<Api>,
     /// Who asks.
@@ -32,13 +32,13 @@ pub struct Visitor<'a> {
     pub route: &'static Route,
 }
 
-impl Clone for Visitor<'_> {
+impl Clone for Caller<'_> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl Copy for Visitor<'_> {}
+impl Copy for Caller<'_> {}
 
 /// What a command takes along that was let in.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl Refusal {
     }
 }
 
-impl Visitor<'_> {
+impl Caller<'_> {
     /// Lets a command in, or says why not.
     pub async fn admit(&self, deadline: Instant, wanted: Wanted<'_>) -> Result<Pass, Failure> {
         if let Who::Anybody = self.who {
@@ -111,7 +111,7 @@ impl Visitor<'_> {
 
     /// The same of what may name sessions that are over: those are nobody's.
     pub async fn admit_renewal(&self, deadline: Instant, sessions: &[SessionId]) -> Result<(), Failure> {
-        let own = |visit: &mut Visit<'_>| sessions.iter().for_each(|session| visit(Demand::Session(*session)));
+        let own = |visit: &mut Visit<'_>| sessions.iter().for_each(|session| visit(Requirement::Session(*session)));
         for is_last in [false, true] {
             let Some(person) = self.person()? else { return Ok(()) };
             let refusal = self.refusal(&person, &own)?;
@@ -169,11 +169,11 @@ impl Visitor<'_> {
                 return;
             }
             match demand {
-                Demand::Need(need) if person.rights.allow(&need) => {}
-                Demand::Need(need) => refusal.missing = Some(shown(&need)),
-                Demand::Something if !person.rights.grants().is_empty() => {}
-                Demand::Something => refusal.missing = Some("it needs any grant at all".to_owned()),
-                Demand::Session(id) => match self.owner(id) {
+                Requirement::Permission(need) if person.rights.allow(&need) => {}
+                Requirement::Permission(need) => refusal.missing = Some(shown(&need)),
+                Requirement::Something if !person.rights.grants().is_empty() => {}
+                Requirement::Something => refusal.missing = Some("it needs any grant at all".to_owned()),
+                Requirement::Session(id) => match self.owner(id) {
                     Err(error) => fault = Some(error),
                     Ok(None) => refusal.session = refusal.session.or(Some(id)),
                     Ok(Some(owner)) if *owner == *person.name || may_do_all(person) => {}
@@ -194,11 +194,11 @@ impl Visitor<'_> {
 
 /// Whether somebody may administer everything.
 fn may_do_all(person: &Person) -> bool {
-    person.is_root || person.rights.allow(&Need::Prefix(Permission::Admin, b""))
+    person.is_root || person.rights.allow(&RequiredPermission::Prefix(Permission::Admin, b""))
 }
 
 /// What is missing, for people: never what is there.
-fn shown(need: &Need<'_>) -> String {
+fn shown(need: &RequiredPermission<'_>) -> String {
     let text = |bytes: &[u8]| quoted(&String::from_utf8_lossy(bytes));
     let permission = match need.permission() {
         Permission::Read => "read",
@@ -207,12 +207,14 @@ fn shown(need: &Need<'_>) -> String {
         Permission::Admin => "admin",
     };
     match need {
-        Need::Name(_, name) => format!("it needs {permission} on {}", text(name)),
-        Need::Prefix(_, b"") => format!("it needs {permission} on everything"),
-        Need::Prefix(_, prefix) => format!("it needs {permission} on all that begins with {}", text(prefix)),
-        Need::Range(_, b"", None) => format!("it needs {permission} on everything"),
-        Need::Range(_, start, None) => format!("it needs {permission} on all from {} on", text(start)),
-        Need::Range(_, start, Some(end)) => {
+        RequiredPermission::Name(_, name) => format!("it needs {permission} on {}", text(name)),
+        RequiredPermission::Prefix(_, b"") => format!("it needs {permission} on everything"),
+        RequiredPermission::Prefix(_, prefix) => {
+            format!("it needs {permission} on all that begins with {}", text(prefix))
+        }
+        RequiredPermission::Range(_, b"", None) => format!("it needs {permission} on everything"),
+        RequiredPermission::Range(_, start, None) => format!("it needs {permission} on all from {} on", text(start)),
+        RequiredPermission::Range(_, start, Some(end)) => {
             format!("it needs {permission} on all from {} to {}, within one prefix", text(start), text(end))
         }
     }
@@ -229,19 +231,19 @@ pub struct Watching {
 
 impl Watching {
     /// `None` where anybody may be told.
-    pub fn of(visitor: &Visitor<'_>, wanted: impl Fn(&mut Visit<'_>) + Send + Sync + 'static) -> Option<Self> {
-        if let Who::Anybody = visitor.who {
+    pub fn of(caller: &Caller<'_>, wanted: impl Fn(&mut Visit<'_>) + Send + Sync + 'static) -> Option<Self> {
+        if let Who::Anybody = caller.who {
             return None;
         }
         let (api, who, origin, route) =
-            (Arc::clone(visitor.api), visitor.who.clone(), Arc::clone(visitor.origin), visitor.route);
+            (Arc::clone(caller.api), caller.who.clone(), Arc::clone(caller.origin), caller.route);
         Some(Self { api, who, origin, route, wanted: Box::new(wanted) })
     }
 
     /// Why no more may be told, if so.
     pub fn end(&self) -> Option<(WatchEndCode, String)> {
-        let visitor = Visitor { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
-        let problem = visitor.check(&*self.wanted).err()?.into_problem();
+        let caller = Caller { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
+        let problem = caller.check(&*self.wanted).err()?.into_problem();
         let code = match problem.code {
             ErrorCode::Unauthenticated => WatchEndCode::Unauthenticated,
             _ => WatchEndCode::PermissionDenied,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use crate::http::auth::audit_event::Event;
-use crate::http::auth::demand::{Demand, Need, Permission, Visit};
+use crate::http::auth::caller::Caller;
 use crate::http::auth::proof::Proof;
-use crate::http::auth::visitor::Visitor;
+use crate::http::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::http::auth::who::{Somebody, Who};
 use crate::http::call::refresh::refresh;
 use crate::http::context::RequestContext;
@@ -30,8 +30,9 @@ pub async fn enter(context: &RequestContext) -> Result<(), Failure> {
         Guard::Known | Guard::Admin | Guard::Judged => identify(context).await?,
     });
     if guard == Guard::Admin {
-        let everything = |visit: &mut Visit<'_>| visit(Demand::Need(Need::Prefix(Permission::Admin, b"")));
-        context.visitor().admit(context.deadline, &everything).await?;
+        let everything =
+            |visit: &mut Visit<'_>| visit(Requirement::Permission(RequiredPermission::Prefix(Permission::Admin, b"")));
+        context.caller().admit(context.deadline, &everything).await?;
     }
     Ok(())
 }
@@ -62,10 +63,10 @@ async fn identify(context: &RequestContext) -> Result<Who, Failure> {
 }
 
 /// Tells the audit log of an operation of a stream that was refused.
-pub fn note_refused(visitor: &Visitor<'_>, status: StatusCode, request_id: &str) {
+pub fn note_refused(caller: &Caller<'_>, status: StatusCode, request_id: &str) {
     let status = status.as_u16();
     if matches!(status, 401 | 403) {
-        visitor.api.door.note(|| Some(Event::refused(visitor, status, request_id)));
+        caller.api.door.note(|| Some(Event::refused(caller, status, request_id)));
     }
 }
 
@@ -81,5 +82,5 @@ pub fn note_answered(context: &RequestContext, response: &Answer, request_id: &s
     context
         .api
         .door
-        .note(|| Some(Event::answered(&context.visitor(), context.head.method.as_str(), path, status, request_id)));
+        .note(|| Some(Event::answered(&context.caller(), context.head.method.as_str(), path, status, request_id)));
 }

@@ -4,13 +4,13 @@
 
 pub mod audit;
 pub mod audit_event;
-pub mod demand;
-pub mod door;
+pub mod authenticator;
+pub mod caller;
 pub mod enter;
 pub mod known;
 pub mod proof;
+pub mod requirement;
 pub mod root;
 pub mod secret;
 pub mod throttle;
-pub mod visitor;
 pub mod who;

@@ -1,22 +1,22 @@
 //! What requests demand of who asks.
 //!
-//! Owns short ways to say it. What a kind of command demands stands in `quorate_store::access`.
+//! Owns short ways to say it. What a kind of command requirements stands in `quorate_store::access`.
 
 use quorate_store::types::Action;
 
-pub use quorate_store::access::{Demand, Need, Permission, Visit};
+pub use quorate_store::access::{Permission, RequiredPermission, Requirement, Visit};
 
-/// What is wanted: names everything that it demands.
+/// What is wanted: names everything that it requirements.
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);
 
 /// A right on one name.
 pub fn on_name(permission: Permission, name: &[u8]) -> impl Fn(&mut Visit<'_>) + Sync {
-    move |visit| visit(Demand::Need(Need::Name(permission, name)))
+    move |visit| visit(Requirement::Permission(RequiredPermission::Name(permission, name)))
 }
 
 /// A right on all names with a prefix.
 pub fn on_prefix(permission: Permission, prefix: &[u8]) -> impl Fn(&mut Visit<'_>) + Sync {
-    move |visit| visit(Demand::Need(Need::Prefix(permission, prefix)))
+    move |visit| visit(Requirement::Permission(RequiredPermission::Prefix(permission, prefix)))
 }
 
 /// A right on a range of names.
@@ -25,10 +25,10 @@ pub fn on_range<'a>(
     start: &'a [u8],
     end: Option<&'a [u8]>,
 ) -> impl Fn(&mut Visit<'_>) + Sync + 'a {
-    move |visit| visit(Demand::Need(Need::Range(permission, start, end)))
+    move |visit| visit(Requirement::Permission(RequiredPermission::Range(permission, start, end)))
 }
 
-/// What a command demands.
+/// What a command requirements.
 pub fn on_action(action: &Action) -> impl Fn(&mut Visit<'_>) + Sync {
-    move |visit| action.demands(visit)
+    move |visit| action.requirements(visit)
 }

@@ -12,10 +12,10 @@ use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply
 use utoipa_axum::routes;
 
 use crate::app::AppError;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::Visit;
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::Visit;
 use crate::http::batch::bulk_answer::{BulkEnd, BulkTally};
-use crate::http::batch::bulk_body::{BulkOp, BulkWish, Form};
+use crate::http::batch::bulk_body::{BulkOp, Form, ParsedBulk};
 use crate::http::call::admit;
 use crate::http::call::scan::{evaluate, parse};
 use crate::http::context::{Context, RequestContext};
@@ -30,7 +30,8 @@ use crate::limits;
 
 /// The route of bulks.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Point).with_body(BodyLimit::Bytes(limits::BULK_BODY_BYTES_MAX)), routes!(post))
+    Routes::new()
+        .add(Policy::data(RequestClass::Point).with_body(BodyLimit::Bytes(limits::BULK_BODY_BYTES_MAX)), routes!(post))
 }
 
 /// Executes up to 10,000 operations, each on its own, in order.
@@ -72,13 +73,13 @@ pub async fn post(context: Context, body: Body) -> Outcome {
         false => Form::Object(headers::json_kind(&context.head, "a bulk")?),
     };
     let body = body::collect_long(&context, body, limits::BULK_BODY_BYTES_MAX).await?;
-    let wish = parse(&context, body, move |body| BulkWish::read(body, form)).await?;
-    context.take_request_id(wish.request_id)?;
+    let parsed = parse(&context, body, move |body| ParsedBulk::read(body, form)).await?;
+    context.take_request_id(parsed.request_id)?;
     let minimal = prefer::wants_minimal(&context.head);
     // Its parts go through the log one after the other.
-    context.costs(wish.ops.len().min(BULK_OPS_MAX), wish.ops.len())?;
-    let course = Course::new(wish.ops, minimal);
-    let course = match dry_run || wish.dry_run {
+    context.costs(parsed.ops.len().min(BULK_OPS_MAX), parsed.ops.len())?;
+    let course = Course::new(parsed.ops, minimal);
+    let course = match dry_run || parsed.dry_run {
         true => rehearse(&context, course).await?,
         false => carry_out(&context, course).await?,
     };
@@ -93,12 +94,12 @@ pub async fn post(context: Context, body: Body) -> Outcome {
 
 /// Puts one part after the other through the log.
 async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Course, Failure> {
-    let visitor = context.visitor();
+    let caller = context.caller();
     // All of it, before the first part takes effect.
-    visitor.admit(context.deadline, &|visit| course.demands(visit)).await?;
+    caller.admit(context.deadline, &|visit| course.requirements(visit)).await?;
     let id = RequestId(context.request_id());
     while let Some(part) = course.part() {
-        let reply = write::propose(&visitor, part, id.of_part(course.next), context.deadline).await;
+        let reply = write::propose(&caller, part, id.of_part(course.next), context.deadline).await;
         course.take(&reply.map_err(|failure| course.stopped(failure))?)?;
     }
     Ok(course)
@@ -106,7 +107,7 @@ async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Cours
 
 /// Evaluates one part after the other, each seeing what those before it would do.
 async fn rehearse(context: &RequestContext, mut course: Course) -> Result<Course, Failure> {
-    let wanted = |visit: &mut Visit<'_>| course.demands(visit);
+    let wanted = |visit: &mut Visit<'_>| course.requirements(visit);
     admit::admit_to(context, &wanted).await?;
     course.end.dry_run = true;
     let deadline = context.deadline;
@@ -142,8 +143,8 @@ impl Course {
     }
 
     /// What all operations demand.
-    fn demands(&self, visit: &mut Visit<'_>) {
-        self.ops.iter().for_each(|op| op.op.demands(visit));
+    fn requirements(&self, visit: &mut Visit<'_>) {
+        self.ops.iter().for_each(|op| op.op.requirements(visit));
     }
 
     /// The next part. It depends on nothing but the operations and where it begins, so that a retry has the same parts.

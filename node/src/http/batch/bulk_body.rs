@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::http::input::extract::{self, Faults};
 use crate::http::input::headers::BodyKind;
 use crate::http::input::json;
-use crate::http::keys::op_body::{OpWish, Standing, request_id, typed};
+use crate::http::keys::op_body::{ParsedOp, Standing, request_id, typed};
 use crate::http::problem::Failure;
 use crate::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
 
@@ -28,7 +28,7 @@ pub enum Form {
 }
 
 /// A checked bulk.
-pub struct BulkWish {
+pub struct ParsedBulk {
     /// What to do, in order.
     pub ops: Vec<BulkOp>,
     /// Whether it is only to be tried.
@@ -46,16 +46,16 @@ pub struct BulkOp {
     pub bytes: usize,
 }
 
-impl BulkWish {
+impl ParsedBulk {
     /// Reads a body. Reports every fault, not only the first.
     pub fn read(body: &[u8], form: Form) -> Result<Self, Failure> {
         let mut faults = Faults::default();
-        let wish = match form {
+        let parsed = match form {
             Form::Object(kind) => Self::read_object(json_body::object_of(kind, body)?, &mut faults),
             Form::Lines => Some(Self { ops: read_lines(body, &mut faults), dry_run: false, request_id: None }),
         };
         faults.check()?;
-        wish.ok_or_else(|| Failure::invalid("", "the bulk is not complete"))
+        parsed.ok_or_else(|| Failure::invalid("", "the bulk is not complete"))
     }
 
     fn read_object(text: &[u8], faults: &mut Faults) -> Option<Self> {
@@ -113,7 +113,7 @@ fn read_op(text: &[u8], scratch: &mut Vec<u8>, faults: &mut Faults) -> Option<Bu
         return None;
     }
     // A get was refused as a fault of its own.
-    let Step::Write(op) = OpWish::read_part(text, Standing::InBulk, faults)?.into_step() else { return None };
+    let Step::Write(op) = ParsedOp::read_part(text, Standing::InBulk, faults)?.into_step() else { return None };
     scratch.clear();
     codec::encode_into(&op, scratch);
     let bytes = scratch.len();
@@ -130,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &str, form: Form) -> Result<BulkWish, String> {
-        BulkWish::read(body.as_bytes(), form).map_err(|failure| format!("{failure:?}"))
+    fn read(body: &str, form: Form) -> Result<ParsedBulk, String> {
+        ParsedBulk::read(body.as_bytes(), form).map_err(|failure| format!("{failure:?}"))
     }
 
     const OBJECT: Form = Form::Object(BodyKind::Json);
@@ -149,7 +149,7 @@ mod tests {
         let ops = [r#"{"op":"insert","key":"a","value":[1, 2]}"#, r#"{"op":"remove","key":"b","cas":"7"}"#];
         let listed = read(&format!(r#"{{"ops":[{}]}}"#, ops.join(",")), OBJECT).expect("two operations");
         let lines = read(&format!("\n {}\r\n\n{}", ops[0], ops[1]), Form::Lines).expect("two operations");
-        let of = |wish: &BulkWish| wish.ops.iter().map(|op| (op.op.clone(), op.bytes)).collect::<Vec<_>>();
+        let of = |parsed: &ParsedBulk| parsed.ops.iter().map(|op| (op.op.clone(), op.bytes)).collect::<Vec<_>>();
         assert_eq!(of(&listed), of(&lines));
         assert_eq!(listed.ops[0].op.change.data(), b"[1, 2]", "kept as it was written");
     }

@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
-use crate::app::ClusterGlance;
+use crate::app::LeaderHint;
+use crate::http::access_log::AnsweredRequest;
 use crate::http::admission::accounts::Spender;
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::api::Api;
+use crate::http::auth::caller::Caller;
 use crate::http::auth::enter;
-use crate::http::auth::visitor::Visitor;
 use crate::http::auth::who::Who;
 use crate::http::connection::origin::Origin;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::JsonFault;
 use crate::http::input::{headers, json};
-use crate::http::keys::op_body::OpWish;
+use crate::http::keys::op_body::ParsedOp;
 use crate::http::output::render;
 use crate::http::problem::Failure;
 use crate::http::routes::Route;
-use crate::http::told::Told;
 use crate::spent;
 
 const FIELDS: &str = "n, timeout_ms, op";
@@ -40,7 +40,7 @@ pub struct Line {
     pub n: u64,
     /// The caller's deadline.
     pub timeout: Option<Duration>,
-    wish: OpWish<'static>,
+    parsed: ParsedOp<'static>,
 }
 
 /// A line that cannot.
@@ -105,15 +105,15 @@ impl<'a> Frame<'a> {
         let (Some(n), Some(op)) = (self.n, self.op) else {
             return Err(Failure::invalid("", "the line is not complete"));
         };
-        let wish = operation(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
-        Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), wish })
+        let parsed = operation(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
+        Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), parsed })
     }
 }
 
 /// An operation as the body of a request would be read.
-fn operation(text: &[u8]) -> Result<OpWish<'static>, Failure> {
+fn operation(text: &[u8]) -> Result<ParsedOp<'static>, Failure> {
     json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
-    OpWish::read(text).map(OpWish::into_owned)
+    ParsedOp::read(text).map(ParsedOp::into_owned)
 }
 
 fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {
@@ -124,7 +124,7 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
     number
 }
 
-/// A line's place in its lane and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
+/// A line's place in its class and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
 pub struct Place {
     api: Arc<Api>,
     bytes: usize,
@@ -133,9 +133,9 @@ pub struct Place {
 impl Place {
     /// Takes both, or says which of them is full.
     pub fn take(api: &Arc<Api>, bytes: usize) -> Result<Self, Failure> {
-        api.lanes.take(Lane::Point, 1)?;
+        api.classes.take(RequestClass::Point, 1)?;
         if let Err(failure) = api.bodies.take(bytes) {
-            api.lanes.give_back(Lane::Point, 1);
+            api.classes.give_back(RequestClass::Point, 1);
             return Err(failure);
         }
         api.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.api.bodies.give_back(self.bytes);
-        self.api.lanes.give_back(Lane::Point, 1);
+        self.api.classes.give_back(RequestClass::Point, 1);
     }
 }
 
@@ -194,16 +194,16 @@ impl Answered {
     }
 
     /// Appends the line.
-    pub fn write(&self, out: &mut Vec<u8>, glance: ClusterGlance) {
+    pub fn write(&self, out: &mut Vec<u8>, hint: LeaderHint) {
         out.reserve(self.json.len() + 128);
         out.extend_from_slice(b"{\"n\":");
         optional(out, self.n);
         out.extend_from_slice(b",\"status\":");
         render::number(out, self.status.as_u16().into());
         out.extend_from_slice(b",\"term\":");
-        render::number(out, glance.term);
+        render::number(out, hint.term);
         out.extend_from_slice(b",\"leader\":");
-        optional(out, glance.leader_id);
+        optional(out, hint.leader_id);
         out.extend_from_slice(b",\"answer\":");
         let start = out.len();
         out.extend_from_slice(&self.json);
@@ -225,37 +225,37 @@ pub async fn run(task: Task) -> Answered {
     let ((answered, request_id), spent) = spent::of(execute(task)).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
     if answered.status != StatusCode::TOO_MANY_REQUESTS {
-        api.lanes.observe(Lane::Point, took);
+        api.classes.observe(RequestClass::Point, took);
     }
     let (method, path, request_id) = ("POST", "", &request_id);
-    Told { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
+    AnsweredRequest { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
     answered
 }
 
 /// The answer, and the id under which the line was executed.
 async fn execute(task: Task) -> (Answered, String) {
-    let Task { line: Line { n, mut wish, .. }, place, refused, came, deadline, who, origin, route } = task;
+    let Task { line: Line { n, mut parsed, .. }, place, refused, came, deadline, who, origin, route } = task;
     if let Some((failure, account)) = refused {
         // It waits, and takes nothing of what others need, nor memory that nobody counts.
-        drop((place, wish));
+        drop((place, parsed));
         account.keep_back(&failure, deadline.saturating_duration_since(came)).await;
         let request_id = headers::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
-    let visitor = Visitor { api: &place.api, who: &who, origin: &origin, route };
-    let mut request_id = match wish.request_id.take() {
+    let caller = Caller { api: &place.api, who: &who, origin: &origin, route };
+    let mut request_id = match parsed.request_id.take() {
         Some(given) => given,
-        None if wish.writes() => headers::fresh_id(),
+        None if parsed.writes() => headers::fresh_id(),
         None => String::new(),
     };
-    let answered = match operation::perform(&visitor, wish, &request_id, deadline).await {
+    let answered = match operation::perform(&caller, parsed, &request_id, deadline).await {
         Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {
                 request_id = headers::trace_id();
             }
             let answered = Answered::failed(Some(n), failure, &request_id, came);
-            enter::note_refused(&visitor, answered.status, &request_id);
+            enter::note_refused(&caller, answered.status, &request_id);
             answered
         }
     };

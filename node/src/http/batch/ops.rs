@@ -9,20 +9,20 @@ use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpLine, Problem};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::batch::stream;
 use crate::http::call::scan;
 use crate::http::context::Context;
 use crate::http::described::{Common, Conditional, OpAnswer};
 use crate::http::input::{body, headers};
-use crate::http::keys::op_body::OpWish;
+use crate::http::keys::op_body::ParsedOp;
 use crate::http::keys::prefer::{self, Preferred};
 use crate::http::output::response::Outcome;
 use crate::http::routes::{BodyLimit, Policy, Routes};
 
 /// The route of single operations and of streams of them.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Point).with_body(BodyLimit::Lines), routes!(post))
+    Routes::new().add(Policy::data(RequestClass::Point).with_body(BodyLimit::Lines), routes!(post))
 }
 
 /// Executes one operation, or a stream of them.
@@ -61,10 +61,10 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     let kind = headers::json_kind(&context.head, "an operation")?;
     let body = body::collect(&context, body, usize::MAX).await?;
     let text = json_body::json_of(kind, &body)?;
-    let mut wish = scan::beside(text.len(), || OpWish::read(text))?;
-    context.take_request_id(wish.request_id.take())?;
+    let mut parsed = scan::beside(text.len(), || ParsedOp::read(text))?;
+    context.take_request_id(parsed.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
-    let preferred = Preferred::of(&context.head, &wish.key, wish.prev || wish.dry_run || wish.is_of_lock());
-    let done = operation::perform(&context.visitor(), wish, &context.request_id(), context.deadline).await?;
+    let preferred = Preferred::of(&context.head, &parsed.key, parsed.prev || parsed.dry_run || parsed.is_of_lock());
+    let done = operation::perform(&context.caller(), parsed, &context.request_id(), context.deadline).await?;
     Ok(prefer::answer(&context, done, preferred).await)
 }

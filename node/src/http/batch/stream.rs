@@ -23,12 +23,12 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::http::admission::accounts::Spender;
 use crate::http::api::Api;
-use crate::http::auth::visitor::Visitor;
+use crate::http::auth::caller::Caller;
 use crate::http::auth::who::Who;
 use crate::http::batch::line::{Answered, BadLine, Line, Place, Task, run};
 use crate::http::call::scan;
+use crate::http::connection::monitor::{Busy, Taking};
 use crate::http::connection::origin::Origin;
-use crate::http::connection::pulse::{Busy, Taking};
 use crate::http::context::RequestContext;
 use crate::http::input::body::BodyPatience;
 use crate::http::input::lines::{Lines, Next};
@@ -110,9 +110,9 @@ where
 {
     fn new(context: &RequestContext, body: Body, busy: Busy, run: R) -> Self {
         let api = Arc::clone(&context.api);
-        let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
+        let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let lines = Lines::new(api.settings.body_bytes_max);
-        let clock = StreamClock::new(busy.pulse().idle(), BodyPatience::of(&api.settings));
+        let clock = StreamClock::new(busy.monitor().idle(), BodyPatience::of(&api.settings));
         Self {
             api,
             body,
@@ -164,7 +164,7 @@ where
     fn end_early(&mut self) {
         self.phase = Phase::Ending;
         self.drop_input();
-        self.busy.pulse().linger();
+        self.busy.monitor().linger();
     }
 
     /// Tells why nothing that follows can be read.
@@ -263,8 +263,8 @@ where
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };
         // Who is not known any more can say no more either.
-        let visitor = Visitor { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
-        if let Err(failure) = visitor.is_known() {
+        let caller = Caller { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
+        if let Err(failure) = caller.is_known() {
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();
         }
@@ -306,7 +306,7 @@ where
         let took = now.saturating_duration_since(answered.came);
         self.api.metrics.observe_request(self.route, answered.status, took);
         if !matches!(self.phase, Phase::Broken(_)) {
-            answered.write(&mut self.out, self.api.backend.glance());
+            answered.write(&mut self.out, self.api.backend.leader_hint());
         }
     }
 

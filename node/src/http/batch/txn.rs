@@ -9,9 +9,9 @@ use quorate_api::{Problem, TxnAnswer, TxnRequest};
 use quorate_store::types::{Action, Outcome as Decided};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::batch::txn_answer::render_txn;
-use crate::http::batch::txn_body::TxnWish;
+use crate::http::batch::txn_body::ParsedTxn;
 use crate::http::call::command;
 use crate::http::call::scan::parse;
 use crate::http::context::Context;
@@ -25,7 +25,7 @@ use crate::http::routes::{Policy, Routes};
 
 /// The route of transactions.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Point), routes!(post))
+    Routes::new().add(Policy::data(RequestClass::Point), routes!(post))
 }
 
 /// Takes the steps of `then` if all checks of `if` hold, else those of `else`: all of them, or none.
@@ -61,19 +61,19 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     query.finish()?;
     let kind = headers::json_kind(&context.head, "a transaction")?;
     let body = body::collect(&context, body, usize::MAX).await?;
-    let wish = parse(&context, body, move |body| TxnWish::read(json_body::object_of(kind, body)?)).await?;
-    context.take_request_id(wish.request_id)?;
-    context.costs(wish.count, wish.count)?;
-    let dry_run = dry_run || wish.dry_run;
-    let only_reads = dry_run || !wish.txn.writes();
-    let reply = command::decide(&context, Action::Txn(wish.txn), only_reads).await?;
+    let parsed = parse(&context, body, move |body| ParsedTxn::read(json_body::object_of(kind, body)?)).await?;
+    context.take_request_id(parsed.request_id)?;
+    context.costs(parsed.count, parsed.count)?;
+    let dry_run = dry_run || parsed.dry_run;
+    let only_reads = dry_run || !parsed.txn.writes();
+    let reply = command::decide(&context, Action::Txn(parsed.txn), only_reads).await?;
     let done = match &reply.outcome {
         Decided::Txn(done) => done,
         Decided::TxnRejected(rejected) => return Err(Failure::from_step(&reply, rejected)),
         Decided::Rejected(rejection) => return Err(Failure::from_rejection("", &reply, rejection)),
         _ => return Err(write::confused(&reply)),
     };
-    let json = render_txn(&wish.shape, done, &reply, dry_run).ok_or_else(|| write::confused(&reply))?;
+    let json = render_txn(&parsed.shape, done, &reply, dry_run).ok_or_else(|| write::confused(&reply))?;
     let mut response = ok(headers::JSON, json);
     response.headers_mut().insert(headers::REVISION, reply.revision.into());
     Ok(response)

@@ -3,7 +3,7 @@
 //! Owns the JSON of `quorate_api::TxnAnswer`, to which the tests hold it. Knows of the request what its shape says.
 
 use quorate_api::OpKind;
-use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepDone, TxnDone};
+use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepReply, TxnReply};
 
 use crate::http::batch::txn_body::{Shape, StepShape};
 use crate::http::output::{failed, render};
@@ -11,7 +11,7 @@ use crate::http::problem;
 use crate::http::text;
 
 /// The whole answer. `None` where it is not the answer to this request.
-pub fn render_txn(shape: &Shape, done: &TxnDone, reply: &Reply, dry_run: bool) -> Option<Vec<u8>> {
+pub fn render_txn(shape: &Shape, done: &TxnReply, reply: &Reply, dry_run: bool) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(256 + 128 * done.results.len());
     out.push(b'{');
     let at = At { revision: reply.revision, clock: reply.clock };
@@ -31,7 +31,7 @@ struct At {
 }
 
 /// What came of a transaction, as fields. `place` points to it.
-fn branch(out: &mut Vec<u8>, shape: &Shape, done: &TxnDone, place: &str, at: At) -> Option<()> {
+fn branch(out: &mut Vec<u8>, shape: &Shape, done: &TxnReply, place: &str, at: At) -> Option<()> {
     let (name, steps) = match done.succeeded() {
         true => ("then", &shape.then),
         false => ("else", &shape.otherwise),
@@ -56,9 +56,9 @@ fn branch(out: &mut Vec<u8>, shape: &Shape, done: &TxnDone, place: &str, at: At)
     Some(())
 }
 
-fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepDone, place: &str, at: At) -> Option<()> {
+fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepReply, place: &str, at: At) -> Option<()> {
     match (step, result) {
-        (StepShape::Op(OpKind::Get, key), StepDone::Got(entry)) => {
+        (StepShape::Op(OpKind::Get, key), StepReply::Got(entry)) => {
             let key = text::shown(key);
             open(out, OpKind::Get, &key);
             out.extend_from_slice(b",\"entry\":");
@@ -67,13 +67,13 @@ fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepDone, place: &s
                 None => out.extend_from_slice(b"null"),
             }
         }
-        (StepShape::Op(kind, key), StepDone::Written(written)) => {
+        (StepShape::Op(kind, key), StepReply::Written(written)) => {
             let key = text::shown(key);
             open(out, *kind, &key);
             render::field(out, "revision", at.revision);
             render::what_was_written(out, &key, written, at.clock, true);
         }
-        (StepShape::Txn(shape), StepDone::Txn(done)) => {
+        (StepShape::Txn(shape), StepReply::Txn(done)) => {
             out.extend_from_slice(b"{\"op\":\"txn\",");
             branch(out, shape, done, place, at)?;
         }
@@ -154,23 +154,25 @@ mod tests {
         Shape { checks: vec![], then, otherwise: vec![] }
     }
 
-    fn done() -> TxnDone {
+    fn done() -> TxnReply {
         let unmet = Unmet { pointer: "/if/0".into(), actual: None };
         let why = Rejection::ConditionNotMet { unmet: Box::new([unmet]), current: Some(shown()) };
-        let nested =
-            TxnDone { failed: Some(CheckFailed { at: 1, why }), results: vec![StepDone::Got(Some(shown().to_bare()))] };
-        let written = |meta, previous| StepDone::Written(Written { meta, previous });
+        let nested = TxnReply {
+            failed: Some(CheckFailed { at: 1, why }),
+            results: vec![StepReply::Got(Some(shown().to_bare()))],
+        };
+        let written = |meta, previous| StepReply::Written(Written { meta, previous });
         let results = vec![
-            StepDone::Got(Some(shown())),
-            StepDone::Got(None),
+            StepReply::Got(Some(shown())),
+            StepReply::Got(None),
             written(Some(*shown().meta()), Some(shown())),
             written(None, None),
-            StepDone::Txn(nested),
+            StepReply::Txn(nested),
         ];
-        TxnDone { failed: None, results }
+        TxnReply { failed: None, results }
     }
 
-    fn rendered(shape: &Shape, done: &TxnDone, replayed: bool, dry_run: bool) -> Option<Vec<u8>> {
+    fn rendered(shape: &Shape, done: &TxnReply, replayed: bool, dry_run: bool) -> Option<Vec<u8>> {
         let reply = Reply { index: 12, revision: 9, clock: 1_000, replayed, outcome: Outcome::Deferred };
         render_txn(shape, done, &reply, dry_run)
     }

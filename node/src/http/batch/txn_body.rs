@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use crate::http::input::extract::{self, Faults};
 use crate::http::input::json::JsonFault;
 use crate::http::input::{criteria, json, key};
-use crate::http::keys::op_body::{OpWish, Standing, cas, request_id, text, typed};
+use crate::http::keys::op_body::{ParsedOp, Standing, cas, request_id, text, typed};
 use crate::http::problem::Failure;
 use crate::limits::ACTION_BYTES_MAX;
 
@@ -25,7 +25,7 @@ const BLOCK_FIELDS: [&str; 4] = ["op", "if", "then", "else"];
 const CHECK_FIELDS: [&str; 4] = ["key", "cas", "exists", "if"];
 
 /// A checked transaction.
-pub struct TxnWish {
+pub struct ParsedTxn {
     /// What to do.
     pub txn: Txn,
     /// What its answer needs to know of it.
@@ -58,13 +58,13 @@ pub enum StepShape {
     Txn(Shape),
 }
 
-impl TxnWish {
+impl ParsedTxn {
     /// Reads a body. Reports every fault, not only the first.
     pub fn read(body: &[u8]) -> Result<Self, Failure> {
         let mut reader = Reader::default();
-        let wish = reader.whole(body);
+        let parsed = reader.whole(body);
         reader.faults.check()?;
-        wish.ok_or_else(|| Failure::invalid("", "the transaction is not complete"))
+        parsed.ok_or_else(|| Failure::invalid("", "the transaction is not complete"))
     }
 }
 
@@ -77,7 +77,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn whole(&mut self, body: &[u8]) -> Option<TxnWish> {
+    fn whole(&mut self, body: &[u8]) -> Option<ParsedTxn> {
         let faults = &mut self.faults;
         let [checks, then, otherwise, dry_run, id] = extract::object(body, "a transaction", FIELDS, faults)?;
         let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
@@ -86,7 +86,7 @@ impl Reader {
         if self.faults.is_empty() {
             self.check_whole(&txn);
         }
-        Some(TxnWish { txn, shape, count: self.count, dry_run, request_id })
+        Some(ParsedTxn { txn, shape, count: self.count, dry_run, request_id })
     }
 
     /// What can be wrong with a transaction of which each part is right.
@@ -169,9 +169,9 @@ impl Reader {
         if is_txn(body) {
             return self.nested(body, depth + 1).map(|(txn, shape)| (Step::Txn(txn), StepShape::Txn(shape)));
         }
-        let wish = OpWish::read_part(body, Standing::InTxn, &mut self.faults)?;
-        let shape = StepShape::Op(wish.kind, wish.key.key.clone());
-        Some((wish.into_step(), shape))
+        let parsed = ParsedOp::read_part(body, Standing::InTxn, &mut self.faults)?;
+        let shape = StepShape::Op(parsed.kind, parsed.key.key.clone());
+        Some((parsed.into_step(), shape))
     }
 
     fn nested(&mut self, body: &[u8], depth: usize) -> Option<(Txn, Shape)> {
@@ -237,8 +237,8 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &str) -> Result<TxnWish, String> {
-        TxnWish::read(body.as_bytes()).map_err(|failure| format!("{failure:?}"))
+    fn read(body: &str) -> Result<ParsedTxn, String> {
+        ParsedTxn::read(body.as_bytes()).map_err(|failure| format!("{failure:?}"))
     }
 
     fn fault(body: &str) -> String {
@@ -269,7 +269,7 @@ mod tests {
         let body = r#"{"if":[{"key":"a","cas":"7"},{"key":"b","exists":false,"if":[]}],
             "then":[{"op":"get","key":"a"},{"op":"txn","else":[{"op":"get_and_touch","key":"c","ttl_ms":1}]}],
             "else":[{"op":"remove","key":"c"}],"request_id":"r","dry_run":true}"#;
-        let TxnWish { txn, shape, count, dry_run, request_id } = read(body).expect("a transaction");
+        let ParsedTxn { txn, shape, count, dry_run, request_id } = read(body).expect("a transaction");
         assert_eq!((dry_run, request_id.as_deref(), count), (true, Some("r"), 6));
         let expected: Vec<_> = txn.checks.iter().map(|check| check.expect.clone()).collect();
         assert_eq!(expected, [Expect::Cas(7), Expect::Absent]);

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use http::header;
 use quorate_store::types::{Action, Reply, RequestId, Revision};
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand;
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement;
 use crate::http::call::admit;
 use crate::http::call::scan::{evaluate, scan};
 use crate::http::context::RequestContext;
@@ -30,12 +30,12 @@ pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<By
 /// so holds up nobody else.
 pub async fn decide(context: &RequestContext, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
-        return write::propose(&context.visitor(), action, RequestId(context.request_id()), context.deadline).await;
+        return write::propose(&context.caller(), action, RequestId(context.request_id()), context.deadline).await;
     }
-    admit::admit_to(context, &demand::on_action(&action)).await?;
+    admit::admit_to(context, &requirement::on_action(&action)).await?;
     let command = write::rehearsal(context.who().name(), action)?;
-    match context.place.lane() {
-        Lane::Scan => scan(context, move |backend| backend.dry_run(&command)).await,
+    match context.place.class() {
+        RequestClass::Scan => scan(context, move |backend| backend.dry_run(&command)).await,
         _ => evaluate(context, move |backend| backend.dry_run(&command)).await,
     }
 }

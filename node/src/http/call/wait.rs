@@ -9,7 +9,7 @@ use quorate_store::state::StateFault;
 use quorate_store::types::Key;
 
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::context::RequestContext;
 use crate::http::problem::Failure;
 use crate::spent::{self, Part};
@@ -22,7 +22,7 @@ pub async fn until<T: Send>(
     read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
     let backend = &context.api.backend;
-    // Nor who would be one too many: it asks again, after a while in its own lane.
+    // Nor who would be one too many: it asks again, after a while in its own class.
     let Some(_waiting) = context.place.wait() else {
         instead(context, end).await;
         return Ok(None);
@@ -56,7 +56,7 @@ pub async fn until<T: Send>(
 /// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
 pub async fn instead(context: &RequestContext, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
-    context.api.lanes.count_refusal(Lane::Waiting);
+    context.api.classes.count_refusal(RequestClass::Waiting);
     let until = end.min(Instant::now() + PAUSE);
     spent::on(Part::Wish, tokio::time::sleep_until(until.into())).await;
 }

@@ -9,8 +9,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::http::connection::mismatch;
+use crate::http::connection::monitor::Watched;
 use crate::http::connection::origin::Origin;
-use crate::http::connection::pulse::Watched;
 use crate::metrics::ConnectionEnd;
 use crate::tls::{self, PortTls};
 
@@ -62,7 +62,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::http::connection::pulse::Pulse;
+    use crate::http::connection::monitor::ConnectionMonitor;
     use crate::tls::{Authority, Lifetime, Port, Subject, TlsFiles};
 
     /// The name that a handshake gives to a client with the certificate of this subject.
@@ -94,10 +94,10 @@ mod tests {
             TlsConnector::from(Arc::new(config)).connect(name, stream).await
         });
         let (accepted, address) = listener.accept().await.expect("a connection");
-        let pulse = Pulse::new(CancellationToken::new(), Duration::from_secs(1));
+        let monitor = ConnectionMonitor::new(CancellationToken::new(), Duration::from_secs(1));
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut handshake = Handshake { tls, deadline, origin: Origin { address, certificate: None } };
-        let shaken = handshake.shake(Watched::new(accepted, pulse)).await;
+        let shaken = handshake.shake(Watched::new(accepted, monitor)).await;
         assert!(shaken.is_ok() && client.await.expect("no panic").is_ok());
         handshake.origin.certificate
     }

@@ -4,5 +4,5 @@
 
 pub mod handshake;
 pub mod mismatch;
+pub mod monitor;
 pub mod origin;
-pub mod pulse;

@@ -23,7 +23,7 @@ const NEVER: u64 = 0;
 
 /// The state of one connection. All marks are milliseconds since `born`, plus one.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct ConnectionMonitor {
     born: Instant,
     /// Cancelled when no more may be asked on this connection.
     stop: CancellationToken,
@@ -74,10 +74,10 @@ pub struct Patience {
     pub stall: Duration,
 }
 
-impl Pulse {
+impl ConnectionMonitor {
     /// A connection that was just accepted and has sent its first byte.
     pub fn new(stop: CancellationToken, idle: Duration) -> Arc<Self> {
-        let pulse = Self {
+        let monitor = Self {
             born: Instant::now(),
             stop,
             idle,
@@ -90,8 +90,8 @@ impl Pulse {
             lingers: AtomicBool::new(false),
             lingering_since: AtomicU64::new(NEVER),
         };
-        pulse.idle_since.store(pulse.now(), Ordering::Relaxed);
-        Arc::new(pulse)
+        monitor.idle_since.store(monitor.now(), Ordering::Relaxed);
+        Arc::new(monitor)
     }
 
     /// Cancelled when no more may be asked on this connection.
@@ -186,47 +186,47 @@ impl Pulse {
 
 /// Marks a request as in the works as long as it lives.
 pub struct Busy {
-    pulse: Arc<Pulse>,
+    monitor: Arc<ConnectionMonitor>,
     is_endless: bool,
 }
 
 impl Busy {
     /// A request head is complete.
-    pub fn new(pulse: Arc<Pulse>) -> Self {
-        pulse.request_began();
-        Self { pulse, is_endless: false }
+    pub fn new(monitor: Arc<ConnectionMonitor>) -> Self {
+        monitor.request_began();
+        Self { monitor, is_endless: false }
     }
 
     /// The answer goes on until somebody ends it.
     pub fn goes_on(&mut self) {
         if !std::mem::replace(&mut self.is_endless, true) {
-            self.pulse.endless.fetch_add(1, Ordering::Relaxed);
+            self.monitor.endless.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Of the connection.
-    pub fn pulse(&self) -> &Pulse {
-        &self.pulse
+    pub fn monitor(&self) -> &ConnectionMonitor {
+        &self.monitor
     }
 
     /// Watches whether the peer takes the frames of this answer.
     pub fn watch_taking(&self) -> Taking {
         let mark = Arc::new(AtomicU64::new(NEVER));
-        self.pulse.takers.lock().push(Arc::downgrade(&mark));
-        Taking { pulse: Arc::clone(&self.pulse), mark }
+        self.monitor.takers.lock().push(Arc::downgrade(&mark));
+        Taking { monitor: Arc::clone(&self.monitor), mark }
     }
 }
 
 /// Whether the peer takes the frames of one answer of several on its connection.
 pub struct Taking {
-    pulse: Arc<Pulse>,
+    monitor: Arc<ConnectionMonitor>,
     mark: Arc<AtomicU64>,
 }
 
 impl Taking {
     /// A frame is offered.
     pub fn offered(&self) {
-        self.mark.store(self.pulse.now(), Ordering::Relaxed);
+        self.mark.store(self.monitor.now(), Ordering::Relaxed);
     }
 
     /// There is room for the next one.
@@ -238,24 +238,24 @@ impl Taking {
 impl Drop for Busy {
     fn drop(&mut self) {
         if self.is_endless {
-            self.pulse.endless.fetch_sub(1, Ordering::Relaxed);
+            self.monitor.endless.fetch_sub(1, Ordering::Relaxed);
         }
-        self.pulse.request_ended();
+        self.monitor.request_ended();
     }
 }
 
-/// A stream that keeps its pulse.
+/// A stream that keeps its monitor.
 pub struct Watched {
     stream: Stream,
-    pulse: Arc<Pulse>,
+    monitor: Arc<ConnectionMonitor>,
     /// Bytes swallowed since the answer.
     swallowed: usize,
 }
 
 impl Watched {
     /// Wraps a stream.
-    pub fn new(stream: impl Into<Stream>, pulse: Arc<Pulse>) -> Self {
-        Self { stream: stream.into(), pulse, swallowed: 0 }
+    pub fn new(stream: impl Into<Stream>, monitor: Arc<ConnectionMonitor>) -> Self {
+        Self { stream: stream.into(), monitor, swallowed: 0 }
     }
 
     /// Reads and forgets until the peer ends, or has sent more than anyone should.
@@ -278,7 +278,7 @@ impl AsyncRead for Watched {
         let before = buf.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(cx, buf);
         if outcome.is_ready() && buf.filled().len() > before {
-            self.pulse.bytes_came();
+            self.monitor.bytes_came();
         }
         outcome
     }
@@ -287,7 +287,7 @@ impl AsyncRead for Watched {
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.pulse.sending(outcome.is_ready());
+        self.monitor.sending(outcome.is_ready());
         outcome
     }
 
@@ -297,7 +297,7 @@ impl AsyncWrite for Watched {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.pulse.sending(outcome.is_ready());
+        self.monitor.sending(outcome.is_ready());
         outcome
     }
 
@@ -311,10 +311,11 @@ impl AsyncWrite for Watched {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        if self.pulse.lingers.load(Ordering::Relaxed) {
-            let now = self.pulse.now();
+        if self.monitor.lingers.load(Ordering::Relaxed) {
+            let now = self.monitor.now();
             // Only the first of several polls sets the mark.
-            let _first = self.pulse.lingering_since.compare_exchange(NEVER, now, Ordering::Relaxed, Ordering::Relaxed);
+            let _first =
+                self.monitor.lingering_since.compare_exchange(NEVER, now, Ordering::Relaxed, Ordering::Relaxed);
             std::task::ready!(self.poll_swallow(cx));
         }
         Poll::Ready(Ok(()))

@@ -14,8 +14,8 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::{command, wait};
 use crate::http::context::{Context, RequestContext};
@@ -31,7 +31,7 @@ use crate::limits;
 
 /// The routes of barriers.
 pub fn routes() -> Routes {
-    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new().add(COORDINATION, routes!(enter)).add(COORDINATION, routes!(leave)).add(COORDINATION, routes!(get))
 }
 
@@ -132,7 +132,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let seen = context.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
     let told = Told::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)

@@ -11,21 +11,21 @@ use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTES_MAX};
 use quorate_store::state::{LockRead, Observed, PartyShown};
 use quorate_store::types::{
-    Acquire, Action, ContentKind, LockDone, LockMode, LockName, LockOp, LockSpace, Name, Outcome as Decided, Reply,
+    Acquire, Action, ContentKind, LockMode, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply,
     Value,
 };
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
 use crate::http::coordination::locks::{self, give_up, party};
-use crate::http::coordination::queue::{self, Standing, Stood, Wish};
+use crate::http::coordination::queue::{self, QueueRequest, Standing, Stood};
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
@@ -37,13 +37,13 @@ use crate::http::routes::{Policy, Routes};
 
 /// The routes of elections.
 pub fn routes() -> Routes {
-    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()
         .add(COORDINATION, routes!(campaign))
         .add(COORDINATION, routes!(proclaim))
         .add(COORDINATION, routes!(resign))
         .add(COORDINATION, routes!(get))
-        .add(Policy::data(Lane::Scan), routes!(list))
+        .add(Policy::data(RequestClass::Scan), routes!(list))
 }
 
 /// Stands in an election for a session, first come first served.
@@ -68,10 +68,10 @@ pub fn routes() -> Routes {
     ))]
 pub async fn campaign(context: Context, Json(request): Json<CampaignRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let wish = asked(&request, &name)?;
+    let parsed = asked(&request, &name)?;
     context.take_request_id(request.request_id)?;
-    let session = wish.acquire.session.to_string();
-    let Stood { standing, revision, index, replayed } = queue::stand(&context, wish).await?;
+    let session = parsed.acquire.session.to_string();
+    let Stood { standing, revision, index, replayed } = queue::stand(&context, parsed).await?;
     let (state, term, place, ahead) = match standing {
         Standing::Holds { token } => (CampaignState::Leader, Some(token), None, None),
         Standing::Waits { place, ahead } => (CampaignState::Candidate, None, Some(place), ahead),
@@ -81,7 +81,7 @@ pub async fn campaign(context: Context, Json(request): Json<CampaignRequest>) ->
     coordinate::answer(&answer, revision, state == CampaignState::Leader)
 }
 
-fn asked(request: &CampaignRequest, name: &Name) -> Result<Wish, Failure> {
+fn asked(request: &CampaignRequest, name: &Name) -> Result<QueueRequest, Failure> {
     let mut faults = Faults::default();
     let session = coordinate::session(&request.session, "/session", &mut faults);
     let value = request.value.as_ref().and_then(|value| value_of(value, &mut faults));
@@ -90,7 +90,7 @@ fn asked(request: &CampaignRequest, name: &Name) -> Result<Wish, Failure> {
     let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
     let session = faults.complete(session)?;
     let lock = election_of(name);
-    Ok(Wish {
+    Ok(QueueRequest {
         acquire: Acquire { lock, session, mode: LockMode::Exclusive, slots: None, wait_ms, delay_ms, value },
         poll,
     })
@@ -129,7 +129,7 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
     let reply = command::decide(&context, Action::Lock(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
-        Decided::Lock(LockDone::Proclaimed) => {
+        Decided::Lock(LockReply::Proclaimed) => {
             let answer = ProclaimAnswer { election: name.to_string(), term, revision, index, replayed };
             command::answer(&answer, revision, None)
         }
@@ -203,7 +203,7 @@ pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Read, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: Node| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());

@@ -12,8 +12,8 @@ use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, 
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::{command, wait};
 use crate::http::context::Context;
@@ -28,7 +28,7 @@ use crate::http::routes::{Policy, Routes};
 
 /// The routes of latches.
 pub fn routes() -> Routes {
-    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()
         .add(COORDINATION, routes!(put))
         .add(COORDINATION, routes!(count_down))
@@ -102,7 +102,7 @@ pub async fn get(context: Context) -> Outcome {
     query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let backend = &context.api.backend;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &Node| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
     let ended = wait::until(&context, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;

@@ -11,19 +11,19 @@ use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
 use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_SLOTS_MAX, LOCK_WAIT_MS_MAX};
 use quorate_store::state::{LockRead, Observed, PartyShown, ReadPosition};
 use quorate_store::types::{
-    self, Acquire, Action, LockDone, LockName, LockOp, LockSpace, Name, Outcome as Decided, Reply, Revision, SessionId,
+    self, Acquire, Action, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply, Revision, SessionId,
 };
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
-use crate::http::coordination::queue::{self, Standing, Stood, Wish};
+use crate::http::coordination::queue::{self, QueueRequest, Standing, Stood};
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
@@ -35,13 +35,13 @@ use crate::limits;
 
 /// The routes of locks.
 pub fn routes() -> Routes {
-    const COORDINATION: Policy = Policy::data(Lane::Coordination);
+    const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()
         .add(COORDINATION, routes!(acquire))
         .add(COORDINATION, routes!(release))
         .add(COORDINATION, routes!(get))
         .add(COORDINATION, routes!(check))
-        .add(Policy::data(Lane::Scan), routes!(list))
+        .add(Policy::data(RequestClass::Scan), routes!(list))
 }
 
 /// Acquires a lock for a session, first come first served.
@@ -69,10 +69,10 @@ pub fn routes() -> Routes {
     ))]
 pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let wish = asked(&request, &name)?;
+    let parsed = asked(&request, &name)?;
     context.take_request_id(request.request_id)?;
-    let (session, mode) = (wish.acquire.session.to_string(), mode_shown(wish.acquire.mode));
-    let Stood { standing, revision, index, replayed } = queue::stand(&context, wish).await?;
+    let (session, mode) = (parsed.acquire.session.to_string(), mode_shown(parsed.acquire.mode));
+    let Stood { standing, revision, index, replayed } = queue::stand(&context, parsed).await?;
     let (state, token, place, ahead) = match standing {
         Standing::Holds { token } => (LockState::Held, Some(token), None, None),
         Standing::Waits { place, ahead } => (LockState::Waiting, None, Some(place), ahead),
@@ -82,7 +82,7 @@ pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> O
     coordinate::answer(&answer, revision, state == LockState::Held)
 }
 
-fn asked(request: &AcquireRequest, name: &Name) -> Result<Wish, Failure> {
+fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure> {
     let mut faults = Faults::default();
     let session = coordinate::session(&request.session, "/session", &mut faults);
     let wait_ms = faults.within("/wait_ms", request.wait_ms, 0..=LOCK_WAIT_MS_MAX).unwrap_or(0);
@@ -95,7 +95,7 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<Wish, Failure> {
     let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
     let session = faults.complete(session)?;
     let (lock, mode) = (lock_of(name), mode_of(mode));
-    Ok(Wish { acquire: Acquire { lock, session, mode, slots, wait_ms, delay_ms, value: None }, poll })
+    Ok(QueueRequest { acquire: Acquire { lock, session, mode, slots, wait_ms, delay_ms, value: None }, poll })
 }
 
 /// Gives a lock up: what a token holds, or whatever a session has there, be it only a place in the queue. Works on a full disk.
@@ -152,7 +152,7 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
     };
     let reply = command::decide(context, Action::Lock(op), false).await?;
     match reply.outcome {
-        Decided::Lock(LockDone::Gone(was_there)) => Ok((reply, was_there)),
+        Decided::Lock(LockReply::Gone(was_there)) => Ok((reply, was_there)),
         Decided::Rejected(ref why) => Err(Failure::from_rejection(&name, &reply, why)),
         _ => Err(write::confused(&reply)),
     }
@@ -189,7 +189,7 @@ pub async fn get(context: Context) -> Outcome {
 
 /// A lock as it is now.
 pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
-    admit::admit_to(context, &demand::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
+    admit::admit_to(context, &requirement::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
     context.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
 
@@ -208,7 +208,7 @@ pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Read, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: Node| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
@@ -245,7 +245,7 @@ pub async fn check(context: Context) -> Outcome {
     query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let held = context.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (held.at.revision, held.at.index);
     let Some(row) = held.found else {

@@ -16,10 +16,10 @@ use quorate_store::types::{LockName, LockSpace, Name, Revision};
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::api::Api;
-use crate::http::auth::demand::{self, Permission};
-use crate::http::auth::visitor::Watching;
+use crate::http::auth::caller::Watching;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::context::Context;
 use crate::http::coordination::{coordinate, elections};
@@ -35,7 +35,7 @@ use crate::limits;
 
 /// The route of observers.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Coordination), routes!(get))
+    Routes::new().add(Policy::data(RequestClass::Coordination), routes!(get))
 }
 
 /// Observes an election: a stream of server-sent events.
@@ -61,7 +61,7 @@ pub async fn get(context: Context) -> Outcome {
     query.finish()?;
     let election = coordinate::name_of(context.name())?;
     let resume = options::last_event_id(&context.head)?.map(|position| position.revision);
-    admit::admit_to(&context, &demand::on_name(Permission::Read, election.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, election.as_str().as_bytes())).await?;
     let Some(place) = Place::take(&context.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };
@@ -84,8 +84,8 @@ pub async fn get(context: Context) -> Outcome {
     let election_name = election.clone();
     let body = ObserveBody { place, election, first: Some(first), sent_up_to, work: None, began };
     let name = election_name;
-    let watching = Watching::of(&context.visitor(), move |visit| {
-        demand::on_name(Permission::Read, name.as_str().as_bytes())(visit)
+    let watching = Watching::of(&context.caller(), move |visit| {
+        requirement::on_name(Permission::Read, name.as_str().as_bytes())(visit)
     });
     let mut response = sse::open(&context, body, heartbeat, watching)?;
     response.headers_mut().insert(headers::REVISION, at.revision.into());

@@ -1,6 +1,6 @@
 //! A session that asks for a lock or to lead, and waits for it.
 //!
-//! Owns the way from the wish to what is answered. The place in the queue is the cluster's: it has an end of its own, and stays
+//! Owns the way from the request to what is answered. The place in the queue is the cluster's: it has an end of its own, and stays
 //! where a request that waits for it ends before, or dies with its connection or its node. Who asks again goes on waiting.
 
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::state::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
-    Acquire, Action, LockDone, LockName, LockOp, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
+    Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Reply, RequestId, Revision, SessionId,
 };
 
 use crate::backend::Node;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::{command, wait};
 use crate::http::context::RequestContext;
@@ -21,8 +21,8 @@ use crate::http::keys::write;
 use crate::http::problem::{Failure, quoted};
 use crate::limits;
 
-/// A wish, and how long a request waits for it.
-pub struct Wish {
+/// A request, and how long a request waits for it.
+pub struct QueueRequest {
     /// For the log.
     pub acquire: Acquire,
     /// After how long it is answered although the wait is not over.
@@ -63,25 +63,25 @@ pub fn poll(poll_ms: Option<u64>, faults: &mut Faults) -> Duration {
     Duration::from_millis(poll.unwrap_or(limits::POLL_MS_DEFAULT))
 }
 
-/// Asks for the lock, and waits for it as long as the wish says.
-pub async fn stand(context: &RequestContext, wish: Wish) -> Result<Stood, Failure> {
-    let Wish { acquire, poll } = wish;
+/// Asks for the lock, and waits for it as long as the request says.
+pub async fn stand(context: &RequestContext, parsed: QueueRequest) -> Result<Stood, Failure> {
+    let QueueRequest { acquire, poll } = parsed;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
     let reply = command::decide(context, Action::Lock(LockOp::Acquire(acquire)), false).await?;
     match reply.outcome {
         // The kept answer may be of a hold that is over.
-        Decided::Lock(LockDone::Held { token }) if reply.replayed => {
+        Decided::Lock(LockReply::Held { token }) if reply.replayed => {
             let place = Place { lock, session, place: token, asked: reply.index };
             place.look_again(context, &reply).await
         }
-        Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token })),
+        Decided::Lock(LockReply::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token })),
         // An earlier question of the session waits; this one does not.
-        Decided::Lock(LockDone::Waiting { place, .. }) if !waits => {
+        Decided::Lock(LockReply::Waiting { place, .. }) if !waits => {
             Ok(Stood::by(&reply, Standing::Waits { place, ahead: None }))
         }
-        Decided::Lock(LockDone::Waiting { place, asked }) => {
+        Decided::Lock(LockReply::Waiting { place, asked }) => {
             let place = Place { lock, session, place, asked };
             place.wait(context, &reply, end_of_poll).await
         }
@@ -125,7 +125,7 @@ impl Place {
     /// What is true now of a session that was told that it holds the lock.
     async fn look_again(&self, context: &RequestContext, reply: &Reply) -> Result<Stood, Failure> {
         let backend = &context.api.backend;
-        let wanted = demand::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
+        let wanted = requirement::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
         admit::admit_to(context, &wanted).await?;
         let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         self.found(reply, party)
@@ -172,14 +172,14 @@ impl Place {
         // Of the same request: a retry of it is told the same.
         let id = RequestId(context.request_id()).of_part(1);
         let deadline = Instant::now() + context.timeout;
-        let reply = write::propose(&context.visitor(), Action::Lock(op), id, deadline).await;
+        let reply = write::propose(&context.caller(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
         match &reply.outcome {
-            Decided::Lock(LockDone::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),
-            Decided::Lock(LockDone::Waiting { place, .. }) => {
+            Decided::Lock(LockReply::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),
+            Decided::Lock(LockReply::Waiting { place, .. }) => {
                 Ok(Stood::by(&reply, Standing::Waits { place: *place, ahead: self.ahead(backend)? }))
             }
-            Decided::Lock(LockDone::Gone(_)) => Err(self.over().evaluated_at(reply.revision, reply.index)),
+            Decided::Lock(LockReply::Gone(_)) => Err(self.over().evaluated_at(reply.revision, reply.index)),
             Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &reply, why)),
             _ => Err(write::confused(&reply)),
         }

@@ -13,12 +13,12 @@ use quorate_store::limits::{
 };
 use quorate_store::state::{Observed, SessionHeld};
 use quorate_store::types::{
-    Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionDone, SessionId, SessionOp,
+    Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionId, SessionOp, SessionReply,
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Demand, Permission, Visit};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
@@ -38,13 +38,13 @@ use crate::limits;
 
 /// The routes of sessions.
 pub fn routes() -> Routes {
-    const COORDINATION: Policy = Policy::data(Lane::Coordination);
-    const RENEWAL: Policy = Policy::data(Lane::Coordination).without_command().vital();
+    const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
+    const RENEWAL: Policy = Policy::data(RequestClass::Coordination).without_command().vital();
     Routes::new()
         .add(COORDINATION, routes!(create))
         .add(COORDINATION, routes!(get))
         .add(COORDINATION, routes!(end))
-        .add(Policy::data(Lane::Scan), routes!(list))
+        .add(Policy::data(RequestClass::Scan), routes!(list))
         .add(RENEWAL, routes!(renew_many))
         .add(RENEWAL, routes!(renew))
 }
@@ -74,7 +74,7 @@ pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<Sessio
     let reply = command::decide(&context, action, false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
-        Decided::Session(SessionDone::Created { id, expires_at }) => {
+        Decided::Session(SessionReply::Created { id, expires_at }) => {
             // What is kept tells of the time when it began: renewed, it is true again.
             let SessionRenewed { session, ttl_ms, expires_in_ms, renew_in_ms } = match replayed {
                 true => renew_one(&context, *id).await?,
@@ -159,7 +159,7 @@ async fn renew_one(context: &RequestContext, id: SessionId) -> Result<SessionRen
 }
 
 async fn renew_all(context: &RequestContext, ids: Vec<SessionId>) -> Result<RenewAnswer, Failure> {
-    context.visitor().admit_renewal(context.deadline, &ids).await?;
+    context.caller().admit_renewal(context.deadline, &ids).await?;
     let done = context.api.backend.renew(ids.clone(), context.deadline).await;
     let done = done.map_err(|error| Failure::from_app(error, Effect::Write))?;
     let sessions = ids.iter().zip(&done.each).map(|(id, each)| match each {
@@ -195,7 +195,7 @@ fn sessions_of(ids: &[String]) -> Result<Vec<SessionId>, Failure> {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let id = coordinate::session_of(context.name())?;
-    admit::admit_to(&context, &|visit: &mut Visit<'_>| visit(Demand::Something)).await?;
+    admit::admit_to(&context, &|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
     let seen =
         context.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
@@ -203,7 +203,7 @@ pub async fn get(context: Context) -> Outcome {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, problem::no_session(id));
         return Err(missing.evaluated_at(at.revision, at.index));
     };
-    context.visitor().check(&|visit| visit(Demand::Session(id)))?;
+    context.caller().check(&|visit| visit(Requirement::Session(id)))?;
     let mut view = view_of(id, &held.row, at.clock, wall);
     (view.holds, view.revision, view.index) = (Some(holds_of(&held)), Some(at.revision), Some(at.index));
     command::answer(&view, at.revision, None)
@@ -224,7 +224,7 @@ pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.sessions(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let sessions = found.items.iter().map(|(id, row)| view_of(*id, row, at.clock, wall)).collect();
@@ -250,7 +250,7 @@ pub async fn end(context: Context) -> Outcome {
     let reply = command::decide(&context, Action::Session(SessionOp::End(id)), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
-        Decided::Session(SessionDone::Ended(count)) => {
+        Decided::Session(SessionReply::Ended(count)) => {
             let (session, count) = (id.to_string(), (*count).into());
             let answer = SessionEnded { session, ended: true, count, revision, index, replayed };
             command::answer(&answer, revision, None)

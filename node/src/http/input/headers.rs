@@ -14,7 +14,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
 use quorate_api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
 
-use crate::app::{ClusterGlance, wall_now};
+use crate::app::{LeaderHint, wall_now};
 use crate::http::problem::Failure;
 use crate::limits;
 
@@ -111,19 +111,19 @@ pub fn trace_id() -> String {
 
 /// Term and leader as header values. They change with elections only, and every answer carries them.
 #[derive(Debug, Default)]
-pub struct GlanceCache(ArcSwapOption<(ClusterGlance, HeaderValue, HeaderValue)>);
+pub struct LeaderHeaders(ArcSwapOption<(LeaderHint, HeaderValue, HeaderValue)>);
 
-impl GlanceCache {
+impl LeaderHeaders {
     /// The values of [`TERM`] and [`LEADER`].
-    pub fn values(&self, glance: ClusterGlance) -> (HeaderValue, HeaderValue) {
+    pub fn values(&self, hint: LeaderHint) -> (HeaderValue, HeaderValue) {
         if let Some(cached) = &*self.0.load()
-            && cached.0 == glance
+            && cached.0 == hint
         {
             return (cached.1.clone(), cached.2.clone());
         }
-        let term = HeaderValue::from(glance.term);
-        let leader = glance.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
-        self.0.store(Some(Arc::new((glance, term.clone(), leader.clone()))));
+        let term = HeaderValue::from(hint.term);
+        let leader = hint.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
+        self.0.store(Some(Arc::new((hint, term.clone(), leader.clone()))));
         (term, leader)
     }
 }
@@ -316,9 +316,9 @@ pub mod tests {
 
     #[test]
     fn cached_values_follow_the_leadership() {
-        let cache = GlanceCache::default();
+        let cache = LeaderHeaders::default();
         for (term, leader_id, leader) in [(1, None, "none"), (2, Some(3), "3"), (2, Some(3), "3"), (4, Some(3), "3")] {
-            let (shown_term, shown_leader) = cache.values(ClusterGlance { term, leader_id });
+            let (shown_term, shown_leader) = cache.values(LeaderHint { term, leader_id });
             assert_eq!((shown_term, shown_leader), (term.into(), HeaderValue::from_static(leader)));
         }
     }

@@ -7,8 +7,8 @@ use quorate_store::keyspace::audit::AuditEffect;
 use quorate_store::state::{AuditFound, AuditQuery};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
@@ -26,7 +26,7 @@ use crate::limits;
 
 /// The route of audit trails.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Scan), routes!(get))
+    Routes::new().add(Policy::data(RequestClass::Scan), routes!(get))
 }
 
 /// Shows who changed a key, who tried to, and when: in the order in which it was decided.
@@ -47,8 +47,8 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    let query = wish(context.head.uri.query())?;
-    let wanted = demand::on_name(Permission::Read, query.key.as_bytes());
+    let query = parsed(context.head.uri.query())?;
+    let wanted = requirement::on_name(Permission::Read, query.key.as_bytes());
     admit::admit_to(&context, &wanted).await?;
     drop(wanted);
     let name = text::shown(&query.key).into_owned();
@@ -64,11 +64,11 @@ pub async fn get(context: Context) -> Outcome {
     command::answer(&answer, page.at.revision, None)
 }
 
-fn wish(text: Option<&str>) -> Result<AuditQuery, Failure> {
+fn parsed(text: Option<&str>) -> Result<AuditQuery, Failure> {
     let mut query = Query::parse(text);
     let key = query.text("key");
     if key.is_none() {
-        query.faults.add("query:key", "missing; whose trail it is");
+        query.faults.add("query:key", "missing; name the key whose changes are wanted");
     }
     let key = key.and_then(|key| key::read(key, "query:key", &mut query.faults));
     let from = query.number("from").unwrap_or(0);

@@ -8,11 +8,11 @@ use quorate_store::document::Order;
 use quorate_store::limits::CLAIM_LIMIT_MAX;
 use quorate_store::rules::field_text;
 use quorate_store::types::{
-    Action, ClaimDone, ClaimOp, ClusterMillis, Entry, Key, Outcome as Decided, Reply, Shown, Value,
+    Action, ClaimOp, ClaimReply, ClusterMillis, Entry, Key, Outcome as Decided, Reply, Shown, Value,
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::call::{command, scan};
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
@@ -30,7 +30,7 @@ use crate::http::text;
 
 /// The route of claims.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Scan), routes!(post))
+    Routes::new().add(Policy::data(RequestClass::Scan), routes!(post))
 }
 
 /// Claims entries: finds those that match and are not locked, in order, and locks each.
@@ -87,7 +87,7 @@ fn checked(request: ClaimRequest) -> Result<ClaimOp, Failure> {
     Ok(ClaimOp { prefix, criteria, order, limit, lock_ms, patch, guard })
 }
 
-fn answer_of(reply: &Reply, done: &ClaimDone, dry_run: bool) -> ClaimAnswer {
+fn answer_of(reply: &Reply, done: &ClaimReply, dry_run: bool) -> ClaimAnswer {
     let index = done.index.as_ref();
     ClaimAnswer {
         entries: done.entries.iter().map(|(key, shown)| claimed(key, shown, reply.clock)).collect(),

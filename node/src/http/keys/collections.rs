@@ -15,8 +15,8 @@ use quorate_store::types::{Action, Expect, Key, Outcome as Decided, Rejection, R
 use quorate_store::types::{CollectionRow, IndexFailure, IndexStage};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
@@ -34,9 +34,9 @@ use crate::limits;
 
 /// The routes of collections.
 pub fn routes() -> Routes {
-    const POINT: Policy = Policy::data(Lane::Point);
+    const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new()
-        .add(Policy::data(Lane::Scan), routes!(list))
+        .add(Policy::data(RequestClass::Scan), routes!(list))
         .add(POINT, routes!(get))
         .add(POINT, routes!(put))
         .add(POINT, routes!(delete))
@@ -69,7 +69,7 @@ pub async fn list(context: Context) -> Outcome {
         }
     });
     query.finish()?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Read, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
     // Bounded a few lines above.
     let limit = limit as usize;
     context.costs_page(limit)?;
@@ -96,7 +96,7 @@ pub async fn list(context: Context) -> Outcome {
 pub async fn get(context: Context) -> Outcome {
     let name = name_of(context.name())?;
     let keys = format!("{name}/");
-    admit::admit_to(&context, &demand::on_prefix(Permission::Read, keys.as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, keys.as_bytes())).await?;
     let (at, row) = context.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));

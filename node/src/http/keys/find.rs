@@ -8,15 +8,15 @@ use quorate_store::rules::field_text;
 use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{Demand, Need, Permission, Visit};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::http::call::admit;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::cursor::FindCursor;
 use crate::http::input::json_body::Json;
-use crate::http::keys::find_body::{FindWish, Kind};
+use crate::http::keys::find_body::{Kind, ParsedFind};
 use crate::http::keys::list;
 use crate::http::output::render;
 use crate::http::output::response::Outcome;
@@ -27,7 +27,7 @@ use crate::limits;
 
 /// The routes of searches.
 pub fn routes() -> Routes {
-    const SCAN: Policy = Policy::data(Lane::Scan).without_command();
+    const SCAN: Policy = Policy::data(RequestClass::Scan).without_command();
     Routes::new().add(SCAN, routes!(find)).add(SCAN, routes!(count))
 }
 
@@ -63,7 +63,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn find(context: Context, Json(request): Json<FindRequest>) -> Outcome {
-    answer(&context, FindWish::find(&request)?, Kind::Find).await
+    answer(&context, ParsedFind::find(&request)?, Kind::Find).await
 }
 
 /// Counts the entries of which something holds.
@@ -81,24 +81,24 @@ pub async fn find(context: Context, Json(request): Json<FindRequest>) -> Outcome
         Common,
     ))]
 pub async fn count(context: Context, Json(request): Json<CountRequest>) -> Outcome {
-    answer(&context, FindWish::count(request)?, Kind::Count).await
+    answer(&context, ParsedFind::count(request)?, Kind::Count).await
 }
 
-async fn answer(context: &RequestContext, wish: FindWish, kind: Kind) -> Outcome {
-    let FindWish { mut query, consistency, hash } = wish;
+async fn answer(context: &RequestContext, wanted: ParsedFind, kind: Kind) -> Outcome {
+    let ParsedFind { mut query, consistency, hash } = wanted;
     query.may_walk_past = context.who().may_see_all();
     context.costs_a_find()?;
-    admit::admit(&context.visitor(), consistency, context.deadline, &|visit| demands(&query, visit)).await?;
+    admit::admit(&context.caller(), consistency, context.deadline, &|visit| requirements(&query, visit)).await?;
     let rendered = scan(context, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;
     Ok(list::answer(bytes, at))
 }
 
 /// All with the prefix; and the entry that a cursor names, which an order makes the answer depend on.
-fn demands(query: &FindQuery, visit: &mut Visit<'_>) {
-    visit(Demand::Need(Need::Prefix(Permission::Read, &query.prefix)));
+fn requirements(query: &FindQuery, visit: &mut Visit<'_>) {
+    visit(Requirement::Permission(RequiredPermission::Prefix(Permission::Read, &query.prefix)));
     if let Some(after) = &query.after {
-        visit(Demand::Need(Need::Name(Permission::Read, after.as_bytes())));
+        visit(Requirement::Permission(RequiredPermission::Name(Permission::Read, after.as_bytes())));
     }
 }
 

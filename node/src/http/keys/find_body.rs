@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// A checked query.
 #[derive(Debug)]
-pub struct FindWish {
+pub struct ParsedFind {
     /// What to find.
     pub query: FindQuery,
     /// How fresh.
@@ -42,7 +42,7 @@ pub struct FindWish {
     pub hash: u64,
 }
 
-impl FindWish {
+impl ParsedFind {
     /// Checks a request to find. Reports every fault, not only the first.
     pub fn find(request: &FindRequest) -> Result<Self, Failure> {
         let mut faults = Faults::default();
@@ -176,7 +176,7 @@ mod tests {
         let body = br#"{"where":[{"field":"a..b","op":"is","value":1},{"fild":"a"}],"order_by":["a","-$cas"],
             "limit":0,"cursor":"x","fields":["$key"],"revision":1,"min_revision":1}"#;
         let request = json_body::read(body).expect("of the right types");
-        let failure = format!("{:?}", FindWish::find(&request).expect_err("faults"));
+        let failure = format!("{:?}", ParsedFind::find(&request).expect_err("faults"));
         let pointers =
             ["/where/0/field", "/where/0/op", "/where/1/fild", "/order_by/1", "/limit", "/cursor", "/fields/0"];
         for pointer in pointers {

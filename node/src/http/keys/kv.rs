@@ -12,7 +12,7 @@ use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Value, WriteOp};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::call::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
@@ -31,7 +31,7 @@ use crate::http::routes::{Policy, Routes};
 
 /// The routes of single entries.
 pub fn routes() -> Routes {
-    const POINT: Policy = Policy::data(Lane::Point);
+    const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new()
         .add(POINT, routes!(get))
         .add(POINT, routes!(put))
@@ -103,7 +103,7 @@ pub async fn get(context: Context) -> Outcome {
     ))]
 pub async fn put(context: Context, body: Body) -> Outcome {
     let key = key::from_path(context.name())?;
-    let wish = WriteWish::of(&context, true)?;
+    let parsed = WriteParams::of(&context, true)?;
     let condition = conditions::condition(&context.head)?;
     let kind = body_kind(&context.head, "application/json")?;
     if matches!(kind, BodyKind::MergePatch | BodyKind::JsonPatch) {
@@ -113,13 +113,13 @@ pub async fn put(context: Context, body: Body) -> Outcome {
     let (change, expect) = match condition {
         Condition::None => (Change::Upsert(value), Expect::Any),
         Condition::Absent => (Change::Insert(value), Expect::Any),
-        // Said of the entry, so that it is a precondition where a collection demands one.
+        // Said of the entry, so that it is a precondition where a collection requirements one.
         Condition::Present => (Change::Replace(value), Expect::Present),
         Condition::Cas(cas) => (Change::Replace(value), Expect::Cas(cas)),
         Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),
         Condition::NoneOf(list) => (Change::Upsert(value), Expect::NoneOf(list)),
     };
-    submit(&context, key, change, expect, Expiry::Usual, wish).await
+    submit(&context, key, change, expect, Expiry::Usual, parsed).await
 }
 
 /// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).
@@ -155,7 +155,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
     ))]
 pub async fn patch(context: Context, body: Body) -> Outcome {
     let key = key::from_path(context.name())?;
-    let wish = WriteWish::of(&context, true)?;
+    let parsed = WriteParams::of(&context, true)?;
     let expect = existing(conditions::condition(&context.head)?)?;
     let kind = body_kind(&context.head, "application/merge-patch+json")?;
     if kind == BodyKind::Bytes {
@@ -170,7 +170,7 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
     });
     faults.check()?;
     let patch = patch.ok_or_else(|| Failure::invalid("", "not a patch"))?;
-    submit(&context, key, Change::Patch(patch), expect, Expiry::Keep, wish).await
+    submit(&context, key, Change::Patch(patch), expect, Expiry::Keep, parsed).await
 }
 
 /// Removes one entry.
@@ -196,9 +196,9 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let key = key::from_path(context.name())?;
-    let wish = WriteWish::of(&context, false)?;
+    let parsed = WriteParams::of(&context, false)?;
     let expect = existing(conditions::condition(&context.head)?)?;
-    submit(&context, key, Change::Remove, expect, Expiry::Keep, wish).await
+    submit(&context, key, Change::Remove, expect, Expiry::Keep, parsed).await
 }
 
 async fn submit(
@@ -207,16 +207,16 @@ async fn submit(
     change: Change,
     expect: Expect,
     default_expiry: Expiry,
-    wish: WriteWish,
+    parsed: WriteParams,
 ) -> Outcome {
-    let expiry = wish.ttl_ms.map_or(default_expiry, expiry_of);
-    let preferred = Preferred::of(&context.head, &key, wish.prev || wish.dry_run);
-    let (condition, return_previous) = (Criteria::default(), wish.prev);
-    let (session, guard) = (wish.session, wish.guard);
+    let expiry = parsed.ttl_ms.map_or(default_expiry, expiry_of);
+    let preferred = Preferred::of(&context.head, &key, parsed.prev || parsed.dry_run);
+    let (condition, return_previous) = (Criteria::default(), parsed.prev);
+    let (session, guard) = (parsed.session, parsed.guard);
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
-    let manner = Manner { dry_run: wish.dry_run, shows_entry: false };
+    let manner = Manner { dry_run: parsed.dry_run, shows_entry: false };
     let done =
-        write::perform(&context.visitor(), &key.text, op, manner, &context.request_id(), context.deadline).await?;
+        write::perform(&context.caller(), &key.text, op, manner, &context.request_id(), context.deadline).await?;
     Ok(prefer::answer(context, done, preferred).await)
 }
 
@@ -241,7 +241,7 @@ pub fn existing(condition: Condition) -> Result<Expect, Failure> {
 
 /// Query parameters of a write.
 #[derive(Default)]
-struct WriteWish {
+struct WriteParams {
     ttl_ms: Option<u64>,
     prev: bool,
     dry_run: bool,
@@ -249,7 +249,7 @@ struct WriteWish {
     guard: Option<Box<Guard>>,
 }
 
-impl WriteWish {
+impl WriteParams {
     fn of(context: &RequestContext, leaves_entry: bool) -> Result<Self, Failure> {
         let Some(text) = context.head.uri.query() else { return Ok(Self::default()) };
         let mut query = Query::parse(Some(text));
@@ -258,9 +258,9 @@ impl WriteWish {
             query.faults.add("query:ttl_ms", format!("more than the limit of {TTL_MS_MAX} milliseconds, 100 years"));
         }
         let (session, guard) = coordinate::of_query(&mut query, leaves_entry);
-        let wish = Self { ttl_ms, prev: query.flag("prev"), dry_run: query.flag("dry_run"), session, guard };
+        let parsed = Self { ttl_ms, prev: query.flag("prev"), dry_run: query.flag("dry_run"), session, guard };
         query.finish()?;
-        Ok(wish)
+        Ok(parsed)
     }
 }
 

@@ -10,8 +10,8 @@ use quorate_store::types::Revision;
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
@@ -29,7 +29,7 @@ use crate::limits;
 
 /// The route of listings.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Scan), routes!(get))
+    Routes::new().add(Policy::data(RequestClass::Scan), routes!(get))
 }
 
 /// Lists entries in key order.
@@ -56,24 +56,24 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    let wish = ListWish::of(context.head.uri.query())?;
-    match wish.count_only {
+    let parsed = ListParams::of(context.head.uri.query())?;
+    match parsed.count_only {
         true => context.costs_a_find()?,
-        false => context.costs_page(wish.query.limit)?,
+        false => context.costs_page(parsed.query.limit)?,
     }
-    let wanted = demand::on_range(Permission::Read, &wish.query.start, wish.query.end.as_deref());
-    admit::admit(&context.visitor(), wish.consistency, context.deadline, &wanted).await?;
+    let wanted = requirement::on_range(Permission::Read, &parsed.query.start, parsed.query.end.as_deref());
+    admit::admit(&context.caller(), parsed.consistency, context.deadline, &wanted).await?;
     drop(wanted);
-    if wish.count_only { count(&context, wish.query).await } else { page(&context, wish.query).await }
+    if parsed.count_only { count(&context, parsed.query).await } else { page(&context, parsed.query).await }
 }
 
-struct ListWish {
+struct ListParams {
     query: ListQuery,
     consistency: Consistency,
     count_only: bool,
 }
 
-impl ListWish {
+impl ListParams {
     fn of(text: Option<&str>) -> Result<Self, Failure> {
         let mut query = Query::parse(text);
         let range = range(&mut query);

@@ -8,12 +8,12 @@ use quorate_api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
 use quorate_store::codec;
 use quorate_store::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
 use quorate_store::types::{
-    Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereDone, WhereItem, WhereOp,
+    Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereItem, WhereOp, WhereReply,
 };
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::call::{command, scan};
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
@@ -39,7 +39,7 @@ enum Kind {
 
 /// The routes of changes of all that matches.
 pub fn routes() -> Routes {
-    const SCAN: Policy = Policy::data(Lane::Scan);
+    const SCAN: Policy = Policy::data(RequestClass::Scan);
     Routes::new().add(SCAN, routes!(update)).add(SCAN, routes!(delete))
 }
 
@@ -163,7 +163,7 @@ fn place(text: &str, hash: u64, faults: &mut Faults) -> Option<Key> {
     None
 }
 
-fn answer_of(reply: &Reply, done: &WhereDone, hash: u64, dry_run: bool) -> WhereAnswer {
+fn answer_of(reply: &Reply, done: &WhereReply, hash: u64, dry_run: bool) -> WhereAnswer {
     WhereAnswer {
         matched: done.matched.into(),
         applied: done.applied.into(),

@@ -2,6 +2,7 @@
 //!
 //! Owns the routes under `/v1/kv` and what they share. Never decides whether a condition holds: `apply` does.
 
+pub mod audit;
 pub mod claim;
 pub mod collections;
 pub mod find;
@@ -14,5 +15,4 @@ pub mod prefer;
 pub mod read;
 pub mod requests;
 pub mod sequences;
-pub mod trail;
 pub mod write;

@@ -24,7 +24,7 @@ use crate::http::keys::kv;
 use crate::http::problem::Failure;
 
 /// A checked operation.
-pub struct OpWish<'a> {
+pub struct ParsedOp<'a> {
     /// What kind it is of.
     pub kind: OpKind,
     /// The key, as the caller wrote it.
@@ -85,7 +85,7 @@ const KINDS: &str = "one of get, insert, upsert, replace, update, remove, touch,
 const FIELDS: &str =
     "op, key, value, value_base64, patch, cas, if, ttl_ms, lock_ms, session, guard, prev, dry_run, request_id";
 
-impl<'a> OpWish<'a> {
+impl<'a> ParsedOp<'a> {
     /// Whether it may change something, and so needs a request id.
     pub fn writes(&self) -> bool {
         !matches!(self.action, OpAction::Get) && !self.dry_run
@@ -97,9 +97,9 @@ impl<'a> OpWish<'a> {
     }
 
     /// The same, without the text that it was read from.
-    pub fn into_owned(self) -> OpWish<'static> {
+    pub fn into_owned(self) -> ParsedOp<'static> {
         let Self { kind, key, action, prev, dry_run, request_id } = self;
-        OpWish { kind, key: key.into_owned(), action, prev, dry_run, request_id }
+        ParsedOp { kind, key: key.into_owned(), action, prev, dry_run, request_id }
     }
 
     /// What it does, apart from who asks and how.
@@ -117,9 +117,9 @@ impl<'a> OpWish<'a> {
     /// Reads a body that is known to be strict JSON. Reports every fault, not only the first.
     pub fn read(text: &'a [u8]) -> Result<Self, Failure> {
         let mut faults = Faults::default();
-        let wish = Self::read_within(text, Standing::Alone, &mut faults);
+        let parsed = Self::read_within(text, Standing::Alone, &mut faults);
         faults.check()?;
-        wish.ok_or_else(|| Failure::invalid("", "the operation is not complete"))
+        parsed.ok_or_else(|| Failure::invalid("", "the operation is not complete"))
     }
 
     /// The same of a part of a body, which need not be known to be strict JSON.
@@ -420,8 +420,8 @@ mod tests {
 
     #[test]
     fn null_is_a_value_and_not_a_missing_one() {
-        let wish = OpWish::read(br#"{"op":"upsert","key":"k","value":null}"#).expect("null can be stored");
-        let OpAction::Write { change: Change::Upsert(value), .. } = wish.action else { panic!("not an upsert") };
+        let parsed = ParsedOp::read(br#"{"op":"upsert","key":"k","value":null}"#).expect("null can be stored");
+        let OpAction::Write { change: Change::Upsert(value), .. } = parsed.action else { panic!("not an upsert") };
         assert_eq!(value.data, b"null");
     }
 
@@ -434,7 +434,7 @@ mod tests {
         ] {
             let mut faults = Faults::default();
             let before = faults.enter(format_args!("/ops/{}", 7));
-            OpWish::read_part(text, standing, &mut faults);
+            ParsedOp::read_part(text, standing, &mut faults);
             faults.leave(before);
             for place in places {
                 assert!(faults.has(place), "{place} is missing in {faults:?}");
@@ -445,7 +445,7 @@ mod tests {
     #[test]
     fn every_fault_is_told_at_once() {
         let body = br#"{"op":"insert","cas":12,"ttl_ms":-1,"patch":{},"key":"","prev":1,"color":"red"}"#;
-        let failure = format!("{:?}", OpWish::read(body).err().expect("seven faults"));
+        let failure = format!("{:?}", ParsedOp::read(body).err().expect("seven faults"));
         for field in ["cas", "ttl_ms", "patch", "key", "prev", "color", "value"] {
             assert!(failure.contains(&format!("\"/{field}\"")), "{field} is missing in {failure}");
         }

@@ -1,6 +1,6 @@
 //! `Prefer` (RFC 7240): how much of a write its answer shows.
 //!
-//! Owns `return=minimal` and `return=representation`. A preference is a wish: one that is not known, not well formed or
+//! Owns `return=minimal` and `return=representation`. A preference is a request: one that is not known, not well formed or
 //! cannot be granted is passed over, never refused. `Preference-Applied` says which one was granted.
 
 use std::time::{Duration, Instant};

@@ -11,9 +11,9 @@ use quorate_store::types::{ContentKind, Entry, Key, Revision};
 
 use crate::app::Consistency;
 use crate::backend::Node;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
-use crate::http::auth::visitor::Visitor;
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::caller::Caller;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::context::RequestContext;
 use crate::http::input::conditions::{ReadCondition, Verdict, Versions};
@@ -29,33 +29,33 @@ use crate::spent::{self, Part};
 
 /// Reads as the request wants it.
 pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
-    let wish = ReadWish::of(context)?;
-    let (backend, visitor) = (&context.api.backend, context.visitor());
-    let wanted = demand::on_name(Permission::Read, key.key.as_bytes());
-    admit::admit(&visitor, wish.consistency, context.deadline, &wanted).await?;
-    let read = match wish.revision {
+    let params = ReadParams::of(context)?;
+    let (backend, caller) = (&context.api.backend, context.caller());
+    let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
+    admit::admit(&caller, params.consistency, context.deadline, &wanted).await?;
+    let read = match params.revision {
         Some(revision) => read_past(backend, &key.key, revision)?,
-        None => read_now(context, &key.key, &wish).await?,
+        None => read_now(context, &key.key, &params).await?,
     };
-    if wish.wait.is_some() {
+    if params.wait.is_some() {
         // Who waited for long may have lost the right meanwhile.
-        visitor.check(&wanted)?;
+        caller.check(&wanted)?;
     }
-    answer_read(context, &key.text, read, &wish)
+    answer_read(context, &key.text, read, &params)
 }
 
-/// Reads without any wishes: what an operation in JSON does.
-pub async fn perform(visitor: &Visitor<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
-    let wanted = demand::on_name(Permission::Read, key.key.as_bytes());
-    admit::admit(visitor, Consistency::Linearizable, deadline, &wanted).await?;
-    let KeyRead { at, entry } = visitor.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
+/// Reads without any requests: what an operation in JSON does.
+pub async fn perform(caller: &Caller<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
+    let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
+    admit::admit(caller, Consistency::Linearizable, deadline, &wanted).await?;
+    let KeyRead { at, entry } = caller.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
     let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
     Ok(Done::read(&key.text, &entry, at))
 }
 
 /// What a reader wants.
 #[derive(Default)]
-struct ReadWish {
+struct ReadParams {
     raw: bool,
     consistency: Consistency,
     revision: Option<Revision>,
@@ -63,13 +63,13 @@ struct ReadWish {
     condition: ReadCondition,
 }
 
-impl ReadWish {
+impl ReadParams {
     fn of(context: &RequestContext) -> Result<Self, Failure> {
         let (raw, condition) = (headers::wants_bytes(&context.head), ReadCondition::of(&context.head)?);
-        let wish = Self { raw, condition, ..Self::default() };
+        let params = Self { raw, condition, ..Self::default() };
         match context.head.uri.query() {
-            None => Ok(wish),
-            Some(text) => wish.with_query(Query::parse(Some(text))),
+            None => Ok(params),
+            Some(text) => params.with_query(Query::parse(Some(text))),
         }
     }
 
@@ -147,13 +147,13 @@ fn read_past(backend: &Node, key: &Key, revision: Revision) -> Result<KeyRead, F
 /// Reads, and with `wait_ms` reads again until there is something new.
 ///
 /// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
-async fn read_now(context: &RequestContext, key: &Key, wish: &ReadWish) -> Result<KeyRead, Failure> {
+async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> Result<KeyRead, Failure> {
     let backend = &context.api.backend;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
-    let Some(wait) = wish.wait else { return Ok(read) };
-    let Some(_waiting) = context.place.wait() else { return Err(context.api.lanes.refusal(Lane::Waiting)) };
+    let Some(wait) = params.wait else { return Ok(read) };
+    let Some(_waiting) = context.place.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
     let until = Instant::now() + wait;
-    while wish.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
+    while params.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             break;
@@ -165,9 +165,9 @@ async fn read_now(context: &RequestContext, key: &Key, wish: &ReadWish) -> Resul
     Ok(read)
 }
 
-fn answer_read(context: &RequestContext, key: &str, read: KeyRead, wish: &ReadWish) -> Outcome {
+fn answer_read(context: &RequestContext, key: &str, read: KeyRead, params: &ReadParams) -> Outcome {
     let KeyRead { at, entry } = read;
-    let verdict = wish.condition.judge(entry.as_ref(), at.clock);
+    let verdict = params.condition.judge(entry.as_ref(), at.clock);
     let mut response = match entry {
         Some(entry) if verdict == Verdict::Failed => return Err(Failure::unwanted_version(key, &entry, at)),
         _ if verdict == Verdict::NotModified => {
@@ -180,15 +180,15 @@ fn answer_read(context: &RequestContext, key: &str, read: KeyRead, wish: &ReadWi
             response
         }
         None => return Err(Failure::no_entry(key, at)),
-        Some(entry) if wish.raw => raw(entry, at.clock),
+        Some(entry) if params.raw => raw(entry, at.clock),
         Some(entry) => Done::read(key, &entry, at).into_response(),
     };
     let fields = response.headers_mut();
     fields.insert(headers::REVISION, at.revision.into());
-    if wish.raw {
+    if params.raw {
         fields.insert(headers::INDEX, at.index.into());
     }
-    if wish.consistency == Consistency::Local {
+    if params.consistency == Consistency::Local {
         let age = context.api.backend.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
         fields.insert(headers::STALENESS_MS, age);
     }

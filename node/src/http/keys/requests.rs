@@ -7,8 +7,8 @@ use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::Demand;
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::Requirement;
 use crate::http::call::admit;
 use crate::http::context::Context;
 use crate::http::described::Common;
@@ -20,10 +20,10 @@ use crate::http::text;
 
 /// The route of the outcomes of requests.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Point), routes!(get))
+    Routes::new().add(Policy::data(RequestClass::Point), routes!(get))
 }
 
-/// Tells the fate of a request id.
+/// Tells the outcome of a request id.
 ///
 /// An id that is not known was never applied, or more than 15 minutes ago. It may still be on its way: only a retry under
 /// the same id makes sure. A bulk of several parts is known by its first part, whatever became of its items: send it again with
@@ -44,12 +44,12 @@ pub async fn get(context: Context) -> Outcome {
         return Err(Failure::invalid("path:id", why));
     }
     let backend = &context.api.backend;
-    let visitor = context.visitor();
-    admit::admit(&visitor, Consistency::Linearizable, context.deadline, &|visit| visit(Demand::Something)).await?;
+    let caller = context.caller();
+    admit::admit(&caller, Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
     let id = RequestId(id.into_owned());
     let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
     if let Some(kept) = &kept {
-        visitor.check_owner(&kept.principal)?;
+        caller.check_owner(&kept.principal)?;
     }
     match kept.and_then(|kept| answer(id.0, &kept.reply, at)) {
         Some(answer) => ok_json(&answer),

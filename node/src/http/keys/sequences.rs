@@ -8,8 +8,8 @@ use quorate_store::rules::SequenceName;
 use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::context::Context;
@@ -24,7 +24,7 @@ use crate::http::text;
 
 /// The routes of sequences.
 pub fn routes() -> Routes {
-    const POINT: Policy = Policy::data(Lane::Point);
+    const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new().add(POINT, routes!(get)).add(POINT, routes!(post))
 }
 
@@ -40,7 +40,7 @@ pub fn routes() -> Routes {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = name_of(context.name())?;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let (at, value) = context.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)

@@ -12,8 +12,8 @@ use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId
 use crate::app::{AppError, Consistency};
 use crate::backend::Node;
 use crate::http::auth::audit_event::{Event, Names};
-use crate::http::auth::demand;
-use crate::http::auth::visitor::{Pass, Visitor};
+use crate::http::auth::caller::{Caller, Pass};
+use crate::http::auth::requirement;
 use crate::http::call::admit;
 use crate::http::output::done::Done;
 use crate::http::problem::{Effect, Failure};
@@ -29,7 +29,7 @@ pub struct Manner {
 
 /// Submits a write, or only evaluates it.
 pub async fn perform(
-    visitor: &Visitor<'_>,
+    caller: &Caller<'_>,
     key: &str,
     op: WriteOp,
     manner: Manner,
@@ -37,8 +37,8 @@ pub async fn perform(
     deadline: Instant,
 ) -> Result<Done, Failure> {
     let reply = match manner.dry_run {
-        true => evaluate(visitor, Action::Write(op), deadline).await?,
-        false => propose(visitor, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
+        true => evaluate(caller, Action::Write(op), deadline).await?,
+        false => propose(caller, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
     };
     match &reply.outcome {
         Outcome::Written(written) if manner.shows_entry => {
@@ -59,16 +59,16 @@ pub fn confused(reply: &Reply) -> Failure {
 
 /// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.
 pub async fn propose(
-    visitor: &Visitor<'_>,
+    caller: &Caller<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    if visitor.is_judged_or_noted() {
-        return Box::pin(propose_judged(visitor, action, request_id, deadline)).await;
+    if caller.is_judged_or_noted() {
+        return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
     }
     let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
-    submit(&visitor.api.backend, command, deadline).await
+    submit(&caller.api.backend, command, deadline).await
 }
 
 async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<Reply, Failure> {
@@ -77,14 +77,14 @@ async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<R
 
 /// The same of somebody who must be allowed to, and told to the audit log.
 async fn propose_judged(
-    visitor: &Visitor<'_>,
+    caller: &Caller<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let names = if visitor.api.door.notes() { Names::of(&demand::on_action(&action)) } else { Names::default() };
-    let mut noted = Noted { visitor, names, id: request_id.0.clone(), is_told: false };
-    let result = until_judged_in_time(visitor, action, request_id, deadline).await;
+    let names = if caller.api.door.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
+    let mut noted = Noted { caller, names, id: request_id.0.clone(), is_told: false };
+    let result = until_judged_in_time(caller, action, request_id, deadline).await;
     noted.tell(Some(&result));
     result
 }
@@ -92,7 +92,7 @@ async fn propose_judged(
 /// A command on its way into the audit log, where it gets to also if whoever sent it hangs up before it is answered: it may
 /// be decided all the same.
 struct Noted<'a> {
-    visitor: &'a Visitor<'a>,
+    caller: &'a Caller<'a>,
     names: Names,
     id: String,
     is_told: bool,
@@ -101,8 +101,8 @@ struct Noted<'a> {
 impl Noted<'_> {
     fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
         self.is_told = true;
-        let (visitor, names) = (self.visitor, std::mem::take(&mut self.names));
-        visitor.api.door.note(|| Event::command(visitor, names, &self.id, result));
+        let (caller, names) = (self.caller, std::mem::take(&mut self.names));
+        caller.api.door.note(|| Event::command(caller, names, &self.id, result));
     }
 }
 
@@ -117,14 +117,14 @@ impl Drop for Noted<'_> {
 /// Proposes until the rules by which it was let in are those by which it is decided. What was refused for that reason left nothing
 /// behind, so it goes under the same request id again.
 async fn until_judged_in_time(
-    visitor: &Visitor<'_>,
+    caller: &Caller<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let backend = &visitor.api.backend;
+    let backend = &caller.api.backend;
     loop {
-        let Pass { principal, stamp } = visitor.admit(deadline, &demand::on_action(&action)).await?;
+        let Pass { principal, stamp } = caller.admit(deadline, &requirement::on_action(&action)).await?;
         let command = Command { request_id: Some(request_id.clone()), principal, action: action.clone(), stamp };
         let reply = submit(backend, command, deadline).await?;
         if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
@@ -138,9 +138,9 @@ async fn until_judged_in_time(
 }
 
 /// A dry run is a linearizable read of what the write would do.
-async fn evaluate(visitor: &Visitor<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
-    admit::admit(visitor, Consistency::Linearizable, deadline, &demand::on_action(&action)).await?;
-    visitor.api.backend.dry_run(&rehearsal(visitor.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
+async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
+    admit::admit(caller, Consistency::Linearizable, deadline, &requirement::on_action(&action)).await?;
+    caller.api.backend.dry_run(&rehearsal(caller.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
 }
 
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.

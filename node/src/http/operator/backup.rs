@@ -17,9 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
-use crate::http::connection::pulse::{Busy, Taking};
+use crate::http::connection::monitor::{Busy, Taking};
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::extract::Query;
@@ -57,7 +57,8 @@ pub async fn get(context: Context) -> Outcome {
     let Ok(permit) = context.api.backups.clone().try_acquire_owned() else {
         return Err(Failure::too_many("this node gives out as many backups at once as it may"));
     };
-    admit::admit(&context.visitor(), consistency, context.deadline, &demand::on_prefix(Permission::Admin, b"")).await?;
+    admit::admit(&context.caller(), consistency, context.deadline, &requirement::on_prefix(Permission::Admin, b""))
+        .await?;
     if context.head.method == Method::HEAD {
         return Ok(answer(Body::default(), context.api.backend.position().revision));
     }

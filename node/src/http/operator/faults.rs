@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::FaultsVerb;
-use quorate_api::{Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsDone, FaultsRequest, ParkedWork, Problem};
+use quorate_api::{Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, ParkedWork, Problem};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
 use quorate_store::level::HARDENED;
@@ -52,7 +52,7 @@ pub async fn get(context: Context) -> Outcome {
     ),
     request_body(content = FaultsRequest, content_type = "application/json", example = json!({"verb": "forget"})),
     responses(
-        (status = 200, description = "It is done. Work that faults again is set aside again.", body = FaultsDone, example = json!({"count": 0, "revision": 23, "index": 35})),
+        (status = 200, description = "It is done. Work that faults again is set aside again.", body = FaultsReply, example = json!({"count": 0, "revision": 23, "index": 35})),
         (status = 404, description = "`not_found`: no such work is set aside.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
@@ -72,7 +72,7 @@ pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outco
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Maintained { removed, .. } => {
-            command::answer(&FaultsDone { count: *removed, revision, index, replayed }, revision, None)
+            command::answer(&FaultsReply { count: *removed, revision, index, replayed }, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection("work that is set aside", &reply, why)),
         _ => Err(write::confused(&reply)),

@@ -19,7 +19,7 @@ use crate::http::input::json_body::JsonOrNone;
 use crate::http::output::response::{Outcome, ok_json};
 use crate::http::problem::{Effect, Failure};
 use crate::http::routes::{Guard, Policy, Routes};
-use crate::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
+use crate::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 
 /// Longer than the name of any host.
 const ADDRESS_BYTES_MAX: usize = 300;
@@ -82,7 +82,7 @@ pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Out
     let AddMemberRequest { id, peer_addr, promote } = request;
     let id = node_id(id, "/id")?;
     address(&peer_addr)?;
-    change(&context, how, MemberWish::Add { id, peer_addr, promote }).await
+    change(&context, how, MemberChange::Add { id, peer_addr, promote }).await
 }
 
 /// Gives a learner that has caught up a vote.
@@ -101,7 +101,7 @@ pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Out
     ))]
 pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let (how, id) = (How::of(&context)?, id_of(context.name())?);
-    change(&context, how, MemberWish::Promote { id }).await
+    change(&context, how, MemberChange::Promote { id }).await
 }
 
 /// Takes the vote of a member, which stays a learner.
@@ -120,7 +120,7 @@ pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) 
     ))]
 pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let (how, id) = (How::of(&context)?, id_of(context.name())?);
-    change(&context, how, MemberWish::Demote { id }).await
+    change(&context, how, MemberChange::Demote { id }).await
 }
 
 /// Lets a member go. It ends by itself when it hears of it; its id and its disk are not used again.
@@ -138,7 +138,7 @@ pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -
     ))]
 pub async fn remove(context: Context) -> Outcome {
     let (how, id) = (How::of(&context)?, id_of(context.name())?);
-    change(&context, how, MemberWish::Remove { id }).await
+    change(&context, how, MemberChange::Remove { id }).await
 }
 
 /// Lets a learner vote in place of a voter, which goes, in one step.
@@ -159,7 +159,7 @@ pub async fn remove(context: Context) -> Outcome {
 pub async fn replace(context: Context, Json(request): Json<ReplaceMemberRequest>) -> Outcome {
     let (how, old) = (How::of(&context)?, id_of(context.name())?);
     let new = node_id(request.with, "/with")?;
-    change(&context, how, MemberWish::Replace { old, new }).await
+    change(&context, how, MemberChange::Replace { old, new }).await
 }
 
 /// Rebuilds the state of a member in quarantine from the leader's. Any node takes the request.
@@ -202,12 +202,12 @@ impl How {
     }
 }
 
-async fn change(context: &RequestContext, how: How, wish: MemberWish) -> Outcome {
+async fn change(context: &RequestContext, how: How, wanted: MemberChange) -> Outcome {
     let How { dry_run, force } = how;
-    let asked = MemberAsk { wish, dry_run, force };
+    let asked = MemberRequest { change: wanted, dry_run, force };
     let done = context.api.backend.change_members(asked, context.deadline).await;
     let effect = if dry_run { Effect::Read } else { Effect::Write };
-    let MemberDone { changed, explanation, voters, learners } =
+    let MemberReply { changed, explanation, voters, learners } =
         done.map_err(|error| Failure::from_app(error, effect))?;
     ok_json(&MembersChanged { changed, dry_run, explanation, voters, learners })
 }

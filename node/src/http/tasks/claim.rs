@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use quorate_api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
 use quorate_store::types::{
-    Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskDone, TaskOp, TasksClaimed,
+    Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskOp, TaskReply, TasksClaimed,
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
+use crate::http::admission::classes::RequestClass;
 use crate::http::call::{command, wait};
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The route of claims of tasks.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Point), routes!(post))
+    Routes::new().add(Policy::data(RequestClass::Point), routes!(post))
 }
 
 /// Claims tasks that are due, in the order in which they are, each for `lease_ms`.
@@ -101,11 +101,11 @@ impl Claim {
         // The time that a claim waits is none of the time that it may take.
         let deadline = context.deadline + waited;
         let id = RequestId(context.request_id());
-        let reply = write::propose(&context.visitor(), Action::Task(self.op.clone()), id, deadline).await?;
+        let reply = write::propose(&context.caller(), Action::Task(self.op.clone()), id, deadline).await?;
         let at = Instant::now();
         let done = match &reply.outcome {
             Decided::Task(done) => match &**done {
-                TaskDone::Claimed(done) => done.clone(),
+                TaskReply::Claimed(done) => done.clone(),
                 _ => return Err(write::confused(&reply)),
             },
             Decided::Rejected(why) => return Err(Failure::from_rejection(self.queue().as_str(), &reply, why)),

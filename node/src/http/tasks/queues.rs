@@ -10,13 +10,13 @@ use quorate_api::{
 };
 use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
-    Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskDone, TaskGlance, TaskId, TaskOp,
-    TaskState, TaskVerb,
+    Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskId, TaskOp, TaskReply, TaskState,
+    TaskSummary, TaskVerb,
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{self, Permission};
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::requirement::{self, Permission};
 use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::{self, evaluate, scan};
@@ -52,8 +52,8 @@ pub enum ScheduleAnswer {
 
 /// The routes of tasks.
 pub fn routes() -> Routes {
-    const SCAN: Policy = Policy::data(Lane::Scan);
-    const POINT: Policy = Policy::data(Lane::Point);
+    const SCAN: Policy = Policy::data(RequestClass::Scan);
+    const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new()
         .add(SCAN, routes!(queues))
         .add(SCAN, routes!(list))
@@ -90,7 +90,7 @@ pub async fn queues(context: Context) -> Outcome {
     });
     query.finish()?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &demand::on_prefix(Permission::Read, b"")).await?;
+    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
     let page = scan(&context, move |backend| backend.queues(after.as_ref(), limit)).await?;
     let last = page.queues.last().map(|view| view.name.to_string());
     let ReadPosition { revision, index, .. } = page.at;
@@ -139,7 +139,7 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let reply = decide(&context, queue, TaskVerb::Schedule(tasks), dry_run).await?;
     let done = match &reply.outcome {
         Decided::Task(done) => match &**done {
-            TaskDone::Scheduled(done) => done,
+            TaskReply::Scheduled(done) => done,
             _ => return Err(write::confused(&reply)),
         },
         _ => return Err(write::confused(&reply)),
@@ -201,10 +201,10 @@ pub async fn list(context: Context) -> Outcome {
     query.finish()?;
     // Those in another state are looked at too.
     context.costs_a_find()?;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (bytes_max, rows_max) = (limits::LIST_BYTES_MAX, limits::TASK_ROWS_MAX);
-    let wish = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };
-    let page = scan(&context, move |backend| backend.tasks(&wish)).await?;
+    let parsed = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };
+    let page = scan(&context, move |backend| backend.tasks(&parsed)).await?;
     let ReadPosition { revision, index, clock, .. } = page.at;
     let tasks = page.tasks.iter().map(|(id, row)| answer::task(id, row, clock)).collect();
     let cursor = page.after.map(|after| TaskCursor { after }.encode());
@@ -223,7 +223,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn stats(context: Context) -> Outcome {
     let queue = queue_of(context.name())?;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, view) = context.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = QueueStats { revision: Some(at.revision), index: Some(at.index), ..answer::queue(&view) };
     command::answer(&answer, at.revision, None)
@@ -246,7 +246,7 @@ pub async fn get(context: Context) -> Outcome {
     let queue = queue_of(queue)?;
     let id = text::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
-    admit::admit_to(&context, &demand::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    admit::admit_to(&context, &requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, row) = context.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));
@@ -367,14 +367,14 @@ async fn act(context: &RequestContext, verb: TaskVerb) -> Outcome {
     let Decided::Task(done) = &reply.outcome else { return Err(write::confused(&reply)) };
     let Reply { revision, index, replayed, .. } = reply;
     match &**done {
-        TaskDone::Changed(_) if is_requeue => {
+        TaskReply::Changed(_) if is_requeue => {
             command::answer(&TasksRequeued { count: 1, more: false, revision, index, replayed }, revision, None)
         }
-        TaskDone::Requeued { count, more } => {
+        TaskReply::Requeued { count, more } => {
             let answer = TasksRequeued { count: (*count).into(), more: *more, revision, index, replayed };
             command::answer(&answer, revision, None)
         }
-        TaskDone::Changed(task) => command::answer(&changed(&reply, task, lease_ms), revision, None),
+        TaskReply::Changed(task) => command::answer(&changed(&reply, task, lease_ms), revision, None),
         _ => Err(write::confused(&reply)),
     }
 }
@@ -446,7 +446,7 @@ fn scheduled(done: &ScheduledTask) -> TaskScheduled {
     }
 }
 
-fn changed(reply: &Reply, task: &TaskGlance, lease_ms: Option<u64>) -> TaskAnswer {
+fn changed(reply: &Reply, task: &TaskSummary, lease_ms: Option<u64>) -> TaskAnswer {
     TaskAnswer {
         id: task.id.to_string(),
         state: answer::state(task.state.as_ref()),

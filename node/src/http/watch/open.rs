@@ -9,9 +9,9 @@ use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 use utoipa_axum::routes;
 
 use crate::app::wall_now;
-use crate::http::admission::lanes::Lane;
-use crate::http::auth::demand::{Demand, Need, Permission, Visit};
-use crate::http::auth::visitor::Watching;
+use crate::http::admission::classes::RequestClass;
+use crate::http::auth::caller::Watching;
+use crate::http::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::http::call::admit;
 use crate::http::call::refresh;
 use crate::http::context::{Context, RequestContext};
@@ -20,7 +20,7 @@ use crate::http::input::headers;
 use crate::http::output::response::Outcome;
 use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::watch::options::{Start, WatchWish, future};
+use crate::http::watch::options::{Start, WatchOptions, future};
 use crate::http::watch::read::Initial;
 use crate::http::watch::sse;
 use crate::http::watch::stream::WatchBody;
@@ -28,7 +28,7 @@ use crate::limits;
 
 /// The route of watches.
 pub fn routes() -> Routes {
-    Routes::new().add(Policy::data(Lane::Point), routes!(get))
+    Routes::new().add(Policy::data(RequestClass::Point), routes!(get))
 }
 
 /// Watches keys: a stream of server-sent events.
@@ -61,13 +61,13 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
-    let WatchWish { range, start, mut view, heartbeat, consistency } = WatchWish::of(&context.head)?;
+    let WatchOptions { range, start, mut view, heartbeat, consistency } = WatchOptions::of(&context.head)?;
     let backend = &context.api.backend;
     if backend.feed().watches() >= limits::WATCHES_MAX {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
-    let wanted = demands(&range);
-    admit::admit(&context.visitor(), consistency, context.deadline, &wanted).await?;
+    let wanted = requirements(&range);
+    admit::admit(&context.caller(), consistency, context.deadline, &wanted).await?;
     if view.has_criteria()
         && let Some(collection) =
             backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
@@ -75,7 +75,7 @@ pub async fn get(context: Context) -> Outcome {
         view.understand_by(collection.rules);
     }
     let (at, position) = position(&context, start).await?;
-    let watching = Watching::of(&context.visitor(), wanted);
+    let watching = Watching::of(&context.caller(), wanted);
     let initial = (start == Start::Initial).then(|| Initial::of(&range, at.revision, wall_now()));
     let watch = backend.feed().watch(range, position);
     let body = WatchBody::new(Arc::clone(&context.api), watch, view, initial);
@@ -85,12 +85,18 @@ pub async fn get(context: Context) -> Outcome {
 }
 
 /// That all changes of these keys may be read.
-fn demands(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'static {
+fn requirements(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + 'static {
     let range = range.clone();
     move |visit| match &range {
-        WatchRange::Key(key) => visit(Demand::Need(Need::Name(Permission::Read, key.as_bytes()))),
-        WatchRange::Prefix(prefix) => visit(Demand::Need(Need::Prefix(Permission::Read, prefix))),
-        WatchRange::Span { start, end } => visit(Demand::Need(Need::Range(Permission::Read, start, end.as_deref()))),
+        WatchRange::Key(key) => {
+            visit(Requirement::Permission(RequiredPermission::Name(Permission::Read, key.as_bytes())))
+        }
+        WatchRange::Prefix(prefix) => {
+            visit(Requirement::Permission(RequiredPermission::Prefix(Permission::Read, prefix)))
+        }
+        WatchRange::Span { start, end } => {
+            visit(Requirement::Permission(RequiredPermission::Range(Permission::Read, start, end.as_deref())))
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::limits;
 
 /// A watch as the request wants it.
 #[derive(Debug)]
-pub struct WatchWish {
+pub struct WatchOptions {
     /// Whose changes.
     pub range: WatchRange,
     /// From where on.
@@ -63,7 +63,7 @@ pub struct WatchView {
     rules: Option<Box<Rules>>,
 }
 
-impl WatchWish {
+impl WatchOptions {
     /// Reads the request.
     pub fn of(head: &Parts) -> Result<Self, Failure> {
         let resume = last_event_id(head)?;

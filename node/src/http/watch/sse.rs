@@ -20,8 +20,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::backend::Node;
 use crate::http::admission::accounts::{Held, Spender};
-use crate::http::auth::visitor::Watching;
-use crate::http::connection::pulse::{Busy, Taking};
+use crate::http::auth::caller::Watching;
+use crate::http::connection::monitor::{Busy, Taking};
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
 use crate::http::output::render;
@@ -109,7 +109,7 @@ struct Sse<S> {
 
 impl<S: Source> Sse<S> {
     fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching>) -> Self {
-        let stop = Box::pin(busy.pulse().stop().clone().cancelled_owned());
+        let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (rest, has_ended, sent) = (Bytes::new(), false, Instant::now());
         let (account, _counted) = (None, None);

@@ -10,7 +10,7 @@ use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
 use quorate_store::types::{
-    Action, Command, Key, LatchRow, LockName, LockSpace, Name, Outcome, Revision, SessionDone, SessionId, SessionOp,
+    Action, Command, Key, LatchRow, LockName, LockSpace, Name, Outcome, Revision, SessionId, SessionOp, SessionReply,
 };
 
 use super::{Fake, WALL};
@@ -49,7 +49,7 @@ impl Coordination for Fake {
             let command = Command { request_id: None, principal: String::new(), action, stamp: None };
             let reply = self.write(command, deadline).await?;
             match reply.outcome {
-                Outcome::Session(SessionDone::Renewed(each)) => {
+                Outcome::Session(SessionReply::Renewed(each)) => {
                     Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })
                 }
                 other => panic!("not of a renewal: {other:?}"),

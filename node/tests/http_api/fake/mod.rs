@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
 use quorate_node::app::integrity::Repaired;
-use quorate_node::app::{AppError, ClusterGlance, Consistency};
+use quorate_node::app::{AppError, Consistency, LeaderHint};
 use quorate_node::backend::{Backend, DigestAt};
-use quorate_node::peer::members::{MemberAsk, MemberDone, MemberSeen, MemberWish, MembersSeen};
+use quorate_node::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::document::Criteria;
 use quorate_store::keyspace::audit::{AuditEffect, AuditLine, AuditOp, Refusal};
@@ -33,7 +33,7 @@ use quorate_store::state::{
 use quorate_store::types::CollectionRow;
 use quorate_store::types::{
     Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
-    Rejection, Reply, RequestId, Revision, Shown, TaskDone, TaskId, Value, WriteOp, Written,
+    Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WriteOp, Written,
 };
 use tokio::sync::Notify;
 
@@ -486,7 +486,7 @@ impl Backend for Fake {
                 }
                 let reply = state.execute(&command.action);
                 let is_kept = match &reply.outcome {
-                    Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
+                    Outcome::Task(done) => !matches!(&**done, TaskReply::Claimed(claimed) if claimed.tasks.is_empty()),
                     _ => true,
                 };
                 if is_kept {
@@ -528,12 +528,12 @@ impl Backend for Fake {
         })
     }
 
-    fn change_members(&self, ask: MemberAsk, _: Instant) -> BoxFuture<'_, Result<MemberDone, AppError>> {
+    fn change_members(&self, ask: MemberRequest, _: Instant) -> BoxFuture<'_, Result<MemberReply, AppError>> {
         Box::pin(async move {
-            let explanation = vec![format!("{:?}", ask.wish)];
-            match ask.wish {
-                MemberWish::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
-                _ => Ok(MemberDone { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
+            let explanation = vec![format!("{:?}", ask.change)];
+            match ask.change {
+                MemberChange::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
+                _ => Ok(MemberReply { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
             }
         })
     }
@@ -838,8 +838,8 @@ impl Backend for Fake {
         self.with(|state| state.at())
     }
 
-    fn glance(&self) -> ClusterGlance {
-        ClusterGlance { term: 7, leader_id: Some(2) }
+    fn leader_hint(&self) -> LeaderHint {
+        LeaderHint { term: 7, leader_id: Some(2) }
     }
 
     fn staleness_ms(&self) -> Option<u64> {

@@ -159,7 +159,7 @@ pub fn of_other(action: &Action) -> Option<&'static str> {
 
 fn of_lock(op: &LockOp) -> &'static str {
     match op {
-        LockOp::Acquire(wish) => match wish.lock.space {
+        LockOp::Acquire(request) => match request.lock.space {
             LockSpace::Lock => "lock: acquire",
             LockSpace::Election => "election: campaign",
         },

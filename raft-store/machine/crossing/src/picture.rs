@@ -30,7 +30,7 @@ pub struct Picture {
     pub vars: Vars,
     /// Log index of the last entry.
     pub index: u64,
-    /// Entries, those that are expired and not buried included.
+    /// Entries, those that are expired and not removed included.
     pub entries: BTreeMap<Key, Entry>,
     /// What opens the locks on them, those that ended by themselves included; of locks of before feature level 2 it is the cas.
     pub lock_keys: BTreeMap<Key, u64>,

@@ -9,7 +9,7 @@ use std::panic::{self, AssertUnwindSafe};
 use quorate_machine::keyspace::lock;
 use quorate_machine::machine;
 use quorate_machine::types::{
-    Action, ClusterMillis, Command, Entry, Maintenance, Outcome, Rejection, Reply, RequestId, TaskDone,
+    Action, ClusterMillis, Command, Entry, Maintenance, Outcome, Rejection, Reply, RequestId, TaskReply,
 };
 use quorate_machine::{command_codec, level, limits};
 
@@ -203,7 +203,7 @@ impl Run<'_> {
         }
         let is_decided = match &reply.outcome {
             // A claim that found nothing is tried again.
-            Outcome::Task(done) => !matches!(&**done, TaskDone::Claimed(claimed) if claimed.tasks.is_empty()),
+            Outcome::Task(done) => !matches!(&**done, TaskReply::Claimed(claimed) if claimed.tasks.is_empty()),
             outcome => !model::is_undecided(outcome),
         };
         if is_decided && !reply.replayed {

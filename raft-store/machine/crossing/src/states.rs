@@ -302,7 +302,7 @@ pub fn of_session(picture: &Picture, id: SessionId) -> Vec<&'static str> {
 /// What a command about a lock or an election meets.
 pub fn of_lock(picture: &Picture, op: &LockOp) -> Vec<&'static str> {
     let (lock, session, token) = match op {
-        LockOp::Acquire(wish) => (&wish.lock, Some(wish.session), None),
+        LockOp::Acquire(request) => (&request.lock, Some(request.session), None),
         LockOp::Release { lock, token } | LockOp::Proclaim { lock, token, .. } => (lock, None, Some(*token)),
         LockOp::Leave { lock, session, .. } => (lock, Some(*session), None),
     };

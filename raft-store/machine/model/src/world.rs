@@ -12,7 +12,8 @@ use quorate_machine::keyspace::{lock_queue, session};
 use quorate_machine::machine::{self, Applier, MemoryView, Vars, View};
 use quorate_machine::types::{
     Acquire, Action, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockMode, LockName, LockOp,
-    LockSpace, Name, Outcome, Rejection, Reply, RequestId, Revision, SessionDone, SessionId, SessionOp, Value, WriteOp,
+    LockSpace, Name, Outcome, Rejection, Reply, RequestId, Revision, SessionId, SessionOp, SessionReply, Value,
+    WriteOp,
 };
 use quorate_machine::{codec, command_codec, level, mutants};
 
@@ -127,7 +128,7 @@ impl World {
         for _ in 0..bounds.clients {
             let op = SessionOp::Create { ttl_ms: TTL_MS, owner: String::new(), labels: Vec::new() };
             let reply = world.apply(bounds, &[Command::unnamed(Action::Session(op))]);
-            let Some(Outcome::Session(SessionDone::Created { id, .. })) = reply.map(|reply| reply.outcome) else {
+            let Some(Outcome::Session(SessionReply::Created { id, .. })) = reply.map(|reply| reply.outcome) else {
                 panic!("a session that is not created: {world:?}");
             };
             let client = Client { session: id, due: TTL_MS, token: None, in_flight: None, applied: None, asked: 0 };
@@ -235,7 +236,7 @@ impl World {
             }
         }
         match &reply.outcome {
-            Outcome::Session(SessionDone::Renewed(renewed)) if renewed[0].is_some() => {
+            Outcome::Session(SessionReply::Renewed(renewed)) if renewed[0].is_some() => {
                 let due = self.vars.clock + TTL_MS;
                 self.clients[at].due = self.clients[at].due.max(due);
             }
@@ -321,8 +322,8 @@ impl World {
         let session = self.clients[at].session;
         let acquire = |lock, slots| {
             let (mode, wait_ms) = (LockMode::Exclusive, 10 * TTL_MS);
-            let wish = Acquire { lock, session, mode, slots: Some(slots), wait_ms, delay_ms: 0, value: None };
-            Action::Lock(LockOp::Acquire(wish))
+            let request = Acquire { lock, session, mode, slots: Some(slots), wait_ms, delay_ms: 0, value: None };
+            Action::Lock(LockOp::Acquire(request))
         };
         let action = match sent.ask {
             Ask::Renew => Action::Session(SessionOp::Renew(vec![session])),

@@ -1,9 +1,9 @@
-//! What a command demands of who asks for it.
+//! What a command requirements of who asks for it.
 //!
 //! Owns the one list of it: every kind of command stands here, recursively with all that is in it, and a new kind does not
-//! compile before it says what it demands. Judges nothing.
+//! compile before it says what it requirements. Judges nothing.
 
-use super::{Need, Permission};
+use super::{Permission, RequiredPermission};
 use crate::types::{
     Action, BarrierOp, Change, ClaimOp, Guard, Key, LatchOp, LockOp, LockSpace, RulesChange, RulesOp, SessionId,
     SessionOp, Step, TaskOp, TaskVerb, Txn, WhereChange, WhereOp, WriteOp,
@@ -12,9 +12,9 @@ use Permission::{Admin, Lock, Read, Write};
 
 /// What has to hold for somebody to be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand<'a> {
+pub enum Requirement<'a> {
     /// Rights.
-    Need(Need<'a>),
+    Permission(RequiredPermission<'a>),
     /// The session is their own, or they may administer everything. Ids of sessions can be guessed: who knows one must not end
     /// what hangs on it.
     Session(SessionId),
@@ -23,11 +23,11 @@ pub enum Demand<'a> {
 }
 
 /// Takes what is demanded, one after the other.
-pub type Visit<'v> = dyn FnMut(Demand<'_>) + 'v;
+pub type Visit<'v> = dyn FnMut(Requirement<'_>) + 'v;
 
 impl Action {
-    /// Everything that carrying it out demands, whichever way it goes. A dry run demands the same: it tells the same.
-    pub fn demands(&self, visit: &mut Visit<'_>) {
+    /// Everything that carrying it out requirements, whichever way it goes. A dry run requirements the same: it tells the same.
+    pub fn requirements(&self, visit: &mut Visit<'_>) {
         match self {
             Self::Write(op) => of_write(op, visit),
             Self::Bulk(ops) => ops.iter().for_each(|op| of_write(op, visit)),
@@ -40,7 +40,7 @@ impl Action {
             Self::Lock(op) => of_lock(op, visit),
             Self::Barrier(BarrierOp::Enter { name: of, session, .. } | BarrierOp::Leave { name: of, session }) => {
                 name(Lock, of.as_str(), visit);
-                visit(Demand::Session(*session));
+                visit(Requirement::Session(*session));
             }
             Self::Latch(
                 LatchOp::Create { name: of, .. } | LatchOp::CountDown { name: of, .. } | LatchOp::Remove { name: of },
@@ -55,22 +55,22 @@ impl Action {
 
 impl WriteOp {
     /// The same of one write.
-    pub fn demands(&self, visit: &mut Visit<'_>) {
+    pub fn requirements(&self, visit: &mut Visit<'_>) {
         of_write(self, visit);
     }
 }
 
 /// The right to do everything.
 fn everything(visit: &mut Visit<'_>) {
-    visit(Demand::Need(Need::Prefix(Admin, b"")));
+    visit(Requirement::Permission(RequiredPermission::Prefix(Admin, b"")));
 }
 
 fn name(permission: Permission, name: &str, visit: &mut Visit<'_>) {
-    visit(Demand::Need(Need::Name(permission, name.as_bytes())));
+    visit(Requirement::Permission(RequiredPermission::Name(permission, name.as_bytes())));
 }
 
 fn key(permission: Permission, key: &Key, visit: &mut Visit<'_>) {
-    visit(Demand::Need(Need::Name(permission, key.as_bytes())));
+    visit(Requirement::Permission(RequiredPermission::Name(permission, key.as_bytes())));
 }
 
 /// A guard tells whether a token holds a lock, and makes an effect depend on it.
@@ -101,7 +101,7 @@ fn of_write(op: &WriteOp, visit: &mut Visit<'_>) {
         }
     }
     if let Some(session) = op.session {
-        visit(Demand::Session(session));
+        visit(Requirement::Session(session));
     }
     of_guard(op.guard.as_deref(), visit);
 }
@@ -121,22 +121,24 @@ fn of_txn(txn: &Txn, visit: &mut Visit<'_>) {
 
 fn of_where(op: &WhereOp, visit: &mut Visit<'_>) {
     match &op.change {
-        WhereChange::Patch { .. } | WhereChange::Remove => visit(Demand::Need(Need::Prefix(Write, &op.prefix))),
+        WhereChange::Patch { .. } | WhereChange::Remove => {
+            visit(Requirement::Permission(RequiredPermission::Prefix(Write, &op.prefix)))
+        }
     }
     of_guard(op.guard.as_deref(), visit);
 }
 
 fn of_claim(op: &ClaimOp, visit: &mut Visit<'_>) {
-    visit(Demand::Need(Need::Prefix(Lock, &op.prefix)));
+    visit(Requirement::Permission(RequiredPermission::Prefix(Lock, &op.prefix)));
     if op.patch.is_some() {
-        visit(Demand::Need(Need::Prefix(Write, &op.prefix)));
+        visit(Requirement::Permission(RequiredPermission::Prefix(Write, &op.prefix)));
     }
     of_guard(op.guard.as_deref(), visit);
 }
 
 /// Rules act on every key of a collection, and on the sequences that they draw from whoever writes.
 fn of_rules(op: &RulesOp, visit: &mut Visit<'_>) {
-    visit(Demand::Need(Need::Prefix(Admin, format!("{}/", op.name.as_str()).as_bytes())));
+    visit(Requirement::Permission(RequiredPermission::Prefix(Admin, format!("{}/", op.name.as_str()).as_bytes())));
     match &op.change {
         RulesChange::Set(rules) => {
             for sequence in rules.fields().iter().filter_map(|(_, rule)| rule.sequence.as_ref()) {
@@ -149,9 +151,9 @@ fn of_rules(op: &RulesOp, visit: &mut Visit<'_>) {
 
 fn of_session(op: &SessionOp, visit: &mut Visit<'_>) {
     match op {
-        SessionOp::Create { .. } => visit(Demand::Something),
-        SessionOp::Renew(sessions) => sessions.iter().for_each(|session| visit(Demand::Session(*session))),
-        SessionOp::End(session) => visit(Demand::Session(*session)),
+        SessionOp::Create { .. } => visit(Requirement::Something),
+        SessionOp::Renew(sessions) => sessions.iter().for_each(|session| visit(Requirement::Session(*session))),
+        SessionOp::End(session) => visit(Requirement::Session(*session)),
     }
 }
 
@@ -163,14 +165,14 @@ fn of_lock(op: &LockOp, visit: &mut Visit<'_>) {
     };
     name(Lock, lock.name.as_str(), visit);
     if let Some(session) = session {
-        visit(Demand::Session(session));
+        visit(Requirement::Session(session));
     }
 }
 
 fn of_task(op: &TaskOp, visit: &mut Visit<'_>) {
     name(Write, op.queue.as_str(), visit);
     match &op.verb {
-        TaskVerb::Claim { session: Some(session), .. } => visit(Demand::Session(*session)),
+        TaskVerb::Claim { session: Some(session), .. } => visit(Requirement::Session(*session)),
         TaskVerb::Claim { session: None, .. } | TaskVerb::Schedule(_) => {}
         TaskVerb::Extend { .. } | TaskVerb::Complete(_) | TaskVerb::Fail { .. } => {}
         TaskVerb::Cancel(_) | TaskVerb::Requeue(_) => {}
@@ -190,13 +192,17 @@ mod tests {
 
     fn shown(action: &Action) -> Vec<String> {
         let mut all = Vec::new();
-        action.demands(&mut |demand| {
+        action.requirements(&mut |demand| {
             all.push(match demand {
-                Demand::Need(Need::Name(permission, name)) => format!("{permission:?} {}", name.escape_ascii()),
-                Demand::Need(Need::Prefix(permission, name)) => format!("{permission:?} {}*", name.escape_ascii()),
-                Demand::Need(Need::Range(permission, ..)) => format!("{permission:?} ?"),
-                Demand::Session(session) => format!("session {session}"),
-                Demand::Something => "something".to_owned(),
+                Requirement::Permission(RequiredPermission::Name(permission, name)) => {
+                    format!("{permission:?} {}", name.escape_ascii())
+                }
+                Requirement::Permission(RequiredPermission::Prefix(permission, name)) => {
+                    format!("{permission:?} {}*", name.escape_ascii())
+                }
+                Requirement::Permission(RequiredPermission::Range(permission, ..)) => format!("{permission:?} ?"),
+                Requirement::Session(session) => format!("session {session}"),
+                Requirement::Something => "something".to_owned(),
             });
         });
         all

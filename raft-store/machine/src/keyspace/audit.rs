@@ -76,7 +76,7 @@ pub enum AuditOp {
     Extend,
     /// See [`crate::types::Change::Unlock`].
     Unlock,
-    /// The entry was past its deadline and was removed for that reason, not by a client's wish.
+    /// The entry was past its deadline and was removed for that reason, not by a client's request.
     Expire,
     /// A command that this build cannot read.
     Unknown,
@@ -90,7 +90,7 @@ pub enum AuditOp {
     Claim,
     /// A session began.
     SessionCreate,
-    /// A session ended by a client's wish.
+    /// A session ended by a client's request.
     SessionEnd,
     /// A session was not renewed in time, and ended. Also of each entry that went with it.
     SessionExpire,

@@ -11,16 +11,16 @@ use crate::keyspace::access;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::limits;
 use crate::types::{
-    AccessDone, AccessFault, AccessOp, Bounded, Command, NewToken, Outcome, Rejection, RoleName, RoleRow, TokenId,
+    AccessFault, AccessOp, AccessReply, Bounded, Command, NewToken, Outcome, Rejection, RoleName, RoleRow, TokenId,
     TokenRow, UserName, UserRow, Waker,
 };
 
 /// What becomes of an operation that is not refused.
 enum Step {
     /// Something changed.
-    Done(AccessDone),
+    Done(AccessReply),
     /// All is as asked for already.
-    Same(AccessDone),
+    Same(AccessReply),
 }
 
 type Judged = Result<Step, Rejection>;
@@ -71,7 +71,7 @@ impl<V: View> Applier<'_, V> {
         let row_key = access::user_key(name);
         let before: Option<UserRow> = self.decoded(&row_key)?;
         if let Some(row) = before.as_ref().filter(|row| row.roles == roles) {
-            return Ok(Ok(Step::Same(AccessDone::User(row.clone()))));
+            return Ok(Ok(Step::Same(AccessReply::User(row.clone()))));
         }
         let created = before.as_ref().map_or(self.vars.wall, |row| row.created);
         let roles_before = before.map_or(Vec::new(), |row| row.roles);
@@ -83,7 +83,7 @@ impl<V: View> Applier<'_, V> {
         }
         let row = UserRow { roles, created, revision };
         self.put_access(&row_key, codec::encode(&row))?;
-        Ok(Ok(Step::Done(AccessDone::User(row))))
+        Ok(Ok(Step::Done(AccessReply::User(row))))
     }
 
     fn remove_user(&mut self, name: &UserName) -> Result<Judged, Fault> {
@@ -99,7 +99,7 @@ impl<V: View> Applier<'_, V> {
             self.drop_token(*id, name)?;
         }
         self.overlay.take(&row_key)?;
-        Ok(Ok(Step::Done(AccessDone::Removed { tokens: ids.len() as u32 })))
+        Ok(Ok(Step::Done(AccessReply::Removed { tokens: ids.len() as u32 })))
     }
 
     fn set_role(&mut self, name: &RoleName, mut grants: Vec<Grant>, revision: u64) -> Result<Judged, Fault> {
@@ -116,12 +116,12 @@ impl<V: View> Applier<'_, V> {
         let row_key = access::role_key(name);
         let before: Option<RoleRow> = self.decoded(&row_key)?;
         if let Some(row) = before.as_ref().filter(|row| row.grants == grants) {
-            return Ok(Ok(Step::Same(AccessDone::Role(row.clone()))));
+            return Ok(Ok(Step::Same(AccessReply::Role(row.clone()))));
         }
         let created = before.map_or(self.vars.wall, |row| row.created);
         let row = RoleRow { grants, created, revision };
         self.put_access(&row_key, codec::encode(&row))?;
-        Ok(Ok(Step::Done(AccessDone::Role(row))))
+        Ok(Ok(Step::Done(AccessReply::Role(row))))
     }
 
     fn remove_role(&mut self, name: &RoleName) -> Result<Judged, Fault> {
@@ -135,7 +135,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(refusal(AccessFault::RoleInUse(user))));
         }
         self.overlay.take(&row_key)?;
-        Ok(Ok(Step::Done(AccessDone::Removed { tokens: 0 })))
+        Ok(Ok(Step::Done(AccessReply::Removed { tokens: 0 })))
     }
 
     fn add_token(&mut self, token: NewToken, revision: u64) -> Result<Judged, Fault> {
@@ -167,7 +167,7 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_absent(access::user_token_key(&user, id), Vec::new())?;
         let row = TokenRow { user, hash, expires_at, note, created, revision };
         self.put_access(&access::token_key(id), codec::encode(&row))?;
-        Ok(Ok(Step::Done(AccessDone::Token(created))))
+        Ok(Ok(Step::Done(AccessReply::Token(created))))
     }
 
     fn remove_token(&mut self, id: TokenId) -> Result<Judged, Fault> {
@@ -175,7 +175,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(Err(refusal(AccessFault::NoToken(id))));
         };
         self.drop_token(id, &row.user)?;
-        Ok(Ok(Step::Done(AccessDone::Removed { tokens: 1 })))
+        Ok(Ok(Step::Done(AccessReply::Removed { tokens: 1 })))
     }
 
     /// The tokens of a user: at most [`limits::USER_TOKENS_MAX`].

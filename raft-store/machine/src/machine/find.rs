@@ -19,8 +19,8 @@ use crate::keyspace::index;
 use crate::limits;
 use crate::rules::{Selection, select};
 use crate::types::{
-    Change, ClaimDone, ClaimOp, Expect, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereDone,
-    WhereItem, WhereOp, WriteOp,
+    Change, ClaimOp, ClaimReply, Expect, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereItem,
+    WhereOp, WhereReply, WriteOp,
 };
 use crate::types::{CollectionRow, IndexStage};
 
@@ -79,7 +79,7 @@ impl<V: View> Applier<'_, V> {
         if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
             return Ok(self.refuse_claim(asker, rejection));
         }
-        let mut done = ClaimDone::default();
+        let mut done = ClaimReply::default();
         match self.sharing_revision(|applier| applier.claim_rounds(op, &asker, &mut done))? {
             Ok(()) => Ok(Outcome::Claimed(done)),
             Err(rejection) => Ok(self.refuse_claim(asker, rejection)),
@@ -97,7 +97,7 @@ impl<V: View> Applier<'_, V> {
         &mut self,
         op: &ClaimOp,
         asker: &Asker,
-        done: &mut ClaimDone,
+        done: &mut ClaimReply,
     ) -> Result<Result<(), Rejection>, Fault> {
         loop {
             let limit = op.limit as usize - done.entries.len();
@@ -331,10 +331,10 @@ impl<V: View> Applier<'_, V> {
         let ready = criteria.ready();
         let look_bytes = limits::LOOK_BYTES + weight_of(&op.criteria);
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
-        let mut done = WhereDone::default();
+        let mut done = WhereReply::default();
         loop {
             let page = if start < end { self.overlay.scan_page(&start, &end, false, PAGE)? } else { Vec::new() };
-            let Some((last, _)) = page.last() else { return Ok(Outcome::Where(WhereDone { after: None, ..done })) };
+            let Some((last, _)) = page.last() else { return Ok(Outcome::Where(WhereReply { after: None, ..done })) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in page {
                 let is_full = done.applied >= op.limit || u64::from(done.examined) >= limits::COMMAND_ENTRIES_MAX;
@@ -372,7 +372,7 @@ impl<V: View> Applier<'_, V> {
         Ok(ready.hold(&subject))
     }
 
-    fn change_found(&mut self, op: &WhereOp, key: &Key, asker: &Asker, done: &mut WhereDone) -> Result<(), Fault> {
+    fn change_found(&mut self, op: &WhereOp, key: &Key, asker: &Asker, done: &mut WhereReply) -> Result<(), Fault> {
         let (change, expiry) = match &op.change {
             WhereChange::Patch { patch, expiry } => (Change::Patch(patch.clone()), *expiry),
             WhereChange::Remove => (Change::Remove, Expiry::Keep),

@@ -14,12 +14,12 @@ use crate::keyspace::timer::TimerKind;
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Acquire, Bounded, ClusterMillis, Elected, LockDone, LockMode, LockName, LockOp, LockSpace, Outcome, Rejection,
+    Acquire, Bounded, ClusterMillis, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome, Rejection,
     Revision, SessionId, Value,
 };
 
 /// What a command about a lock comes to.
-type Done = Result<LockDone, Rejection>;
+type Done = Result<LockReply, Rejection>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a command about a lock.
@@ -30,7 +30,7 @@ impl<V: View> Applier<'_, V> {
             LockOp::Proclaim { lock, .. } => (AuditOp::Proclaim, lock.clone()),
         };
         let done = match op {
-            LockOp::Acquire(wish) => self.acquire(wish, &asker)?,
+            LockOp::Acquire(request) => self.acquire(request, &asker)?,
             LockOp::Release { token, .. } => self.release(&lock, token, &asker)?,
             LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &asker)?,
             LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &asker)?,
@@ -41,35 +41,37 @@ impl<V: View> Applier<'_, V> {
         })
     }
 
-    fn acquire(&mut self, wish: Acquire, asker: &Asker) -> Result<Done, Fault> {
-        if let Some(why) = acquire_fault(&wish) {
+    fn acquire(&mut self, request: Acquire, asker: &Asker) -> Result<Done, Fault> {
+        if let Some(why) = acquire_fault(&request) {
             return Ok(Err(Rejection::Unsupported(why)));
         }
-        if self.session_row(wish.session)?.is_none() {
-            return Ok(Err(Rejection::SessionExpired(wish.session)));
+        if self.session_row(request.session)?.is_none() {
+            return Ok(Err(Rejection::SessionExpired(request.session)));
         }
-        let known = self.head(&wish.lock)?;
+        let known = self.head(&request.lock)?;
         let in_use = known.as_ref().filter(|head| head.holders > 0 || head.waiters > 0).map(|head| head.slots);
-        let slots = wish.slots.or(in_use).unwrap_or(1);
-        if let Some(others) = in_use.filter(|others| *others != slots || (wish.mode == LockMode::Shared && slots > 1)) {
+        let slots = request.slots.or(in_use).unwrap_or(1);
+        if let Some(others) =
+            in_use.filter(|others| *others != slots || (request.mode == LockMode::Shared && slots > 1))
+        {
             return Ok(Err(Rejection::OtherNumber(others.into())));
         }
-        if let Some(at) = self.party_at(&wish.lock, wish.session)? {
-            return self.acquire_again(&wish, at);
+        if let Some(at) = self.party_at(&request.lock, request.session)? {
+            return self.acquire_again(&request, at);
         }
-        if let Err(rejection) = self.check_session(wish.session)? {
+        if let Err(rejection) = self.check_session(request.session)? {
             return Ok(Err(rejection));
         }
         let fresh = LockHead {
             slots,
             holders: 0,
-            mode: wish.mode,
+            mode: request.mode,
             waiters: 0,
             not_before: None,
             first_place: self.vars.revision,
         };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
-        let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = wish;
+        let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall };
         if head.waiters == 0 && head.admits(mode) {
             return self.hold(&lock, head, party, AuditOp::Acquire, asker.clone()).map(Ok);
@@ -86,34 +88,34 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The same session asks again: it keeps what it has, and waits anew from now on.
-    fn acquire_again(&mut self, wish: &Acquire, at: PartyAt) -> Result<Done, Fault> {
+    fn acquire_again(&mut self, request: &Acquire, at: PartyAt) -> Result<Done, Fault> {
         let is_same = |party: &HolderRow| {
-            party.mode == wish.mode && wish.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
+            party.mode == request.mode && request.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
         match at {
             // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
-            PartyAt::Holding(token) if self.is_hardened() && wish.lock.space == LockSpace::Election => {
-                Ok(Ok(LockDone::Held { token }))
+            PartyAt::Holding(token) if self.is_hardened() && request.lock.space == LockSpace::Election => {
+                Ok(Ok(LockReply::Held { token }))
             }
-            PartyAt::Holding(token) => Ok(match is_same(&self.holder(&wish.lock, token)?) {
-                true => Ok(LockDone::Held { token }),
+            PartyAt::Holding(token) => Ok(match is_same(&self.holder(&request.lock, token)?) {
+                true => Ok(LockReply::Held { token }),
                 false => Err(Rejection::AnotherPlace { is_holder: true, at: token }),
             }),
             PartyAt::Waiting(place) => {
-                let mut waiter = self.waiter(&wish.lock, place)?;
+                let mut waiter = self.waiter(&request.lock, place)?;
                 if !is_same(&waiter.party) {
                     return Ok(Err(Rejection::AnotherPlace { is_holder: false, at: place }));
                 }
-                if wish.wait_ms > 0 {
-                    let subject = lock_queue::place_subject(&wish.lock, place);
+                if request.wait_ms > 0 {
+                    let subject = lock_queue::place_subject(&request.lock, place);
                     self.disarm(waiter.until, TimerKind::Place, &subject)?;
-                    waiter.until = self.vars.clock.saturating_add(wish.wait_ms);
+                    waiter.until = self.vars.clock.saturating_add(request.wait_ms);
                     self.arm(waiter.until, TimerKind::Place, &subject)?;
                     waiter.asked = self.index;
                     let row = codec::encode(&waiter);
-                    self.overlay.replace(&lock_queue::waiter_key(&wish.lock, place), Some(row))?;
+                    self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
-                Ok(Ok(LockDone::Waiting { place, asked: waiter.asked }))
+                Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
             }
         }
     }
@@ -126,7 +128,7 @@ impl<V: View> Applier<'_, V> {
         party: HolderRow,
         op: AuditOp,
         asker: Asker,
-    ) -> Result<LockDone, Fault> {
+    ) -> Result<LockReply, Fault> {
         assert!(head.admits(party.mode), "{lock:?} as {head:?} given to {party:?}");
         self.take_revision()?;
         let token = if mutants::is("tokens come twice") { self.vars.revision & !7 } else { self.vars.revision };
@@ -137,7 +139,7 @@ impl<V: View> Applier<'_, V> {
         self.put_head(lock, &head)?;
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
         self.record(op, Some(lock.waker()), asker, effect);
-        Ok(LockDone::Held { token })
+        Ok(LockReply::Held { token })
     }
 
     /// Gives a party the last place in the queue.
@@ -148,7 +150,7 @@ impl<V: View> Applier<'_, V> {
         party: HolderRow,
         wait_ms: u64,
         asker: Asker,
-    ) -> Result<LockDone, Fault> {
+    ) -> Result<LockReply, Fault> {
         self.take_revision()?;
         let (place, asked) = (self.vars.revision, self.index);
         let until = self.vars.clock.saturating_add(wait_ms);
@@ -159,7 +161,7 @@ impl<V: View> Applier<'_, V> {
         head.waiters += 1;
         self.put_head(lock, &head)?;
         self.record(AuditOp::Acquire, Some(lock.waker()), asker, AuditEffect::Beside);
-        Ok(LockDone::Waiting { place, asked })
+        Ok(LockReply::Waiting { place, asked })
     }
 
     fn release(&mut self, lock: &LockName, token: Revision, asker: &Asker) -> Result<Done, Fault> {
@@ -173,7 +175,7 @@ impl<V: View> Applier<'_, V> {
         self.take_revision()?;
         self.drop_party(lock, PartyAt::Holding(token), AuditOp::Release, asker.clone())?;
         self.grant_waiting(lock)?;
-        Ok(Ok(LockDone::Gone(true)))
+        Ok(Ok(LockReply::Gone(true)))
     }
 
     fn leave(
@@ -185,12 +187,12 @@ impl<V: View> Applier<'_, V> {
         asker: &Asker,
     ) -> Result<Done, Fault> {
         let at = match self.party_at(lock, session)? {
-            None => return Ok(Ok(LockDone::Gone(false))),
-            Some(PartyAt::Holding(token)) if !release => return Ok(Ok(LockDone::Held { token })),
+            None => return Ok(Ok(LockReply::Gone(false))),
+            Some(PartyAt::Holding(token)) if !release => return Ok(Ok(LockReply::Held { token })),
             Some(PartyAt::Waiting(place)) => {
                 let waiter = self.waiter(lock, place)?;
                 if asked.is_some_and(|asked| asked != waiter.asked) {
-                    return Ok(Ok(LockDone::Waiting { place, asked: waiter.asked }));
+                    return Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }));
                 }
                 PartyAt::Waiting(place)
             }
@@ -199,7 +201,7 @@ impl<V: View> Applier<'_, V> {
         self.take_revision()?;
         self.drop_party(lock, at, AuditOp::Release, asker.clone())?;
         self.grant_waiting(lock)?;
-        Ok(Ok(LockDone::Gone(true)))
+        Ok(Ok(LockReply::Gone(true)))
     }
 
     fn proclaim(&mut self, lock: &LockName, token: Revision, value: Value, asker: &Asker) -> Result<Done, Fault> {
@@ -217,7 +219,7 @@ impl<V: View> Applier<'_, V> {
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
         self.record(AuditOp::Proclaim, Some(lock.waker()), asker.clone(), effect);
         self.wake(lock.waker());
-        Ok(Ok(LockDone::Proclaimed))
+        Ok(Ok(LockReply::Proclaimed))
     }
 
     /// Takes a party out of a lock within a revision that was taken, and notes it. What that makes possible for others is
@@ -432,22 +434,22 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// What is wrong with a wish for a lock whatever the state.
-fn acquire_fault(wish: &Acquire) -> Option<String> {
-    let is_election = wish.lock.space == LockSpace::Election;
-    let slots = wish.slots.unwrap_or(1);
+/// What is wrong with a request for a lock whatever the state.
+fn acquire_fault(request: &Acquire) -> Option<String> {
+    let is_election = request.lock.space == LockSpace::Election;
+    let slots = request.slots.unwrap_or(1);
     if !(1..=limits::LOCK_SLOTS_MAX).contains(&slots) {
         Some(format!("a lock with {slots} slots; 1 to {} are possible", limits::LOCK_SLOTS_MAX))
-    } else if slots > 1 && (is_election || wish.mode == LockMode::Shared) {
+    } else if slots > 1 && (is_election || request.mode == LockMode::Shared) {
         Some("only a lock that is held exclusively has more than one slot".into())
-    } else if is_election && wish.mode == LockMode::Shared {
+    } else if is_election && request.mode == LockMode::Shared {
         Some("nobody shares leadership".into())
-    } else if wish.wait_ms > limits::LOCK_WAIT_MS_MAX {
-        Some(format!("a wait of {} ms; at most {}", wish.wait_ms, limits::LOCK_WAIT_MS_MAX))
-    } else if wish.delay_ms > limits::LOCK_DELAY_MS_MAX {
-        Some(format!("a delay of {} ms; at most {}", wish.delay_ms, limits::LOCK_DELAY_MS_MAX))
+    } else if request.wait_ms > limits::LOCK_WAIT_MS_MAX {
+        Some(format!("a wait of {} ms; at most {}", request.wait_ms, limits::LOCK_WAIT_MS_MAX))
+    } else if request.delay_ms > limits::LOCK_DELAY_MS_MAX {
+        Some(format!("a delay of {} ms; at most {}", request.delay_ms, limits::LOCK_DELAY_MS_MAX))
     } else {
-        value_fault(&wish.lock, wish.value.as_ref())
+        value_fault(&request.lock, request.value.as_ref())
     }
 }
 

@@ -49,13 +49,13 @@ impl<V: View> Applier<'_, V> {
     /// ended.
     fn expire_due(&mut self, limit: usize) -> Result<Outcome, Fault> {
         let limit = limit.min(limits::MAINTENANCE_ROWS_MAX);
-        let (buried, more) = self.each_due(deadline::due_range(self.vars.clock), limit, Self::bury_due)?;
+        let (removed, more) = self.each_due(deadline::due_range(self.vars.clock), limit, Self::expire_entry)?;
         if more {
-            return Ok(maintained(buried, true));
+            return Ok(maintained(removed, true));
         }
-        let (forgotten, more) = self.each_due(lock::due_range(self.vars.clock), limit - buried, Self::forget_lock)?;
+        let (forgotten, more) = self.each_due(lock::due_range(self.vars.clock), limit - removed, Self::forget_lock)?;
         // The timers fired at the head of the batch, as of every batch; those that are left do so at the next.
-        Ok(maintained(buried + forgotten + self.fired, more || self.has_due_timers()))
+        Ok(maintained(removed + forgotten + self.fired, more || self.has_due_timers()))
     }
 
     /// Takes a step for each row of a range, in order, until the batch has taken all that it may. Gives how many of at most
@@ -82,7 +82,7 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    fn bury_due(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {
+    fn expire_entry(&mut self, deadline_key: &[u8]) -> Result<(), Fault> {
         let damaged = |error| Fault::row(deadline_key, error);
         let (deadline, key) = deadline::decode_key(deadline_key).map_err(damaged)?;
         let row_key = entry::row_key(key);
@@ -97,7 +97,7 @@ impl<V: View> Applier<'_, V> {
             return Err(Fault::Invariant(format!("deadline {deadline} for entry {row_key} with {meta:?}")));
         }
         let key = Key::new(key).map_err(|error| damaged(codec::CodecError::Malformed(error.to_string())))?;
-        self.bury(key, &row_key, &meta)
+        self.expire(key, &row_key, &meta)
     }
 
     /// Drops audit groups from the oldest on, each with the versions that it superseded. A group goes as a whole, and

@@ -13,8 +13,8 @@ use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
 use crate::limits;
 use crate::types::{
-    Action, ClusterMillis, Command, Entry, Key, Outcome, Reply, RequestId, Revision, Shown, Step, StepDone, Txn,
-    TxnDone, Value, WhereItem, Written,
+    Action, ClusterMillis, Command, Entry, Key, Outcome, Reply, RequestId, Revision, Shown, Step, StepReply, Txn,
+    TxnReply, Value, WhereItem, Written,
 };
 
 impl Command {
@@ -157,15 +157,15 @@ fn push_item_keys(items: &[WhereItem], keys: &mut Vec<Key>) {
     keys.extend(shown.map(|item| item.key.clone()));
 }
 
-fn push_txn_keys(txn: &Txn, done: &TxnDone, keys: &mut Vec<Key>) {
+fn push_txn_keys(txn: &Txn, done: &TxnReply, keys: &mut Vec<Key>) {
     if let Some(failed) = done.failed.as_ref().filter(|failed| failed.why.current().is_some()) {
         keys.extend(txn.checks.get(failed.at as usize).map(|check| check.key.clone()));
     }
     for (step, result) in txn.branch(done.succeeded()).iter().zip(&done.results) {
         match (step, result) {
-            (Step::Get(key), StepDone::Got(Some(_))) => keys.push(key.clone()),
-            (Step::Write(op), StepDone::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
-            (Step::Txn(txn), StepDone::Txn(done)) => push_txn_keys(txn, done, keys),
+            (Step::Get(key), StepReply::Got(Some(_))) => keys.push(key.clone()),
+            (Step::Write(op), StepReply::Written(Written { previous: Some(_), .. })) => keys.push(op.key.clone()),
+            (Step::Txn(txn), StepReply::Txn(done)) => push_txn_keys(txn, done, keys),
             _ => {}
         }
     }

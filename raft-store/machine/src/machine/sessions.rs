@@ -15,7 +15,7 @@ use crate::keyspace::{entry, gates, lock_queue};
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Bounded, ClusterMillis, Key, LockName, Outcome, Rejection, SessionDone, SessionId, SessionOp, Waker,
+    Bounded, ClusterMillis, Key, LockName, Outcome, Rejection, SessionId, SessionOp, SessionReply, Waker,
 };
 
 impl<V: View> Applier<'_, V> {
@@ -28,7 +28,7 @@ impl<V: View> Applier<'_, V> {
                 Some(row) => {
                     self.disarm(row.armed_at, TimerKind::Session, &id.0.to_be_bytes())?;
                     self.end_session(id, AuditOp::SessionEnd, asker)?;
-                    Ok(Outcome::Session(SessionDone::Ended(row.attached)))
+                    Ok(Outcome::Session(SessionReply::Ended(row.attached)))
                 }
                 None => {
                     let rejection = Rejection::SessionExpired(id);
@@ -67,7 +67,7 @@ impl<V: View> Applier<'_, V> {
         self.arm(expires_at, TimerKind::Session, &id.0.to_be_bytes())?;
         self.vars.sessions += 1;
         self.record(AuditOp::SessionCreate, Some(waker(id)), asker, AuditEffect::Beside);
-        Ok(Outcome::Session(SessionDone::Created { id, expires_at }))
+        Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
     }
 
     /// A session that is past its end and has not been ended yet goes on, too: it is over when it was ended.
@@ -88,7 +88,7 @@ impl<V: View> Applier<'_, V> {
             renewed.push(Some((row.ttl_ms, row.expires_at)));
             self.put_session(id, &row)?;
         }
-        Ok(Outcome::Session(SessionDone::Renewed(renewed)))
+        Ok(Outcome::Session(SessionReply::Renewed(renewed)))
     }
 
     /// The row of a session that lives.

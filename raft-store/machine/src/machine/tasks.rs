@@ -13,7 +13,7 @@ use crate::limits;
 use crate::mutants;
 use crate::types::{
     AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, PlanTask, QueueName, Recurrence, Rejection, Reply,
-    Requeue, ScheduledTask, SessionId, Start, TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb,
+    Requeue, ScheduledTask, SessionId, Start, TaskHead, TaskId, TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb,
     TasksClaimed, Ticket, Value, WallMillis,
 };
 
@@ -54,7 +54,7 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, asker: &Asker) -> Decided<TaskDone> {
+    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, asker: &Asker) -> Decided<TaskReply> {
         let mut queue = self.open_queue(queue)?;
         let done = match verb {
             TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, asker)?,
@@ -82,7 +82,7 @@ impl<V: View> Applier<'_, V> {
         Ok(done)
     }
 
-    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, asker: &Asker) -> Decided<TaskDone> {
+    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, asker: &Asker) -> Decided<TaskReply> {
         if let Err(rejection) = self.check_tasks_there(&queue.name, &tasks)? {
             return Ok(Err(rejection));
         }
@@ -90,7 +90,7 @@ impl<V: View> Applier<'_, V> {
         for (nth, new) in tasks.into_iter().enumerate() {
             done.push(self.schedule_one(queue, new, nth, asker)?);
         }
-        Ok(Ok(TaskDone::Scheduled(done)))
+        Ok(Ok(TaskReply::Scheduled(done)))
     }
 
     /// Whether the tasks that have the ids of new ones are few or small enough to be looked at: all of it is one revision, so
@@ -163,11 +163,11 @@ impl<V: View> Applier<'_, V> {
         limit: usize,
         holder: &Holder,
         asker: &Asker,
-    ) -> Result<TaskDone, Fault> {
+    ) -> Result<TaskReply, Fault> {
         let wall = self.vars.wall;
         let mut done = TasksClaimed { wall, ..TasksClaimed::default() };
         if queue.row.scheduled == 0 {
-            return Ok(TaskDone::Claimed(done));
+            return Ok(TaskReply::Claimed(done));
         }
         let (start, end) = task::due_range(&queue.name, queue.row.due_from, Some(wall));
         let due = self.overlay.scan(&start, &end, limit + limits::TASKS_DUE_LOOK)?;
@@ -196,7 +196,7 @@ impl<V: View> Applier<'_, V> {
                 done.next_due = Some(due);
             }
         }
-        Ok(TaskDone::Claimed(done))
+        Ok(TaskReply::Claimed(done))
     }
 
     fn claim_task(
@@ -228,7 +228,7 @@ impl<V: View> Applier<'_, V> {
         Ok(task)
     }
 
-    fn extend_task(&mut self, queue: &mut Queue, ticket: &Ticket, lease_ms: u64, asker: &Asker) -> Decided<TaskDone> {
+    fn extend_task(&mut self, queue: &mut Queue, ticket: &Ticket, lease_ms: u64, asker: &Asker) -> Decided<TaskReply> {
         let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         if let TaskState::Claimed { until, .. } = &mut row.head.state {
@@ -237,7 +237,7 @@ impl<V: View> Applier<'_, V> {
         self.change_task(TaskAct::Extend, queue, &ticket.id, before, row, asker)
     }
 
-    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, asker: &Asker) -> Decided<TaskDone> {
+    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, asker: &Asker) -> Decided<TaskReply> {
         let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         queue.row.completed += 1;
@@ -261,14 +261,14 @@ impl<V: View> Applier<'_, V> {
         error: String,
         then: AfterFailure,
         asker: &Asker,
-    ) -> Decided<TaskDone> {
+    ) -> Decided<TaskReply> {
         let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
         let before = row.head.clone();
         after_failure(queue, &mut row.head, error, then, self.vars.wall);
         self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, asker)
     }
 
-    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskDone> {
+    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskReply> {
         let Some(row) = self.task_row(&queue.name, id)? else { return Ok(Err(Rejection::NotFound)) };
         if !matches!(row.head.state, TaskState::Done { .. }) {
             queue.row.cancelled += 1;
@@ -276,14 +276,14 @@ impl<V: View> Applier<'_, V> {
         self.remove_task(TaskAct::Cancel, queue, id, row.head, asker)
     }
 
-    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskDone> {
+    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, asker: &Asker) -> Decided<TaskReply> {
         match self.task_row(&queue.name, id)? {
             Some(row) if matches!(row.head.state, TaskState::Dead { .. }) => self.requeue(queue, id, row, asker),
             _ => Ok(Err(Rejection::NotFound)),
         }
     }
 
-    fn requeue_oldest(&mut self, queue: &mut Queue, limit: usize, asker: &Asker) -> Result<TaskDone, Fault> {
+    fn requeue_oldest(&mut self, queue: &mut Queue, limit: usize, asker: &Asker) -> Result<TaskReply, Fault> {
         let (start, end) = task::dead_range(&queue.name);
         let mut count = 0;
         for (row_key, id) in self.overlay.scan(&start, &end, limit)? {
@@ -295,21 +295,21 @@ impl<V: View> Applier<'_, V> {
             self.requeue(queue, &id, row, asker)?.map_err(|why| Fault::Invariant(format!("{why:?} of {id}")))?;
             count += 1;
         }
-        Ok(TaskDone::Requeued { count, more: queue.row.dead > 0 })
+        Ok(TaskReply::Requeued { count, more: queue.row.dead > 0 })
     }
 
-    fn requeue(&mut self, queue: &mut Queue, id: &TaskId, mut row: TaskRow, asker: &Asker) -> Decided<TaskDone> {
+    fn requeue(&mut self, queue: &mut Queue, id: &TaskId, mut row: TaskRow, asker: &Asker) -> Decided<TaskReply> {
         let before = row.head.clone();
         let wall = self.vars.wall;
         row.head = TaskHead { state: TaskState::Scheduled, due: wall, planned: wall, attempts: 0, ..row.head };
         self.change_task(TaskAct::Requeue, queue, id, before, row, asker)
     }
 
-    fn plan_task(&mut self, queue: &mut Queue, plan: PlanTask, asker: &Asker) -> Result<TaskDone, Fault> {
+    fn plan_task(&mut self, queue: &mut Queue, plan: PlanTask, asker: &Asker) -> Result<TaskReply, Fault> {
         let PlanTask { id, seen, due } = plan;
         let row = self.task_row(&queue.name, &id)?;
         let row = row.filter(|row| row.head.state == TaskState::Unplanned && row.head.revision == seen);
-        let Some(mut row) = row else { return Ok(TaskDone::Planned) };
+        let Some(mut row) = row else { return Ok(TaskReply::Planned) };
         let before = row.head.clone();
         match due {
             Some(due) => {
@@ -324,7 +324,7 @@ impl<V: View> Applier<'_, V> {
         }
         self.put_task(queue, &id, Some(before), Some(row))?;
         self.record_task(TaskAct::Plan, queue, &id, asker);
-        Ok(TaskDone::Planned)
+        Ok(TaskReply::Planned)
     }
 
     /// A claim is over.
@@ -397,11 +397,11 @@ impl<V: View> Applier<'_, V> {
         before: TaskHead,
         row: TaskRow,
         asker: &Asker,
-    ) -> Decided<TaskDone> {
+    ) -> Decided<TaskReply> {
         let changed = glance(id, &row.head);
         self.put_task(queue, id, Some(before), Some(row))?;
         self.record_task(act, queue, id, asker);
-        Ok(Ok(TaskDone::Changed(changed)))
+        Ok(Ok(TaskReply::Changed(changed)))
     }
 
     fn remove_task(
@@ -411,18 +411,18 @@ impl<V: View> Applier<'_, V> {
         id: &TaskId,
         before: TaskHead,
         asker: &Asker,
-    ) -> Decided<TaskDone> {
-        let removed = TaskGlance { state: None, ..glance(id, &before) };
+    ) -> Decided<TaskReply> {
+        let removed = TaskSummary { state: None, ..glance(id, &before) };
         self.put_task(queue, id, Some(before), None)?;
         self.record_task(act, queue, id, asker);
-        Ok(Ok(TaskDone::Changed(removed)))
+        Ok(Ok(TaskReply::Changed(removed)))
     }
 
     /// A kept claim as it is answered again: with the payloads as long as the claim holds, and what is left of that.
     pub(super) fn replay_claim(&self, queue: &QueueName, mut reply: Reply) -> Result<Reply, Fault> {
         let (revision, clock) = (reply.revision, self.vars.clock);
         let Outcome::Task(done) = &mut reply.outcome else { return Ok(reply) };
-        let TaskDone::Claimed(claimed) = &mut **done else { return Ok(reply) };
+        let TaskReply::Claimed(claimed) = &mut **done else { return Ok(reply) };
         for task in &mut claimed.tasks {
             let row = self.peek_task(queue, &task.id)?;
             let is_over = match &row {
@@ -479,8 +479,8 @@ fn recur(head: &mut TaskHead, wall: WallMillis) {
     }
 }
 
-fn glance(id: &TaskId, head: &TaskHead) -> TaskGlance {
-    TaskGlance {
+fn glance(id: &TaskId, head: &TaskHead) -> TaskSummary {
+    TaskSummary {
         id: id.clone(),
         state: Some(head.state.clone()),
         due: head.due,

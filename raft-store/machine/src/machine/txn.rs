@@ -16,7 +16,7 @@ use crate::keyspace::entry::{self, EntryRow};
 use crate::limits;
 use crate::mutants;
 use crate::types::{
-    Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepDone, StepRejected, Txn, TxnDone, Written,
+    Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepRejected, StepReply, Txn, TxnReply, Written,
 };
 
 /// What a branch came to, unless a step was rejected.
@@ -67,7 +67,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Buries the expired entries of all keys that it may write, each in a revision of its own, so that what it then writes
-    /// needs only one. Where there is too much of them, what is buried by then is less to come, so the transaction comes again;
+    /// needs only one. Where there is too much of them, what is removed by then is less to come, so the transaction comes again;
     /// where there is too much to look at, it never will be less, so it is refused.
     fn bury_expired(&mut self, txn: &Txn, asker: &Asker) -> Result<Option<Outcome>, Fault> {
         let (taken_before, revision_before) = (self.taken(), self.vars.revision);
@@ -79,7 +79,7 @@ impl<V: View> Applier<'_, V> {
             let (meta, bytes) = (decode_current(&row_key, &row, newest)?.meta, row.len());
             if meta.expires_at.is_some_and(|deadline| deadline <= self.vars.clock) {
                 drop(row);
-                self.bury(key.clone(), &row_key, &meta)?;
+                self.expire(key.clone(), &row_key, &meta)?;
             }
             self.take_read(bytes);
             if self.is_hardened()
@@ -99,7 +99,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Judges the checks and takes the steps that follow. `place` points to the transaction.
-    fn branch(&mut self, txn: &Txn, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<TxnDone>, Fault> {
+    fn branch(&mut self, txn: &Txn, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<TxnReply>, Fault> {
         let mut failed = None;
         for (at, check) in txn.checks.iter().enumerate() {
             let judged = self.check(check)?;
@@ -125,27 +125,27 @@ impl<V: View> Applier<'_, V> {
                 return Ok(Err(rejected));
             }
         }
-        Ok(Ok(TxnDone { failed, results }))
+        Ok(Ok(TxnReply { failed, results }))
     }
 
-    fn step(&mut self, step: &Step, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<StepDone>, Fault> {
+    fn step(&mut self, step: &Step, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<StepReply>, Fault> {
         match step {
             Step::Get(key) => {
                 let shown = self.live(key, |_, row| row.map(|row| row.to_shown()))?;
                 self.take_bytes(shown.as_ref().map_or(0, Shown::value_bytes));
-                Ok(Ok(StepDone::Got(shown)))
+                Ok(Ok(StepReply::Got(shown)))
             }
             Step::Write(op) => match self.write(op.clone(), asker.clone())? {
                 Ok(written) => {
                     self.take_bytes(Written::value_bytes(&written));
-                    Ok(Ok(StepDone::Written(written)))
+                    Ok(Ok(StepReply::Written(written)))
                 }
                 Err(why) => {
                     let (pointer, key) = (place.to_owned(), Some(op.key.clone()));
                     Ok(Err(Box::new(StepRejected { pointer, key, why })))
                 }
             },
-            Step::Txn(txn) => Ok(self.branch(txn, place, asker, taken_before)?.map(StepDone::Txn)),
+            Step::Txn(txn) => Ok(self.branch(txn, place, asker, taken_before)?.map(StepReply::Txn)),
         }
     }
 

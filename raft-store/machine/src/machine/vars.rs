@@ -52,7 +52,7 @@ pub struct Vars {
 /// database adds. Rows that go with a bucket are in none of the sums; they are gone after a while whatever happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct Sizes {
-    /// Entries, those that are past their deadline but not buried yet included.
+    /// Entries, those that are past their deadline but not removed yet included.
     pub entries: u64,
     /// Bytes of what is there now.
     pub live_bytes: u64,

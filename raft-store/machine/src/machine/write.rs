@@ -98,7 +98,7 @@ impl<V: View> Applier<'_, V> {
         let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
         let current = stored.filter(|row| !row.is_expired_at(clock));
         let before = current.map(|row| row.meta);
-        // An expired entry that is written over is buried first, in a revision of its own.
+        // An expired entry that is written over is removed first, in a revision of its own.
         let revision = if expired.is_some() { successor(next)? } else { next };
         guide.lock_key = seed.map(|seed| keyspace::lock::key_of(&seed, index, revision, op.key.as_bytes()));
         let mut planned = plan(&op, current.as_ref(), revision, clock, self.vars.wall, &mut guide)?;
@@ -110,7 +110,7 @@ impl<V: View> Applier<'_, V> {
             planned = Err(rejection);
         }
         if let Ok(Planned { row: Some(row), meta: Some(EntryMeta { session: Some(id), .. }), .. }) = &planned {
-            // What is expired and not buried yet makes room, too.
+            // What is expired and not removed yet makes room, too.
             let replaced = before.or(expired.filter(|_| self.is_hardened()));
             let had = replaced.and_then(|meta| meta.session) == Some(*id);
             if let Err(rejection) = self.check_session_bytes(*id, if had { read } else { 0 }, row.len())? {
@@ -126,7 +126,7 @@ impl<V: View> Applier<'_, V> {
         };
         self.keep_draws(&guide.draws)?;
         if let Some(meta) = expired {
-            self.bury(op.key.clone(), &row_key, &meta)?;
+            self.expire(op.key.clone(), &row_key, &meta)?;
         }
         let effect = if op.change.is_of_lock() {
             self.take_revision()?;
@@ -157,7 +157,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
-    pub(super) fn bury(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
+    pub(super) fn expire(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
         self.remove_as(key, row_key, meta, AuditOp::Expire, Asker::default())
     }
 

@@ -193,7 +193,7 @@ impl TokenRow {
 
 /// What came of an [`AccessOp`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum AccessDone {
+pub enum AccessReply {
     /// The user as it is now.
     User(UserRow),
     /// The role as it is now.

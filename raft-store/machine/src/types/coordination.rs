@@ -62,7 +62,7 @@ pub enum SessionOp {
 
 /// What came of a [`SessionOp`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum SessionDone {
+pub enum SessionReply {
     /// It began.
     Created {
         /// The session.
@@ -191,7 +191,7 @@ pub enum LockOp {
         lock: LockName,
         /// Whose place.
         session: SessionId,
-        /// Only if the session has not asked again since: [`LockDone::Waiting::asked`].
+        /// Only if the session has not asked again since: [`LockReply::Waiting::asked`].
         asked: Option<u64>,
         /// Whether to give up the lock where the session holds it by now; otherwise that is what is answered.
         release: bool,
@@ -209,7 +209,7 @@ pub enum LockOp {
 
 /// What came of a [`LockOp`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum LockDone {
+pub enum LockReply {
     /// The session holds it, since now or before.
     Held {
         /// The fencing token: the revision at which it got it.

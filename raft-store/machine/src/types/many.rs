@@ -214,14 +214,14 @@ impl Txn {
 
 /// A transaction that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Encode)]
-pub struct TxnDone {
+pub struct TxnReply {
     /// The first check that did not hold; `None` where all did.
     pub failed: Option<CheckFailed>,
     /// What came of each step of the branch that was taken.
-    pub results: Vec<StepDone>,
+    pub results: Vec<StepReply>,
 }
 
-impl TxnDone {
+impl TxnReply {
     /// Whether all checks held.
     pub fn succeeded(&self) -> bool {
         self.failed.is_none()
@@ -231,9 +231,9 @@ impl TxnDone {
         self.failed.iter_mut().filter_map(|failed| failed.why.current_mut()).for_each(&mut *visit);
         for result in &mut self.results {
             match result {
-                StepDone::Got(shown) => shown.iter_mut().for_each(&mut *visit),
-                StepDone::Written(written) => written.previous.iter_mut().for_each(&mut *visit),
-                StepDone::Txn(done) => done.each_shown(visit),
+                StepReply::Got(shown) => shown.iter_mut().for_each(&mut *visit),
+                StepReply::Written(written) => written.previous.iter_mut().for_each(&mut *visit),
+                StepReply::Txn(done) => done.each_shown(visit),
             }
         }
     }
@@ -241,7 +241,7 @@ impl TxnDone {
     pub(super) fn each_rejection(&mut self, visit: &mut dyn FnMut(&mut Rejection)) {
         self.failed.iter_mut().for_each(|failed| visit(&mut failed.why));
         for result in &mut self.results {
-            if let StepDone::Txn(done) = result {
+            if let StepReply::Txn(done) = result {
                 done.each_rejection(visit);
             }
         }
@@ -249,25 +249,25 @@ impl TxnDone {
 
     pub(super) fn detail_bytes(&self) -> usize {
         let nested = self.results.iter().map(|result| match result {
-            StepDone::Txn(done) => done.detail_bytes(),
-            StepDone::Got(_) | StepDone::Written(_) => 0,
+            StepReply::Txn(done) => done.detail_bytes(),
+            StepReply::Got(_) | StepReply::Written(_) => 0,
         });
         self.failed.iter().map(|failed| failed.why.detail_bytes()).chain(nested).sum()
     }
 
     pub(super) fn parts(&self) -> usize {
         let nested = self.results.iter().map(|result| match result {
-            StepDone::Txn(done) => done.parts(),
-            StepDone::Got(_) | StepDone::Written(_) => 0,
+            StepReply::Txn(done) => done.parts(),
+            StepReply::Got(_) | StepReply::Written(_) => 0,
         });
         self.results.len() + nested.sum::<usize>()
     }
 
     pub(super) fn value_bytes(&self) -> usize {
         let results = self.results.iter().map(|result| match result {
-            StepDone::Got(shown) => shown.as_ref().map_or(0, Shown::value_bytes),
-            StepDone::Written(written) => written.value_bytes(),
-            StepDone::Txn(done) => done.value_bytes(),
+            StepReply::Got(shown) => shown.as_ref().map_or(0, Shown::value_bytes),
+            StepReply::Written(written) => written.value_bytes(),
+            StepReply::Txn(done) => done.value_bytes(),
         });
         self.failed.iter().map(|failed| failed.why.value_bytes()).chain(results).sum()
     }
@@ -284,13 +284,13 @@ pub struct CheckFailed {
 
 /// What came of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Encode)]
-pub enum StepDone {
+pub enum StepReply {
     /// The entry as it was then, if there was one.
     Got(Option<Shown>),
     /// The write took effect.
     Written(Written),
     /// The nested transaction.
-    Txn(TxnDone),
+    Txn(TxnReply),
 }
 
 /// A step that was rejected, and with it the whole transaction.
@@ -345,30 +345,30 @@ impl<Context> Decode<Context> for Txn {
 
 impl_borrow_decode!(Txn);
 
-impl TxnDone {
+impl TxnReply {
     fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
         let depth = depth.checked_sub(1).ok_or(TOO_DEEP)?;
         let failed = Option::decode(decoder)?;
-        let results = decode_list(decoder, |decoder| StepDone::decode_within(decoder, depth))?;
+        let results = decode_list(decoder, |decoder| StepReply::decode_within(decoder, depth))?;
         Ok(Self { failed, results })
     }
 }
 
-impl StepDone {
+impl StepReply {
     fn decode_within<C, D: Decoder<Context = C>>(decoder: &mut D, depth: usize) -> Result<Self, DecodeError> {
         match u32::decode(decoder)? {
             0 => Option::decode(decoder).map(Self::Got),
             1 => Written::decode(decoder).map(Self::Written),
-            2 => TxnDone::decode_within(decoder, depth).map(Self::Txn),
+            2 => TxnReply::decode_within(decoder, depth).map(Self::Txn),
             _ => Err(DecodeError::Other("an unknown kind of step")),
         }
     }
 }
 
-impl<Context> Decode<Context> for TxnDone {
+impl<Context> Decode<Context> for TxnReply {
     fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
         Self::decode_within(decoder, limits::TXN_DEPTH_MAX)
     }
 }
 
-impl_borrow_decode!(TxnDone);
+impl_borrow_decode!(TxnReply);

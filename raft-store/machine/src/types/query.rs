@@ -23,7 +23,7 @@ pub struct WhereOp {
     pub change: WhereChange,
     /// Most entries changed.
     pub limit: u32,
-    /// Go on behind this key: [`WhereDone::after`] of the command before.
+    /// Go on behind this key: [`WhereReply::after`] of the command before.
     pub after: Option<Key>,
     /// A token that must hold a lock.
     pub guard: Option<Box<Guard>>,
@@ -45,7 +45,7 @@ pub enum WhereChange {
 
 /// What a [`WhereOp`] came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
-pub struct WhereDone {
+pub struct WhereReply {
     /// Entries that match.
     pub matched: u32,
     /// Of those, changed.
@@ -94,7 +94,7 @@ pub struct ClaimOp {
 
 /// What a [`ClaimOp`] came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
-pub struct ClaimDone {
+pub struct ClaimReply {
     /// What was claimed, in order; the token of each is the key to its lock.
     pub entries: Vec<(Key, Shown)>,
     /// Entries that match and were passed over, because the patch does not fit them or leaves what their collection does

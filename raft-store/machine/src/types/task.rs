@@ -240,13 +240,13 @@ pub struct TaskHead {
 
 /// What came of a [`TaskOp`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum TaskDone {
+pub enum TaskReply {
     /// One for each task that was to be scheduled.
     Scheduled(Vec<ScheduledTask>),
     /// What was claimed.
     Claimed(TasksClaimed),
     /// The task after an extension, completion, failure or cancellation, or put back.
-    Changed(TaskGlance),
+    Changed(TaskSummary),
     /// Dead tasks were put back.
     Requeued {
         /// How many.
@@ -262,7 +262,7 @@ pub enum TaskDone {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ScheduledTask {
     /// The task as it is now.
-    pub task: TaskGlance,
+    pub task: TaskSummary,
     /// Whether it is a new one. If not, there was one with this id, which stays as it is.
     pub created: bool,
     /// Whether it took the place of another.
@@ -271,7 +271,7 @@ pub struct ScheduledTask {
 
 /// A task in short.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct TaskGlance {
+pub struct TaskSummary {
     /// Its id.
     pub id: TaskId,
     /// How far it is; `None` where it is not there any more.
@@ -318,7 +318,7 @@ pub struct ClaimedTask {
     pub payload: Option<Value>,
 }
 
-impl TaskDone {
+impl TaskReply {
     /// Bytes of the payloads that it carries.
     pub fn value_bytes(&self) -> usize {
         match self {

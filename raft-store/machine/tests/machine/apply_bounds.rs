@@ -87,7 +87,7 @@ fn begin_session(store: &mut Store, clock: u64) -> SessionId {
     let create = SessionOp::Create { ttl_ms: 1_000, owner: String::new(), labels: Vec::new() };
     let (replies, _) = measured(store, &batch(clock, &[Command::unnamed(Action::Session(create))]));
     match replies[0].outcome {
-        Outcome::Session(SessionDone::Created { id, .. }) => id,
+        Outcome::Session(SessionReply::Created { id, .. }) => id,
         ref other => panic!("{other:?}"),
     }
 }

@@ -198,6 +198,6 @@ fn there_is_an_end_to_roles_grants_tokens_and_notes() {
     }
     assert!(full(&apply(&mut store, token(u64::MAX, 0))));
     let gone = apply(&mut store, AccessOp::RemoveUser(user("a")));
-    assert_eq!(gone, Outcome::Access(Box::new(AccessDone::Removed { tokens: limits::USER_TOKENS_MAX as u32 })));
+    assert_eq!(gone, Outcome::Access(Box::new(AccessReply::Removed { tokens: limits::USER_TOKENS_MAX as u32 })));
     store.check();
 }

@@ -12,8 +12,8 @@ use quorate_machine::keyspace::lock_queue::{self, HolderRow, WaiterRow};
 use quorate_machine::keyspace::{family, session};
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Acquire, Action, BarrierOp, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockDone, LockMode,
-    LockName, LockOp, LockSpace, Name, Outcome, Rejection, Reply, Revision, SessionDone, SessionId, SessionOp, Value,
+    Acquire, Action, BarrierOp, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockMode, LockName,
+    LockOp, LockReply, LockSpace, Name, Outcome, Rejection, Reply, Revision, SessionId, SessionOp, SessionReply, Value,
     WriteOp,
 };
 
@@ -149,18 +149,18 @@ impl Model {
 
     fn learn(&mut self, action: &Action, reply: &Reply) {
         match (action, &reply.outcome) {
-            (Action::Session(SessionOp::Create { ttl_ms, .. }), Outcome::Session(SessionDone::Created { id, .. })) => {
+            (Action::Session(SessionOp::Create { ttl_ms, .. }), Outcome::Session(SessionReply::Created { id, .. })) => {
                 self.ids.push(*id);
                 self.lives_until.insert(*id, (*ttl_ms, self.clock + ttl_ms));
             }
-            (Action::Session(SessionOp::Renew(ids)), Outcome::Session(SessionDone::Renewed(renewed))) => {
+            (Action::Session(SessionOp::Renew(ids)), Outcome::Session(SessionReply::Renewed(renewed))) => {
                 let known = self.lives_until.get_mut(&ids[0]);
                 assert_eq!(renewed[0].is_some(), known.is_some(), "{ids:?} renewed as {renewed:?}");
                 if let Some((ttl_ms, until)) = known {
                     *until = self.clock + *ttl_ms;
                 }
             }
-            (Action::Session(SessionOp::End(id)), Outcome::Session(SessionDone::Ended(_))) => {
+            (Action::Session(SessionOp::End(id)), Outcome::Session(SessionReply::Ended(_))) => {
                 assert!(self.lives_until.remove(id).is_some());
             }
             _ => {}
@@ -339,8 +339,8 @@ fn a_long_queue_is_granted_in_its_order() {
     let ask = |session: usize| {
         let (lock, mode) = (lock.clone(), LockMode::Exclusive);
         let session = SessionId(session as u64 + 2);
-        let wish = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
-        command(Action::Lock(LockOp::Acquire(wish)))
+        let request = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
+        command(Action::Lock(LockOp::Acquire(request)))
     };
     store.apply(&[batch(2, &(0..parties).map(ask).collect::<Vec<_>>())]).unwrap();
     for session in 0..parties {
@@ -348,7 +348,7 @@ fn a_long_queue_is_granted_in_its_order() {
         assert_eq!(holder.session, SessionId(session as u64 + 2));
         let release = command(Action::Lock(LockOp::Release { lock: lock.clone(), token: *token }));
         let (replies, _) = store.apply(&[batch(3, &[release])]).unwrap();
-        assert!(matches!(replies[0][0].outcome, Outcome::Lock(LockDone::Gone(true))));
+        assert!(matches!(replies[0][0].outcome, Outcome::Lock(LockReply::Gone(true))));
     }
     store.check();
     assert!(store.rows(family::LOCK_HEAD).is_empty());

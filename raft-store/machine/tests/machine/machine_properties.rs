@@ -7,7 +7,7 @@ use crate::machine_support::{Store, batch};
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crossing::run::without_keys;
-use quorate_machine::access::{Demand, Need, Permission};
+use quorate_machine::access::{Permission, RequiredPermission, Requirement};
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{self, Criteria, Json, Operand, Operator, Patch, Predicate, Term};
 use quorate_machine::keyspace::family;
@@ -205,8 +205,8 @@ proptest! {
                 // What is due by now is nobody's doing.
                 store.apply(&[batch(clock, &[])]).unwrap();
                 let mut demanded = Vec::new();
-                command.action.demands(&mut |demand| match demand {
-                    Demand::Need(Need::Name(permission, name)) if permission != Permission::Read => {
+                command.action.requirements(&mut |demand| match demand {
+                    Requirement::Permission(RequiredPermission::Name(permission, name)) if permission != Permission::Read => {
                         demanded.push(name.to_vec());
                     }
                     _ => {}

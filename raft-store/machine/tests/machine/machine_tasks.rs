@@ -6,7 +6,7 @@ use crate::machine_support::{Store, assert_cuts_agree, batch};
 use proptest::prelude::*;
 use quorate_machine::types::{
     Action, AfterFailure, Batch, Command, ContentKind, NewTask, Outcome, QueueName, Recurrence, Rejection, RequestId,
-    Requeue, RetryPlan, Start, TaskDone, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
+    Requeue, RetryPlan, Start, TaskId, TaskOp, TaskReply, TaskState, TaskVerb, Ticket, Value,
 };
 
 const IDS: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -231,7 +231,7 @@ impl Run {
         let id = matches!(ask, Ask::Claim { .. }).then(|| format!("claim-{}", self.claim_ids));
         let (outcome, revision) = self.apply(verb.clone(), id.clone());
         if let (Ask::Claim { again: true, .. }, Outcome::Task(done)) = (ask, &outcome)
-            && matches!(&**done, TaskDone::Claimed(claimed) if !claimed.tasks.is_empty())
+            && matches!(&**done, TaskReply::Claimed(claimed) if !claimed.tasks.is_empty())
         {
             let (again, again_at) = self.apply(verb.clone(), id);
             assert_eq!((&again, again_at), (&outcome, revision), "a retry gives the same tasks");
@@ -256,7 +256,7 @@ impl Run {
                     None => true,
                     Some(task) => *replace && task.stage == Stage::Waits,
                 };
-                let Some(TaskDone::Scheduled(list)) = done else { panic!("{outcome:?}") };
+                let Some(TaskReply::Scheduled(list)) = done else { panic!("{outcome:?}") };
                 assert_eq!(list[0].created, free, "{ask:?}");
                 if free {
                     let (stage, planned, every, max, keep) = (Stage::Waits, due, *every, *max, *keep);
@@ -267,7 +267,7 @@ impl Run {
             }
             TaskVerb::Claim { limit, lease_ms, .. } => {
                 let expected = model.claim(*limit, *lease_ms, revision, self.clock, wall);
-                let Some(TaskDone::Claimed(claimed)) = done else { panic!("{outcome:?}") };
+                let Some(TaskReply::Claimed(claimed)) = done else { panic!("{outcome:?}") };
                 let found: Vec<_> = claimed.tasks.iter().map(|task| (task.id.to_string(), task.attempt)).collect();
                 assert_eq!(found, expected, "in the order in which they are due, and none early");
                 self.claims.extend(found.into_iter().map(|(id, _)| (id, revision)));
@@ -316,7 +316,7 @@ impl Run {
                     (task.attempts, task.planned) = (0, wall);
                     model.wait(id, wall);
                 }
-                let expected = TaskDone::Requeued { count: taken as u32, more: dead.len() > taken };
+                let expected = TaskReply::Requeued { count: taken as u32, more: dead.len() > taken };
                 assert_eq!(done, Some(&expected));
             }
             TaskVerb::Plan(_) => unreachable!("nobody asks for it here"),

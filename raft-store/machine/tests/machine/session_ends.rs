@@ -53,7 +53,7 @@ fn begin_sessions(store: &mut Store, count: usize) -> Vec<SessionId> {
     let commands = vec![Command::unnamed(Action::Session(create)); count];
     let (replies, _) = measured(store, &batch(1, &commands));
     let id = |reply: &Reply| match reply.outcome {
-        Outcome::Session(SessionDone::Created { id, .. }) => id,
+        Outcome::Session(SessionReply::Created { id, .. }) => id,
         ref other => panic!("{other:?}"),
     };
     replies.iter().map(id).collect()
@@ -67,8 +67,8 @@ fn with_a_crowd_behind_one(store: &mut Store, locks: usize, crowd: usize) -> (Se
         let others = sessions[1..].iter().map(|session| acquire(&lock, *session, LockMode::Shared));
         let commands: Vec<_> = [first].into_iter().chain(others).collect();
         let (replies, _) = measured(store, &batch(1, &commands));
-        assert!(matches!(replies[0].outcome, Outcome::Lock(LockDone::Held { .. })));
-        assert!(replies[1..].iter().all(|reply| matches!(reply.outcome, Outcome::Lock(LockDone::Waiting { .. }))));
+        assert!(matches!(replies[0].outcome, Outcome::Lock(LockReply::Held { .. })));
+        assert!(replies[1..].iter().all(|reply| matches!(reply.outcome, Outcome::Lock(LockReply::Waiting { .. }))));
     }
     (sessions[0], sessions[1..].to_vec())
 }
@@ -120,9 +120,12 @@ fn who_comes_while_grants_are_under_way_waits_behind_the_crowd() {
     let late = begin_sessions(&mut store, 1)[0];
     let last = lock_of(7);
     let (replies, _) = measured(&mut store, &batch(1, &[end(session), acquire(&last, late, LockMode::Exclusive)]));
-    assert!(matches!(replies[1].outcome, Outcome::Lock(LockDone::Waiting { .. }) | Outcome::Deferred), "{replies:?}");
+    assert!(matches!(replies[1].outcome, Outcome::Lock(LockReply::Waiting { .. }) | Outcome::Deferred), "{replies:?}");
     let (replies, _) = measured(&mut store, &batch(1, &[acquire(&last, late, LockMode::Exclusive)]));
-    assert!(matches!(replies[0].outcome, Outcome::Lock(LockDone::Waiting { .. })), "half is for commands: {replies:?}");
+    assert!(
+        matches!(replies[0].outcome, Outcome::Lock(LockReply::Waiting { .. })),
+        "half is for commands: {replies:?}"
+    );
     settle(&mut store, Store::check);
     assert_eq!(holders(&store, &last).len(), 500);
 }
@@ -169,7 +172,7 @@ fn with_claimed_tasks(store: &mut Store, count: usize) -> (SessionId, Ticket) {
         let claim = TaskVerb::Claim { limit: 1, lease_ms: 1_000_000, worker: String::new(), session: Some(session) };
         let (replies, _) = measured(store, &batch(1, &[of_queue(claim)]));
         let Outcome::Task(done) = &replies[0].outcome else { panic!("{replies:?}") };
-        let TaskDone::Claimed(claimed) = &**done else { panic!("{done:?}") };
+        let TaskReply::Claimed(claimed) = &**done else { panic!("{done:?}") };
         last = Some(Ticket { id: claimed.tasks[0].id.clone(), token: replies[0].revision });
     }
     (session, last.unwrap())

@@ -108,7 +108,7 @@ impl Model {
 
     pub(super) fn lock(&mut self, op: &LockOp) -> Done {
         match op {
-            LockOp::Acquire(wish) => self.acquire(wish),
+            LockOp::Acquire(request) => self.acquire(request),
             LockOp::Release { lock, token } => {
                 self.now.holders.remove(&(lock.clone(), *token)).ok_or(Refusal::NotHolder)?;
                 self.take_revision();
@@ -149,8 +149,8 @@ impl Model {
         }
     }
 
-    fn acquire(&mut self, wish: &Acquire) -> Done {
-        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value } = wish;
+    fn acquire(&mut self, request: &Acquire) -> Done {
+        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value } = request;
         let (is_election, is_shared) = (lock.space == LockSpace::Election, *mode == LockMode::Shared);
         let given = slots.unwrap_or(1);
         let is_odd = given == 0 || (given > 1 && (is_election || is_shared)) || (is_election && is_shared);

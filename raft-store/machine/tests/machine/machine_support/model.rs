@@ -165,7 +165,7 @@ impl Model {
         }
     }
 
-    fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnDone, Box<StepRejected>> {
+    fn branch(&mut self, txn: &Txn, place: &str) -> Result<TxnReply, Box<StepRejected>> {
         let checked = txn.checks.iter().enumerate().find_map(|(at, check)| Some((at, self.check(check)?)));
         let failed = checked.map(|(at, why)| CheckFailed { at: at as u32, why });
         let (name, steps) = if failed.is_none() { ("then", &txn.then) } else { ("else", &txn.otherwise) };
@@ -173,16 +173,16 @@ impl Model {
         for (at, step) in steps.iter().enumerate() {
             let pointer = format!("{place}/{name}/{at}");
             results.push(match step {
-                Step::Get(key) => StepDone::Got(self.live(key).map(Shown::Whole)),
+                Step::Get(key) => StepReply::Got(self.live(key).map(Shown::Whole)),
                 Step::Write(op) => {
                     let done = self.write(op);
                     let refused = |why| Box::new(StepRejected { pointer, key: Some(op.key.clone()), why });
-                    StepDone::Written(done.map_err(refused)?)
+                    StepReply::Written(done.map_err(refused)?)
                 }
-                Step::Txn(txn) => StepDone::Txn(self.branch(txn, &pointer)?),
+                Step::Txn(txn) => StepReply::Txn(self.branch(txn, &pointer)?),
             });
         }
-        Ok(TxnDone { failed, results })
+        Ok(TxnReply { failed, results })
     }
 
     fn live(&self, key: &Key) -> Option<Entry> {

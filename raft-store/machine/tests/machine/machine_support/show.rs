@@ -15,8 +15,8 @@ use quorate_machine::keyspace::{
 use quorate_machine::rules::field_text;
 use quorate_machine::types::CollectionRow;
 use quorate_machine::types::{
-    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, SessionId, Shown, StepDone, StepRejected,
-    TxnDone, WhereDone, Written,
+    ContentKind, Entry, EntryMeta, ItemOutcome, Outcome, Rejection, Reply, SessionId, Shown, StepRejected, StepReply,
+    TxnReply, WhereReply, Written,
 };
 
 use super::tasks;
@@ -48,7 +48,7 @@ fn outcome(outcome: &Outcome) -> String {
             format!("transaction rejected at {pointer:?} {key}: {}", rejection(why))
         }
         Outcome::Where(done) => {
-            let WhereDone { matched, applied, skipped, failed, examined, items, after } = done;
+            let WhereReply { matched, applied, skipped, failed, examined, items, after } = done;
             let after = after.as_ref().map_or(String::new(), |key| format!(" after={key}"));
             let items = items.iter().map(|item| format!("\n  {} {}: {}", item.n, item.key, rejection(&item.why)));
             let counts = format!("matched={matched} applied={applied} skipped={skipped} failed={failed}");
@@ -94,7 +94,7 @@ fn written(written: &Written) -> String {
     text
 }
 
-fn txn(done: &TxnDone, line: &str) -> String {
+fn txn(done: &TxnReply, line: &str) -> String {
     let mut text = match &done.failed {
         None => "transaction, then".to_owned(),
         Some(failed) => format!("transaction, check {}: {}; else", failed.at, rejection(&failed.why)),
@@ -102,9 +102,9 @@ fn txn(done: &TxnDone, line: &str) -> String {
     for result in &done.results {
         text.push_str(line);
         text.push_str(&match result {
-            StepDone::Got(shown) => format!("got {}", shown.as_ref().map_or("nothing".into(), show_shown)),
-            StepDone::Written(done) => written(done),
-            StepDone::Txn(done) => txn(done, &format!("{line}  ")),
+            StepReply::Got(shown) => format!("got {}", shown.as_ref().map_or("nothing".into(), show_shown)),
+            StepReply::Written(done) => written(done),
+            StepReply::Txn(done) => txn(done, &format!("{line}  ")),
         });
     }
     text

@@ -5,7 +5,7 @@ use quorate_machine::keyspace::family;
 use quorate_machine::keyspace::task::{self, QueueRow, TaskRow};
 use quorate_machine::types::{
     AfterFailure, ContentKind, NewTask, PlanTask, QueueName, Recurrence, Requeue, RetryPlan, SessionId, Start,
-    TaskDone, TaskGlance, TaskHead, TaskId, TaskOp, TaskState, TaskVerb, Ticket, Value,
+    TaskHead, TaskId, TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb, Ticket, Value,
 };
 
 use super::Store;
@@ -20,9 +20,9 @@ pub fn all(store: &Store) -> Vec<(QueueName, TaskId, TaskRow)> {
     .collect()
 }
 
-pub fn done(done: &TaskDone) -> String {
+pub fn done(done: &TaskReply) -> String {
     match done {
-        TaskDone::Scheduled(tasks) => {
+        TaskReply::Scheduled(tasks) => {
             let lines = tasks.iter().map(|task| {
                 let what = match (task.created, task.replaced) {
                     (true, false) => "created",
@@ -33,7 +33,7 @@ pub fn done(done: &TaskDone) -> String {
             });
             format!("scheduled{}", lines.collect::<String>())
         }
-        TaskDone::Claimed(claimed) => {
+        TaskReply::Claimed(claimed) => {
             let next = claimed.next_due.map_or(String::new(), |due| format!(" next={due}"));
             let lines = claimed.tasks.iter().map(|task| {
                 let payload = task.payload.as_ref().map_or("without payload".into(), |value| format!("{value:?}"));
@@ -45,14 +45,14 @@ pub fn done(done: &TaskDone) -> String {
             let lines: String = lines.collect();
             format!("tasks at {}, due left {}{next}{lines}", claimed.wall, claimed.due_left)
         }
-        TaskDone::Changed(task) => format!("task {}", glance(task)),
-        TaskDone::Requeued { count, more } => format!("requeued {count} more={more}"),
-        TaskDone::Planned => "planned".into(),
+        TaskReply::Changed(task) => format!("task {}", glance(task)),
+        TaskReply::Requeued { count, more } => format!("requeued {count} more={more}"),
+        TaskReply::Planned => "planned".into(),
     }
 }
 
-fn glance(task: &TaskGlance) -> String {
-    let TaskGlance { id, state, due, attempts, max_attempts } = task;
+fn glance(task: &TaskSummary) -> String {
+    let TaskSummary { id, state, due, attempts, max_attempts } = task;
     let state = state.as_ref().map_or("gone".into(), self::state);
     format!("{id} {state} due={due} {attempts}/{max_attempts}")
 }
