@@ -1,7 +1,7 @@
 //! Whether this node's state can be trusted: it is compared with those of the others all the time.
 //!
 //! Owns the comparison, the quarantine that a node puts itself into when a majority holds another state, and the way out of
-//! it: a snapshot of the leader's. Never judges by itself (see [`judge`]) and never trusts a state again that it did not see
+//! it: a snapshot of the leader's. Never judges by itself (see [`mod@judge`]) and never trusts a state again that it did not see
 //! replaced, not after a restart either.
 
 mod judge;

@@ -20,7 +20,7 @@ pub fn format(wall: WallMillis) -> String {
     from_unix_ms(wall).expect("from 1970 to 9999")
 }
 
-/// [`format`] for times before 1970 too; `None` outside of the years 0 to 9999. These texts sort as the times do.
+/// [`format()`] for times before 1970 too; `None` outside of the years 0 to 9999. These texts sort as the times do.
 pub fn from_unix_ms(ms: i64) -> Option<String> {
     if !(FIRST_MS..=LAST_MS).contains(&ms) {
         return None;

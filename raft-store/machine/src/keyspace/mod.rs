@@ -5,7 +5,7 @@
 //!
 //! | family | row | key after the family byte | value | exists |
 //! |---|---|---|---|---|
-//! | `0x00` | [`meta`] | `0x01` | [`meta::AppliedRecord`] | always, once anything was applied; written with each batch |
+//! | `0x00` | `meta` | `0x01` | `AppliedRecord` of quorate-store | always, once anything was applied; written with each batch |
 //! | `0x10` | [`entry`] | the key, raw | meta, kind, data (see [`entry`]) | while the key has a current version, also past its deadline until it is removed |
 //! | `0x20` | [`history`] | escaped key, mod revision BE | the entry row as it was, or nothing for a tombstone | from when a version is superseded (tombstone: from removal) until compacted |
 //! | `0x30` | [`audit`] | last revision of the batch BE, log index BE | [`audit::AuditGroup`] | for each batch that changed something, until compacted |

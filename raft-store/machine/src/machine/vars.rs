@@ -1,7 +1,7 @@
 //! The replicated scalars.
 //!
 //! Owns what the machine must carry from one apply to the next beside rows. Stored in the one row of
-//! [`crate::meta`], in the same write batch as the rows it belongs to.
+//! `meta` of quorate-store, in the same write batch as the rows it belongs to.
 
 use bincode::{Decode, Encode};
 
