@@ -167,3 +167,31 @@ pub struct VersionAnswer {
     /// Of the HTTP API.
     pub api: String,
 }
+
+/// The answer of `GET /v1/limits`: what the node that answers takes at most. Whoever asks for more is refused with a problem that
+/// names the limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LimitsAnswer {
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bytes of a request's body, but for bulks. Each node has a setting of its own, `--body-bytes-max`.
+    pub body_bytes: u64,
+    /// Bytes of a bulk's body.
+    pub bulk_body_bytes: u64,
+    /// Operations of a bulk.
+    pub bulk_operations: u64,
+    /// Conditions and operations of a transaction, those of nested ones included.
+    pub txn_steps: u64,
+    /// Entries of one page of a list.
+    pub list_entries: u64,
+    /// Entries of one page of a find.
+    pub find_entries: u64,
+    /// Milliseconds for which an entry can be locked.
+    pub lock_ms: u64,
+    /// Milliseconds for which a session lasts without being renewed.
+    pub session_ttl_ms: u64,
+    /// Milliseconds for which an entry can be set to live.
+    pub ttl_ms: u64,
+}

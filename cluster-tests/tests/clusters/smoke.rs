@@ -2,8 +2,8 @@
 
 use cluster_tests::{Answer, Cluster, Request};
 use quorate_client::api::{
-    ClaimAnswer, DigestAnswer, EntryView, ListAnswer, RequestAnswer, RequestState, SequenceAnswer, StatusAnswer,
-    VersionAnswer, WhereAnswer,
+    ClaimAnswer, DigestAnswer, EntryView, LimitsAnswer, ListAnswer, RequestAnswer, RequestState, SequenceAnswer,
+    StatusAnswer, VersionAnswer, WhereAnswer,
 };
 use quorate_client::api::{Role, WriteAnswer};
 
@@ -67,6 +67,11 @@ impl Node<'_> {
         self.ok(Request::get("/readyz")).await;
         let version: VersionAnswer = self.ok(Request::get("/version")).await.json();
         assert!(!version.version.is_empty());
+        let limits: LimitsAnswer = self.ok(Request::get("/v1/limits")).await.json();
+        let long = |bytes: u64| format!("/v1/kv/{}", "k".repeat(bytes as usize));
+        let read =
+            async |key| Request::get(key).send(self.cluster.client_address(self.id)).await.expect("an answer").status;
+        assert_eq!((read(long(limits.key_bytes)).await, read(long(limits.key_bytes + 1)).await), (404, 400));
         let metrics = self.ok(Request::get("/metrics")).await.text();
         assert!(metrics.lines().any(|line| line.starts_with("# TYPE quorate")), "no metric of Quorate in:\n{metrics}");
         let document: serde_json::Value = self.ok(Request::get("/openapi.json")).await.json();

@@ -63,12 +63,13 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 87] = [
+const ROUTES: [(&str, &str, u32); 88] = [
     ("get", "/livez", 1),
     ("get", "/readyz", 1),
     ("get", "/metrics", 1),
     ("get", "/openapi.json", 1),
     ("get", "/version", 1),
+    ("get", "/v1/limits", 1),
     ("get", "/v1/access/roles", 1),
     ("get", "/v1/access/roles/{name}", 1),
     ("put", "/v1/access/roles/{name}", 2),

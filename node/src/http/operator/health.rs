@@ -1,10 +1,10 @@
-//! `/livez`, `/readyz`, `/metrics`, `/version`: for those who watch over the node rather than use it.
+//! `/livez`, `/readyz`, `/metrics`, `/version`, `/v1/limits`: for those who watch over the node rather than use it.
 
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
-use quorate_api::{Applied, ErrorCode, VersionAnswer};
-use quorate_store::background;
+use quorate_api::{Applied, ErrorCode, LimitsAnswer, VersionAnswer};
+use quorate_store::{background, limits as state};
 use utoipa_axum::routes;
 
 use crate::app::{AppError, Consistency};
@@ -23,6 +23,7 @@ pub fn routes() -> Routes {
         .add(OPEN, routes!(livez))
         .add(OPEN, routes!(readyz))
         .add(OPEN, routes!(version))
+        .add(OPEN, routes!(limits))
         .add(Policy::node(Guard::Known), routes!(metrics))
 }
 
@@ -86,4 +87,23 @@ pub async fn metrics(context: Context) -> Outcome {
     responses((status = 200, description = "The versions.", body = VersionAnswer, example = json!({"version": "0.1.0", "api": "v1"})), Common))]
 pub async fn version(_: Context) -> Outcome {
     ok_json(&VersionAnswer { version: env!("CARGO_PKG_VERSION").to_owned(), api: "v1".to_owned() })
+}
+
+/// What this node takes at most. The same on all nodes of one version, but for `body_bytes`.
+#[utoipa::path(get, path = "/v1/limits", tag = "node", operation_id = "limits",
+    responses((status = 200, description = "The limits.", body = LimitsAnswer, example = json!({"key_bytes": 4096, "value_bytes": 1572864, "body_bytes": 2162688, "bulk_body_bytes": 16777216, "bulk_operations": 1024, "txn_steps": 1024, "list_entries": 1000, "find_entries": 10000, "lock_ms": 30000, "session_ttl_ms": 86400000, "ttl_ms": 3153600000000u64})), Common))]
+pub async fn limits(context: Context) -> Outcome {
+    ok_json(&LimitsAnswer {
+        key_bytes: state::KEY_BYTES_MAX as u64,
+        value_bytes: state::VALUE_BYTES_MAX as u64,
+        body_bytes: context.api.settings.body_bytes_max as u64,
+        bulk_body_bytes: limits::BULK_BODY_BYTES_MAX as u64,
+        bulk_operations: state::BULK_OPS_MAX as u64,
+        txn_steps: state::TXN_STEPS_MAX as u64,
+        list_entries: limits::LIST_ENTRIES_MAX as u64,
+        find_entries: limits::FIND_ENTRIES_MAX,
+        lock_ms: state::LOCK_MS_MAX,
+        session_ttl_ms: state::SESSION_TTL_MS_MAX,
+        ttl_ms: state::TTL_MS_MAX,
+    })
 }
