@@ -82,6 +82,9 @@ pub struct AcquireRequest {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub delay_ms: Option<u64>,
+    /// Whether an answer that says `waiting` also says who holds the lock; asks for the permission `read` on it, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_holders: bool,
     /// Makes retries safe: the outcome is kept at least 15 minutes and returned again.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -103,6 +106,9 @@ pub struct AcquireAnswer {
     /// Waiting: how many are in the queue before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead: Option<u64>,
+    /// Waiting, and asked `with_holders`: who held it when this was answered, the first hundred of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<LockHolder>,
     /// The session.
     pub session: String,
     /// How it holds the lock, or is to hold it.

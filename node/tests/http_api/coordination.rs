@@ -293,6 +293,15 @@ async fn locks_are_acquired_released_and_shown() {
     server.backend.coordinate(|told| {
         told.locks = vec![(lock("a"), in_use.clone()), (lock("b"), in_use.clone()), (election("e"), in_use)];
     });
+    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
+    let body = json!({"session": "43", "wait_ms": 0, "with_holders": true});
+    let waits: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", body).await);
+    assert_eq!((waits.state, waits.place, waits.holders.len()), (LockState::Waiting, Some(51), 1));
+    assert_eq!((waits.holders[0].token, &*waits.holders[0].owner), (50, "w"), "who has to be waited for");
+    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
+    let waits: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", json!({"session": "43"})).await);
+    assert!(waits.holders.is_empty(), "nobody asked");
+
     let shown: LockAnswer = read(&server.get("/v1/locks/a").await);
     assert_eq!((shown.slots, shown.mode, shown.holder_count, shown.waiter_count), (2, Some(LockMode::Exclusive), 1, 1));
     assert_eq!((shown.holders[0].token, &*shown.holders[0].owner, shown.holders[0].age_ms), (50, "w", 700));

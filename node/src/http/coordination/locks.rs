@@ -72,13 +72,21 @@ pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> O
     let parsed = asked(&request, &name)?;
     context.take_request_id(request.request_id)?;
     let (session, mode) = (parsed.acquire.session.to_string(), mode_shown(parsed.acquire.mode));
+    if request.with_holders {
+        admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    }
     let Stood { standing, revision, index, replayed } = queue::stand(&context, parsed).await?;
     let (state, token, place, ahead) = match standing {
         Standing::Holds { token } => (LockState::Held, Some(token), None, None),
         Standing::Waits { place, ahead } => (LockState::Waiting, None, Some(place), ahead),
     };
+    let mut holders = Vec::new();
+    if request.with_holders && state == LockState::Waiting {
+        let Observed { wall, found, .. } = read_lock(&context, &lock_of(&name)).await?;
+        holders = found.holders.iter().map(|holder| holder_shown(holder, wall)).collect();
+    }
     let lock = name.to_string();
-    let answer = AcquireAnswer { lock, state, token, place, ahead, session, mode, revision, index, replayed };
+    let answer = AcquireAnswer { lock, state, token, place, ahead, holders, session, mode, revision, index, replayed };
     coordinate::answer(&answer, revision, state == LockState::Held)
 }
 
