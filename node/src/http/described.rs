@@ -1,12 +1,16 @@
 //! What the OpenAPI document says of many operations: answers of several forms, and the errors that they have in common.
 //!
-//! Owns their texts. Never knows an operation.
+//! Owns their texts, and the headers that whole kinds of operations take. Never knows an operation by name.
 
 use std::collections::BTreeMap;
 
 use quorate_api::{EntryView, WriteAnswer};
-use utoipa::IntoResponses;
-use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::path::{Operation as Described, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
+use utoipa::{IntoResponses, PartialSchema};
+
+use crate::http::routes::{Guard, Operation};
 
 /// What a read of one entry shows.
 #[derive(utoipa::ToSchema)]
@@ -63,7 +67,6 @@ impl IntoResponses for Conditional {
                 "412",
                 "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is. `guard_failed`: the token does not hold its lock.",
             ),
-            ("415", "`unsupported_media_type`: `detail` says which header to send."),
             ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),
             ("428", "`precondition_required`: the collection takes no write without a token or a condition."),
@@ -77,10 +80,31 @@ pub struct Changing;
 
 impl IntoResponses for Changing {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problems(&[
-            ("415", "`unsupported_media_type`: `detail` says which header to send."),
-            ("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work."),
-        ])
+        problems(&[("507", "`quota_exceeded`: the disk is nearly full; renewals, releases and counts still work.")])
+    }
+}
+
+/// Adds what follows from the kind of an operation, where its handler describes nothing better.
+pub fn complete(described: &mut Described, operation: &Operation) {
+    if operation.writes() {
+        let text = "Makes retries safe; 1 to 128 printable ASCII characters. Where the body has a `request_id`, it is the same.";
+        add_header(described, "Idempotency-Key", text, String::schema());
+    }
+    if operation.policy.guard != Guard::None {
+        add_header(described, "Request-Timeout", "Deadline in milliseconds.", u64::schema());
+    }
+    if operation.takes_body() || described.request_body.is_some() {
+        let refused = problem("`unsupported_media_type`: `detail` says which header to send.");
+        described.responses.responses.entry("415".to_owned()).or_insert(RefOr::T(refused));
+    }
+}
+
+fn add_header(described: &mut Described, name: &str, description: &str, schema: RefOr<Schema>) {
+    let parameters = described.parameters.get_or_insert_default();
+    let is_there = |known: &RefOr<Parameter>| matches!(known, RefOr::T(known) if known.name == name);
+    if !parameters.iter().any(is_there) {
+        let header = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Header).required(Required::False);
+        parameters.push(RefOr::T(header.description(Some(description)).schema(Some(schema)).build()));
     }
 }
 

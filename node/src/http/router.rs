@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 
 use crate::http::call::scan;
 use crate::http::context::Context;
-use crate::http::described::Common;
+use crate::http::described::{self, Common};
 use crate::http::input::headers;
 use crate::http::operator::openapi;
 use crate::http::output::response::{Outcome, ok};
@@ -90,9 +90,11 @@ impl Table {
                 self.handlers.push(MethodRouter::new());
                 self.routes.len() - 1
             });
-            for (method, name, described) in described(item) {
+            for (method, name, mut described) in operations_of(item) {
                 let parameters = query_parameters(&described);
-                self.routes[at].add(Operation { method, policy, parameters });
+                let operation = Operation { method, policy, parameters };
+                described::complete(&mut described, &operation);
+                self.routes[at].add(operation);
                 self.paths.add_path_operation(&template, vec![name], described);
             }
             self.handlers[at] = std::mem::take(&mut self.handlers[at]).merge(handler.clone());
@@ -110,7 +112,7 @@ fn query_parameters(described: &Described) -> Vec<String> {
 }
 
 /// The operations of a path.
-fn described(item: PathItem) -> Vec<(Method, HttpMethod, Described)> {
+fn operations_of(item: PathItem) -> Vec<(Method, HttpMethod, Described)> {
     let all = [
         (Method::GET, HttpMethod::Get, item.get),
         (Method::PUT, HttpMethod::Put, item.put),

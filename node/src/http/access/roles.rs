@@ -37,7 +37,6 @@ pub fn routes() -> Routes {
     params(
         ("limit" = Option<u64>, Query, description = "Most roles in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = RoleList, example = json!({"roles": [{"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
@@ -58,7 +57,6 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/access/roles/{name}", tag = "access", operation_id = "role",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders", min_length = 1, max_length = 128),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 20, "index": 31})),
@@ -82,14 +80,11 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(put, path = "/v1/access/roles/{name}", tag = "access", operation_id = "put_role",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders", min_length = 1, max_length = 128),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = RoleRequest, content_type = "application/json", example = json!({"grants": [{"permission": "write", "prefix": "orders/"}]})),
     responses(
         (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 12, "index": 20})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -114,8 +109,6 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
 #[utoipa::path(delete, path = "/v1/access/roles/{name}", tag = "access", operation_id = "delete_role",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders", min_length = 1, max_length = 128),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is gone.", body = RoleRemoved, example = json!({"role": "orders", "revision": 22, "index": 34})),

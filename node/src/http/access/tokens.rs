@@ -40,7 +40,6 @@ pub fn routes() -> Routes {
     params(
         ("limit" = Option<u64>, Query, description = "Most tokens in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = TokenList, example = json!({"tokens": [{"id": "00c0ffee00c0ffee", "user": "app", "note": "ci", "created": "2026-11-22T01:06:00.123Z", "expires": "2026-11-23T01:06:00.123Z"}], "revision": 20, "index": 31})),
@@ -65,14 +64,12 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/access/tokens", tag = "access", operation_id = "create_token",
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "The same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TokenRequest, content_type = "application/json", example = json!({"user": "app", "expires_in_ms": 86400000, "note": "ci"})),
     responses(
         (status = 200, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": 12, "index": 20})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -109,8 +106,6 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
 #[utoipa::path(delete, path = "/v1/access/tokens/{id}", tag = "access", operation_id = "delete_token",
     params(
         ("id" = String, Path, description = "Its public id: 16 digits of 0-9 and a-f.", example = "00c0ffee00c0ffee", min_length = 16, max_length = 16, pattern = "^[0-9a-f]{16}$"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is gone.", body = TokenRemoved, example = json!({"id": "00c0ffee00c0ffee", "revision": 22, "index": 34})),

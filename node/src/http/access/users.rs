@@ -38,7 +38,6 @@ pub fn routes() -> Routes {
     params(
         ("limit" = Option<u64>, Query, description = "Most users in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = UserList, example = json!({"users": [{"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
@@ -59,7 +58,6 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/access/users/{name}", tag = "access", operation_id = "user",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "app", min_length = 1, max_length = 128),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 20, "index": 31})),
@@ -85,15 +83,12 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(put, path = "/v1/access/users/{name}", tag = "access", operation_id = "put_user",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "app", min_length = 1, max_length = 128),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = UserRequest, content_type = "application/json", example = json!({"roles": ["orders"]})),
     responses(
         (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 12, "index": 20})),
         (status = 404, description = "`not_found`: there is no such role; `detail` names it.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -116,8 +111,6 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
 #[utoipa::path(delete, path = "/v1/access/users/{name}", tag = "access", operation_id = "delete_user",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "app", min_length = 1, max_length = 128),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is gone.", body = UserRemoved, example = json!({"user": "app", "tokens": 2, "revision": 22, "index": 34})),

@@ -44,7 +44,6 @@ pub fn routes() -> Routes {
     params(
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing; the same as `dry_run` in the body."),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body.", example = "transfer-42"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TxnRequest, content_type = "application/json", examples(
         ("transfer" = (value = json!({"if": [{"key": "accounts/a", "if": [{"field": "balance", "op": "gte", "value": 10}]}], "then": [{"op": "update", "key": "accounts/a", "patch": [{"op": "inc", "path": "balance", "value": -10}]}, {"op": "update", "key": "accounts/b", "patch": [{"op": "inc", "path": "balance", "value": 10}]}], "else": [{"op": "get", "key": "accounts/a"}], "request_id": "transfer-42"}))),

@@ -42,7 +42,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/barriers/{name}/enter", tag = "coordination", operation_id = "enter_barrier",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = EnterRequest, content_type = "application/json", example = json!({"session": "42", "parties": 3, "wait_ms": 30000})),
@@ -82,7 +81,6 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
 #[utoipa::path(post, path = "/v1/barriers/{name}/leave", tag = "coordination", operation_id = "leave_barrier",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = LeaveRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
@@ -90,7 +88,6 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
         (status = 200, description = "All have left, or it had not opened.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": 55, "index": 76})),
         (status = 202, description = "The session has left, others have not.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 1, "opened_revision": 50, "revision": 54, "index": 75})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outcome {
@@ -124,7 +121,6 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
 #[utoipa::path(get, path = "/v1/barriers/{name}", tag = "coordination", operation_id = "barrier",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),

@@ -55,7 +55,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/elections/{name}/campaign", tag = "coordination", operation_id = "campaign",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = CampaignRequest, content_type = "application/json", example = json!({"session": "42", "value": {"addr": "10.0.0.7:80"}, "wait_ms": 30000})),
@@ -110,8 +109,6 @@ fn value_of(value: &JsonText, faults: &mut Faults) -> Option<Value> {
 #[utoipa::path(post, path = "/v1/elections/{name}/proclaim", tag = "coordination", operation_id = "proclaim",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = ProclaimRequest, content_type = "application/json", example = json!({"term": 43, "value": {"addr": "10.0.0.8:80"}})),
     responses(
@@ -142,14 +139,11 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
 #[utoipa::path(post, path = "/v1/elections/{name}/resign", tag = "coordination", operation_id = "resign",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = ResignRequest, content_type = "application/json", example = json!({"term": 43})),
     responses(
         (status = 200, description = "It is given up.", body = ResignAnswer, example = json!({"election": "primary", "resigned": true, "revision": 50, "index": 71})),
         (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn resign(context: Context, Json(request): Json<ResignRequest>) -> Outcome {
@@ -166,7 +160,6 @@ pub async fn resign(context: Context, Json(request): Json<ResignRequest>) -> Out
 #[utoipa::path(get, path = "/v1/elections/{name}", tag = "coordination", operation_id = "election",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": 43, "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
@@ -193,7 +186,6 @@ pub async fn get(context: Context) -> Outcome {
     params(
         ("limit" = Option<u64>, Query, description = "Most elections in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": 50, "index": 71})),

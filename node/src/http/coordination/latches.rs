@@ -40,8 +40,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(put, path = "/v1/latches/{name}", tag = "coordination", operation_id = "put_latch",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = LatchRequest, content_type = "application/json", example = json!({"count": 3})),
     responses(
@@ -63,15 +61,12 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
 #[utoipa::path(post, path = "/v1/latches/{name}/count_down", tag = "coordination", operation_id = "count_down",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = CountDownRequest, content_type = "application/json", example = json!({"by": 1, "request_id": "part-7-loaded"})),
     responses(
         (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 0, "open": true, "opened_revision": 53, "revision": 53, "index": 74})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountDownRequest>) -> Outcome {
@@ -120,8 +115,6 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(delete, path = "/v1/latches/{name}", tag = "coordination", operation_id = "delete_latch",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is gone.", body = LatchRemoved, example = json!({"latch": "loaded", "revision": 54, "index": 75})),

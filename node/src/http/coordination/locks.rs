@@ -56,7 +56,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/locks/{name}/acquire", tag = "coordination", operation_id = "acquire",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = AcquireRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
@@ -110,14 +109,11 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
 #[utoipa::path(post, path = "/v1/locks/{name}/release", tag = "coordination", operation_id = "release",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = ReleaseRequest, content_type = "application/json", example = json!({"token": 43})),
     responses(
         (status = 200, description = "It is given up.", body = ReleaseAnswer, example = json!({"lock": "reports", "released": true, "revision": 50, "index": 71})),
         (status = 409, description = "`not_lock_holder`: the token does not hold it, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn release(context: Context, Json(request): Json<ReleaseRequest>) -> Outcome {
@@ -170,7 +166,6 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
 #[utoipa::path(get, path = "/v1/locks/{name}", tag = "coordination", operation_id = "lock",
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The lock.", body = LockAnswer, example = json!({"lock": "reports", "slots": 1, "mode": "exclusive", "holders": [{"session": "42", "owner": "worker-7", "token": 43, "mode": "exclusive", "age_ms": 900}], "queue": [], "holder_count": 1, "waiter_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
@@ -206,7 +201,6 @@ pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Obse
     params(
         ("limit" = Option<u64>, Query, description = "Most locks in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = LockList, example = json!({"locks": [{"lock": "reports", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 50, "index": 71})),
@@ -237,7 +231,6 @@ pub async fn list(context: Context) -> Outcome {
     params(
         ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
         ("token" = u64, Query, description = "The fencing token.", example = 43),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It holds it.", body = CheckAnswer, example = json!({"lock": "reports", "held": true, "token": 43, "session": "42", "mode": "exclusive", "revision": 50, "index": 71})),

@@ -55,10 +55,6 @@ pub fn routes() -> Routes {
 /// there is no leader: so never early. With it go, at one revision, all entries written with it, and its places in locks,
 /// elections and barriers.
 #[utoipa::path(post, path = "/v1/sessions", tag = "coordination", operation_id = "create_session",
-    params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
-    ),
     request_body(content = SessionRequest, content_type = "application/json", example = json!({"ttl_ms": 10000, "owner": "worker-7", "labels": {"zone": "a"}})),
     responses(
         (status = 200, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": 42, "index": 60})),
@@ -115,7 +111,6 @@ fn checked(request: SessionRequest) -> Result<SessionOp, Failure> {
 #[utoipa::path(post, path = "/v1/sessions/{session}/renew", tag = "coordination", operation_id = "renew_session",
     params(
         ("session" = String, Path, description = "Its id.", example = "42"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It lives on.", body = RenewedAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "revision": 50, "index": 71})),
@@ -136,11 +131,9 @@ pub async fn renew(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) ->
 
 /// Renews many sessions at once: each lives on or is told to have expired.
 #[utoipa::path(post, path = "/v1/sessions/renew", tag = "coordination", operation_id = "renew_sessions",
-    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     request_body(content = RenewRequest, content_type = "application/json", example = json!({"sessions": ["42", "43"]})),
     responses(
         (status = 200, description = "What became of each.", body = RenewAnswer, example = json!({"sessions": [{"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333}, {"session": "43", "expired": true}], "revision": 50, "index": 71})),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn renew_many(context: Context, Json(request): Json<RenewRequest>) -> Outcome {
@@ -186,7 +179,6 @@ fn sessions_of(ids: &[String]) -> Result<Vec<SessionId>, Failure> {
 #[utoipa::path(get, path = "/v1/sessions/{session}", tag = "coordination", operation_id = "session",
     params(
         ("session" = String, Path, description = "Its id.", example = "42"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It lives.", body = SessionView, example = json!({"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000, "holds": {"locks": [{"name": "reports", "state": "held", "token": 43}], "elections": [], "barriers": [], "keys": ["services/worker-7"], "tasks": [], "count": 2}, "revision": 50, "index": 71})),
@@ -214,7 +206,6 @@ pub async fn get(context: Context) -> Outcome {
     params(
         ("limit" = Option<u64>, Query, description = "Most sessions in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": 50, "index": 71})),
@@ -237,8 +228,6 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(delete, path = "/v1/sessions/{session}", tag = "coordination", operation_id = "end_session",
     params(
         ("session" = String, Path, description = "Its id.", example = "42"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It has ended, and what hung on it is gone.", body = SessionEnded, example = json!({"session": "42", "ended": true, "count": 2, "revision": 51, "index": 72})),

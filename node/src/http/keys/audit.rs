@@ -40,7 +40,6 @@ pub fn routes() -> Routes {
         ("from" = Option<u64>, Query, description = "The first revision wanted."),
         ("limit" = Option<u64>, Query, description = "About so many lines in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = AuditAnswer, example = json!({"key": "orders/o42", "lines": [{"revision": 17, "index": 28, "time": "2026-11-22T01:06:00.123Z", "op": "upsert", "effect": "changed", "principal": "app", "request_id": "order-42"}], "oldest_revision": 1, "revision": 20, "index": 31})),

@@ -49,7 +49,6 @@ pub fn routes() -> Routes {
     params(
         ("limit" = Option<u64>, Query, description = "Most collections in the page, 1 to 1000; 1000 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = CollectionList, example = json!({"collections": [{"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": []}], "revision": 20, "index": 31})),
@@ -86,7 +85,6 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/collections/{name}", tag = "collections", operation_id = "collection",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The collection.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"indexes": [["status", "due"]]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": [{"fields": ["status", "due"], "unique": false, "state": "building"}], "revision": 20, "index": 31})),
@@ -116,8 +114,6 @@ pub async fn get(context: Context) -> Outcome {
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them. Weak tags are refused: they could never match.", example = "\"12\""),
         ("If-None-Match" = Option<String>, Header, description = "`*`: the collection must not be declared yet, else 409 `already_exists`. A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = CollectionRules, content_type = "application/json",
         example = json!({"fields": {"status": {"type": "varchar", "max": 20, "default": "new"}, "number": {"type": "long", "sequence": "orders"}, "updated": {"type": "datetime", "auto_update": true}}, "required": ["total"], "indexes": [["status", "due"], {"fields": ["number"], "unique": true}]})),
@@ -126,7 +122,6 @@ pub async fn get(context: Context) -> Outcome {
         (status = 404, description = "`not_found`: `If-Match: *` on a collection that is not declared.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`already_exists` (`If-None-Match: *`, or a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -164,8 +159,6 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them. Weak tags are refused: they could never match.", example = "\"12\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"12\""),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is not declared any more.", body = CollectionRemoved, example = json!({"name": "orders", "revision": 22, "index": 34})),

@@ -51,7 +51,6 @@ pub fn routes() -> Routes {
 /// written as a pointer. Missing fields come before `null`, then false, true, numbers, strings, arrays, objects; entries that
 /// are equal in all fields stand by key, in the direction of the last field.
 #[utoipa::path(post, path = "/v1/find", tag = "entries", operation_id = "find",
-    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     request_body(content = FindRequest, content_type = "application/json", examples(
         ("by status" = (value = json!({"prefix": "orders/", "where": [{"field": "status", "op": "eq", "value": "pending"}], "order_by": ["-priority", "due"], "limit": 10, "fields": ["status", "due"]}))),
         ("due or broken" = (value = json!({"prefix": "jobs/", "where": [{"any": [{"field": "execute_at", "op": "lte", "value": {"now": true}}, {"not": {"field": "error", "op": "nexists"}}]}], "keys_only": true}))),
@@ -59,7 +58,6 @@ pub fn routes() -> Routes {
     responses(
         (status = 200, description = "A page.", body = FindAnswer, example = json!({"items": [{"key": "orders/o42", "value": {"status": "pending", "due": "2026-11-21T00:00:00Z"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "examined": 120, "complete": true, "revision": 20, "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn find(context: Context, Json(request): Json<FindRequest>) -> Outcome {
@@ -71,13 +69,11 @@ pub async fn find(context: Context, Json(request): Json<FindRequest>) -> Outcome
 /// As `POST /v1/find` does, and within the same bounds: while there is a `cursor`, this is the count of a part, and the same
 /// body with the cursor counts the next. All parts show one moment; their sum is the count.
 #[utoipa::path(post, path = "/v1/count", tag = "entries", operation_id = "count",
-    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     request_body(content = CountRequest, content_type = "application/json",
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "in", "value": ["pending", "paid"]}]})),
     responses(
         (status = 200, description = "The count, or that of a part.", body = CountAnswer, example = json!({"count": 42, "examined": 120, "complete": true, "revision": 20, "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn count(context: Context, Json(request): Json<CountRequest>) -> Outcome {

@@ -54,7 +54,6 @@ pub fn routes() -> Routes {
         ("if_none_match" = Option<String>, Query, description = "Same as the header; `0` stands for `there was no entry`.", example = "17"),
         ("If-None-Match" = Option<String>, Header, description = "304 if the entry has one of these tags (each a cas in quotes, at most 16), or, with `*`, if there is one. `W/` is passed over.", example = "\"17\", \"12\""),
         ("If-Match" = Option<String>, Header, description = "412 if the entry has none of these tags. Judged before `If-None-Match`. A weak tag is refused: it could never match.", example = "\"17\""),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The entry, or its value.", content(
@@ -92,7 +91,6 @@ pub async fn get(context: Context) -> Outcome {
         ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 409 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters.", example = "order-42-create"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
@@ -139,8 +137,6 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content(
         (Object = "application/merge-patch+json", example = json!({"status": "paid"})),
@@ -185,8 +181,6 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body; `Preference-Applied` says that it was granted. Passed over with `prev` or `dry_run`; nothing is left to represent.", example = "return=minimal"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "Removed, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 22, "index": 34})),

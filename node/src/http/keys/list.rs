@@ -48,7 +48,6 @@ pub fn routes() -> Routes {
         ("revision" = Option<u64>, Query, description = "As it was at this revision."),
         ("consistency" = Option<String>, Query, description = "`linearizable` (default) or `local`."),
         ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and read locally."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = ListAnswer, example = json!({"entries": [{"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "count": 1, "revision": 20, "index": 31})),

@@ -52,17 +52,12 @@ pub fn routes() -> Routes {
 /// Entries of which `if` does not hold are skipped, others may fail (the patch does not fit, a lock, rules of a collection):
 /// the first 100 of both are in `items`. A dry run says exactly what the request would do now.
 #[utoipa::path(post, path = "/v1/update_where", tag = "entries", operation_id = "update_where",
-    params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
-    ),
     request_body(content = WhereRequest, content_type = "application/json",
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "eq", "value": "pending"}], "patch": {"status": "late"}, "request_id": "late-1"})),
     responses(
         (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 2, "applied": 1, "skipped": 0, "failed": 1, "examined": 120, "items": [{"n": 1, "key": "orders/o43", "outcome": "failed", "revision": 21, "status": 412, "code": "cas_mismatch", "detail": "`orders/o43` is locked; only a write with the key of the lock as cas is applied"}], "revision": 21, "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -75,17 +70,12 @@ pub async fn update(context: Context, Json(request): Json<WhereRequest>) -> Outc
 /// As `POST /v1/update_where` changes them, without `patch` and `ttl_ms`. `prefix` must be given: every key is deleted only where
 /// it says so, as `""`.
 #[utoipa::path(post, path = "/v1/delete_where", tag = "entries", operation_id = "delete_where",
-    params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
-    ),
     request_body(content = WhereRequest, content_type = "application/json",
         example = json!({"prefix": "sessions/", "where": [{"field": "ends", "op": "lt", "value": {"now": true}}], "limit": 500})),
     responses(
         (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 500, "applied": 500, "skipped": 0, "failed": 0, "examined": 740, "items": [], "cursor": "AgAB", "revision": 521, "index": 34})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn delete(context: Context, Json(request): Json<WhereRequest>) -> Outcome {

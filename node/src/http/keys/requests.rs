@@ -31,7 +31,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/requests/{id}", tag = "entries", operation_id = "request",
     params(
         ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": 21, "decided_index": 33, "cas": "21", "revision": 40, "index": 60})),

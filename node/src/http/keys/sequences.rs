@@ -32,7 +32,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": 20, "index": 31})),
@@ -51,14 +50,11 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/sequences/{name}", tag = "collections", operation_id = "next_numbers",
     params(
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = SequenceRequest, content_type = "application/json", example = json!({"count": 10, "request_id": "numbers-1"})),
     responses(
         (status = 200, description = "The numbers from `first` to `last`.", body = SequenceNext, example = json!({"name": "orders", "first": 43, "last": 52, "revision": 21, "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

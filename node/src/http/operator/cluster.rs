@@ -41,7 +41,6 @@ pub async fn digest(context: Context) -> Outcome {
 
 /// Hands leadership to the best follower, or to `to`. Answers once that node leads; any node can be asked.
 #[utoipa::path(post, path = "/v1/cluster/leader", tag = "cluster", operation_id = "lead",
-    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     request_body(content((LeaderRequest = "application/json", example = json!({"to": 2})))),
     responses(
         (status = 200, description = "It leads.", body = LeaderAnswer, example = json!({"leader_id": 2})),

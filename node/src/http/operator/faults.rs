@@ -46,16 +46,11 @@ pub async fn get(context: Context) -> Outcome {
 
 /// Has work that was set aside tried again or given up, or forgets the commands that are kept.
 #[utoipa::path(post, path = "/v1/cluster/faults", tag = "cluster", operation_id = "handle_faults",
-    params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
-    ),
     request_body(content = FaultsRequest, content_type = "application/json", example = json!({"verb": "forget"})),
     responses(
         (status = 200, description = "It is done. Work that faults again is set aside again.", body = FaultsReply, example = json!({"count": 0, "revision": 23, "index": 35})),
         (status = 404, description = "`not_found`: no such work is set aside.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outcome {

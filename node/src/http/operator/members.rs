@@ -39,7 +39,6 @@ pub fn routes() -> Routes {
 
 /// The members as the leader knows them. Needs a leader; `GET /v1/cluster/status` does not.
 #[utoipa::path(get, path = "/v1/cluster/members", tag = "cluster", operation_id = "members",
-    params(("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds.")),
     responses((status = 200, description = "All members.", body = MembersAnswer, example = json!({"leader_id": 1, "changing": false, "needed": 1, "prospect": "1 of 1 voters (1) heard of, 1 needed: one failure from loss", "members": [{"id": 1, "role": "voter", "leader": true, "healthy": true, "lag": 0, "last_contact_ms": 0, "peer_addr": "127.0.0.1:7201", "client_addr": "127.0.0.1:7101"}]})), Common))]
 pub async fn list(context: Context) -> Outcome {
     let seen = context.api.backend.members_seen(context.deadline).await;
@@ -74,7 +73,6 @@ fn shown(seen: MemberSeen, leader: u64) -> Member {
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
         (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Outcome {
@@ -91,12 +89,10 @@ pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Out
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 4),
         ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
         ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
         (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
@@ -110,12 +106,10 @@ pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) 
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 3),
         ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
         ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
         (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
@@ -129,7 +123,6 @@ pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 3),
         ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
         ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
@@ -147,13 +140,11 @@ pub async fn remove(context: Context) -> Outcome {
         ("id" = u64, Path, description = "Who goes.", minimum = 1, example = 3),
         ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
         ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = ReplaceMemberRequest, content_type = "application/json", example = json!({"with": 4})),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
         (status = 409, description = "`change_refused`: `detail` says why.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn replace(context: Context, Json(request): Json<ReplaceMemberRequest>) -> Outcome {
@@ -168,12 +159,10 @@ pub async fn replace(context: Context, Json(request): Json<ReplaceMemberRequest>
 #[utoipa::path(post, path = "/v1/cluster/members/{id}/repair", tag = "cluster", operation_id = "repair_member",
     params(
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 1),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "It has the leader's state, or trusts its own.", body = RepairAnswer, example = json!({"node_id": 1, "repaired": false})),
         (status = 404, description = "`not_found`: there is no such member.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn repair(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {

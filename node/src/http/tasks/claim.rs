@@ -40,7 +40,6 @@ pub fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/tasks/{queue}/claim", tag = "tasks", operation_id = "claim_tasks",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; `wait_ms` comes on top."),
     ),
     request_body(content = TaskClaim, content_type = "application/json",
@@ -48,7 +47,6 @@ pub fn routes() -> Routes {
     responses(
         (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = TaskClaimAnswer, example = json!({"tasks": [{"id": "welcome-7", "token": 21, "attempt": 1, "max_attempts": 20, "execute_at": "2026-11-21T08:00:00.000Z", "planned_at": "2026-11-21T08:00:00.000Z", "lease_ms": 60000, "payload": {"to": "ann"}}], "count": 1, "waited_ms": 0, "revision": 21, "index": 33})),
         (status = 409, description = "`session_expired`: the claim was to hang on a session that is none, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn post(context: Context, Json(mut request): Json<TaskClaim>) -> Outcome {

@@ -72,7 +72,6 @@ pub fn routes() -> Routes {
     params(
         ("limit" = Option<u64>, Query, description = "Most queues in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = QueueList, example = json!({"queues": [{"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z"}], "revision": 20, "index": 31})),
@@ -108,15 +107,12 @@ pub async fn queues(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/tasks/{queue}", tag = "tasks", operation_id = "schedule_tasks",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = ScheduleRequest, content_type = "application/json",
         example = json!({"id": "welcome-7", "payload": {"to": "ann"}, "delay_ms": 60000, "max_attempts": 5, "request_id": "signup-7"})),
     responses(
         (status = 200, description = "What came of it.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": 21, "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -180,7 +176,6 @@ fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
         ("state" = Option<String>, Query, description = "`scheduled` (default), `claimed`, `dead`, `done`, `unplanned` or `all`.", example = "dead"),
         ("limit" = Option<u64>, Query, description = "Most tasks in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "A page.", body = TaskList, example = json!({"tasks": [{"id": "welcome-7", "state": "dead", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 5, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "last_error": "no such mailbox", "died_at": "2026-11-21T08:10:00.000Z", "payload": {"to": "ann"}}], "revision": 20, "index": 31})),
@@ -215,7 +210,6 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/tasks/{queue}/stats", tag = "tasks", operation_id = "queue_stats",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The queue; all zero where nothing was ever scheduled into it.", body = QueueStats, example = json!({"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": 20, "index": 31})),
@@ -234,7 +228,6 @@ pub async fn stats(context: Context) -> Outcome {
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
         ("id" = String, Path, description = "The task, percent-encoded; slashes may stand as they are.", example = "welcome-7", min_length = 1, max_length = 256),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     responses(
         (status = 200, description = "The task.", body = TaskView, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 0, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "payload": {"to": "ann"}, "revision": 20, "index": 31})),
@@ -261,14 +254,11 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/tasks/{queue}/extend", tag = "tasks", operation_id = "extend_task",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TaskExtend, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21, "lease_ms": 60000})),
     responses(
         (status = 200, description = "The claim holds.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "claimed", "attempts": 1, "max_attempts": 5, "lease_ms": 60000, "revision": 22, "index": 34})),
         (status = 409, description = "`not_lock_holder`: the claim is over; `request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Outcome {
@@ -280,14 +270,11 @@ pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Ou
 #[utoipa::path(post, path = "/v1/tasks/{queue}/complete", tag = "tasks", operation_id = "complete_task",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TaskComplete, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21})),
     responses(
         (status = 200, description = "It is done.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "done", "attempts": 1, "max_attempts": 5, "revision": 22, "index": 34})),
         (status = 409, description = "`not_lock_holder`: the claim is over, and somebody else does the task or did it; `request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -> Outcome {
@@ -300,14 +287,11 @@ pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -
 #[utoipa::path(post, path = "/v1/tasks/{queue}/fail", tag = "tasks", operation_id = "fail_task",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TaskFail, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21, "error": "mailbox full", "retry_in_ms": 60000})),
     responses(
         (status = 200, description = "The task as it is now.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:01:00.000Z", "attempts": 1, "max_attempts": 5, "revision": 22, "index": 34})),
         (status = 409, description = "`not_lock_holder`: the claim is over; `request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcome {
@@ -319,15 +303,12 @@ pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcom
 #[utoipa::path(post, path = "/v1/tasks/{queue}/cancel", tag = "tasks", operation_id = "cancel_task",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TaskCancel, content_type = "application/json", example = json!({"id": "welcome-7"})),
     responses(
         (status = 200, description = "It is gone.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "gone", "attempts": 0, "max_attempts": 5, "revision": 22, "index": 34})),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Outcome {
@@ -339,15 +320,12 @@ pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Ou
 #[utoipa::path(post, path = "/v1/tasks/{queue}/requeue", tag = "tasks", operation_id = "requeue_tasks",
     params(
         ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body."),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds."),
     ),
     request_body(content = TaskRequeue, content_type = "application/json", example = json!({"limit": 100})),
     responses(
         (status = 200, description = "They are scheduled.", body = TasksRequeued, example = json!({"count": 1, "more": false, "revision": 22, "index": 34})),
         (status = 404, description = "`not_found`: there is no dead task with this id.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`: `detail` says which header to send.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn requeue(context: Context, Json(mut request): Json<TaskRequeue>) -> Outcome {
