@@ -71,7 +71,7 @@ impl Node<'_> {
         let long = |bytes: u64| format!("/v1/kv/{}", "k".repeat(bytes as usize));
         let read =
             async |key| Request::get(key).send(self.cluster.client_address(self.id)).await.expect("an answer").status;
-        assert_eq!((read(long(limits.key_bytes)).await, read(long(limits.key_bytes + 1)).await), (404, 400));
+        assert_eq!((read(long(limits.key_bytes)).await, read(long(limits.key_bytes + 1)).await), (404, 413));
         let metrics = self.ok(Request::get("/metrics")).await.text();
         assert!(metrics.lines().any(|line| line.starts_with("# TYPE quorate")), "no metric of Quorate in:\n{metrics}");
         let document: serde_json::Value = self.ok(Request::get("/openapi.json")).await.json();
@@ -178,9 +178,9 @@ impl Node<'_> {
         let request_id = format!("smoke-{}", self.id);
         let put = Request::put(&format!("requests/{}", self.id), "1").request_id(&request_id);
         let written: WriteAnswer = self.ok(put).await.json();
-        let fate: RequestAnswer = self.ok(Request::get(format!("/v1/requests/{request_id}"))).await.json();
+        let kept: RequestAnswer = self.ok(Request::get(format!("/v1/requests/{request_id}"))).await.json();
         assert_eq!(
-            (fate.state, fate.decided_revision, fate.cas),
+            (kept.state, kept.decided_revision, kept.cas),
             (RequestState::Applied, written.revision, written.cas)
         );
     }
