@@ -117,8 +117,8 @@ async fn request_ids(client: &Client) -> Outcome {
     let first = write().await?;
     let again = write().await?;
     assert!(again.replayed && again.cas == first.cas);
-    let fate = client.request_fate(&id).await?.expect("it was decided");
-    assert_eq!(fate.cas, first.cas);
+    let outcome = client.request_outcome(&id).await?.expect("it was decided");
+    assert_eq!(outcome.cas, first.cas);
     Ok(())
 }
 

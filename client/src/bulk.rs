@@ -61,7 +61,7 @@ impl<'a> Bulk<'a> {
         self
     }
 
-    /// The same of an operation as JSON text, as `POST /v1/ops` takes it.
+    /// Takes an operation as JSON text, as `POST /v1/ops` does.
     pub fn push_json(mut self, op: &str) -> Self {
         // Text that is not whole would become part of what is around it.
         let checked = serde_json::from_str::<api::Op>(op);

@@ -64,7 +64,7 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// The same of a criterion as JSON text, with its numbers as they are written.
+    /// Takes the criterion as JSON text and keeps numbers as they are written.
     pub fn matching_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self
@@ -76,7 +76,7 @@ impl<'a> ChangeWhere<'a> {
         self
     }
 
-    /// The same of a criterion as JSON text, with its numbers as they are written.
+    /// Takes the criterion as JSON text and keeps numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.condition.add_json(criterion);
         self

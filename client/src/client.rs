@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::api::{Applied, Problem, StatusAnswer, WATCH_CONTENT_TYPE};
-use crate::endpoints::{Endpoint, Endpoints, Glance, Preference, Reads};
+use crate::endpoints::{Endpoint, Endpoints, LeaderHint, Preference, Reads};
 use crate::error::{Error, Failure, FailureKind, GaveUp};
 use crate::request::{Call, Intent};
 use crate::retry::{Attempts, Next, RetryPolicy, is_final};
@@ -340,7 +340,7 @@ impl Client {
             let node = inner.endpoints.lock().pick(call.preference, failed, Instant::now());
             let failure = match inner.transport.open(node, call, kind, budget).await {
                 Ok(Opened::Body(body)) => {
-                    self.learn(node, body.glance);
+                    self.learn(node, body.hint);
                     return Ok((node, body));
                 }
                 Ok(Opened::Answer(answer)) => match self.judge(node, call, answer) {
@@ -410,16 +410,16 @@ impl Client {
 
     /// What an answer means for the call; learns from its headers on the way.
     fn judge(&self, node: usize, call: &Call, answer: Answer) -> Judged {
-        let Answer { status, glance, body } = answer;
+        let Answer { status, hint, body } = answer;
         // What HEAD is answered has no problem document, so only a node may say that there is no entry.
-        let is_missing = call.method == Method::HEAD && status == StatusCode::NOT_FOUND && glance.term > 0;
+        let is_missing = call.method == Method::HEAD && status == StatusCode::NOT_FOUND && hint.term > 0;
         if status.is_success() || status == StatusCode::NOT_MODIFIED || is_missing {
-            self.learn(node, glance);
+            self.learn(node, hint);
             return Judged::Good { status, body };
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) if is_final(&problem) => {
-                self.learn(node, glance);
+                self.learn(node, hint);
                 Judged::Refused(Box::new(problem))
             }
             Ok(problem) => Judged::Failed(FailureKind::Problem(Box::new(problem))),
@@ -430,10 +430,10 @@ impl Client {
         }
     }
 
-    fn learn(&self, node: usize, glance: Glance) {
+    fn learn(&self, node: usize, hint: LeaderHint) {
         let introduce = {
             let mut endpoints = self.inner.endpoints.lock();
-            endpoints.on_answer(node, glance);
+            endpoints.on_answer(node, hint);
             endpoints.begin_introduction(Instant::now())
         };
         if introduce {
@@ -451,8 +451,8 @@ impl Client {
     async fn introduce(&self, node: usize) {
         let Ok(call) = crate::request::status_call() else { return };
         if let Ok(status) = self.fetch_from::<StatusAnswer>(node, &call, INTRODUCTION_TIMEOUT).await {
-            let glance = Glance { term: status.term, leader_id: status.leader_id };
-            self.inner.endpoints.lock().introduce(node, status.node_id, glance);
+            let hint = LeaderHint { term: status.term, leader_id: status.leader_id };
+            self.inner.endpoints.lock().introduce(node, status.node_id, hint);
         }
     }
 

@@ -47,7 +47,7 @@ impl Client {
 
     /// What became of a write. `None`: it was never decided, or more than 15 minutes ago. A write that is still on its way
     /// may be decided after this answer.
-    pub async fn request_fate(&self, id: &RequestId) -> Result<Option<RequestAnswer>, Error> {
+    pub async fn request_outcome(&self, id: &RequestId) -> Result<Option<RequestAnswer>, Error> {
         let mut target = String::from("/v1/requests/");
         target.extend(percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC));
         let call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;

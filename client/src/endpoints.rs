@@ -42,7 +42,7 @@ pub(crate) enum Preference {
 
 /// What every answer says about the cluster, in its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Glance {
+pub(crate) struct LeaderHint {
     /// Raft term of the node that answered.
     pub term: u64,
     /// The leader it knows.
@@ -97,13 +97,13 @@ impl Endpoints {
     }
 
     /// A node answered.
-    pub fn on_answer(&mut self, node: usize, glance: Glance) {
+    pub fn on_answer(&mut self, node: usize, hint: LeaderHint) {
         let entry = &mut self.nodes[node];
         if entry.failures != 0 {
             entry.failures = 0;
             entry.avoid_until = None;
         }
-        self.hear(glance);
+        self.hear(hint);
     }
 
     /// A node could not be reached, broke off, or cannot serve.
@@ -119,9 +119,9 @@ impl Endpoints {
     }
 
     /// A node said who it is.
-    pub fn introduce(&mut self, node: usize, id: u64, glance: Glance) {
+    pub fn introduce(&mut self, node: usize, id: u64, hint: LeaderHint) {
         self.nodes[node].id = Some(id);
-        self.on_answer(node, glance);
+        self.on_answer(node, hint);
         self.find_leader();
     }
 
@@ -141,13 +141,13 @@ impl Endpoints {
         self.nodes[node].avoid_until.is_none_or(|until| until <= now)
     }
 
-    fn hear(&mut self, glance: Glance) {
-        let news = glance.leader_id.is_some() && glance.leader_id != self.leader_id;
-        if glance.term < self.term || (glance.term == self.term && !news) {
+    fn hear(&mut self, hint: LeaderHint) {
+        let news = hint.leader_id.is_some() && hint.leader_id != self.leader_id;
+        if hint.term < self.term || (hint.term == self.term && !news) {
             return;
         }
-        self.term = glance.term;
-        self.leader_id = glance.leader_id;
+        self.term = hint.term;
+        self.leader_id = hint.leader_id;
         self.find_leader();
     }
 
@@ -164,7 +164,7 @@ mod tests {
     fn introduced(leader_id: u64) -> Endpoints {
         let mut endpoints = Endpoints::new(3, 0);
         for node in 0..3 {
-            endpoints.introduce(node, node as u64 + 1, Glance { term: 4, leader_id: Some(leader_id) });
+            endpoints.introduce(node, node as u64 + 1, LeaderHint { term: 4, leader_id: Some(leader_id) });
         }
         endpoints
     }
@@ -183,16 +183,16 @@ mod tests {
         let (mut endpoints, now) = (introduced(3), Instant::now());
         endpoints.on_failure(2, now);
         assert_ne!(endpoints.pick(Preference::Leader, Some(2), now), 2);
-        endpoints.on_answer(0, Glance { term: 5, leader_id: Some(2) });
+        endpoints.on_answer(0, LeaderHint { term: 5, leader_id: Some(2) });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 1);
     }
 
     #[test]
     fn an_older_term_does_not_move_the_leader() {
         let (mut endpoints, now) = (introduced(3), Instant::now());
-        endpoints.on_answer(0, Glance { term: 3, leader_id: Some(1) });
+        endpoints.on_answer(0, LeaderHint { term: 3, leader_id: Some(1) });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 2);
-        endpoints.on_answer(0, Glance { term: 4, leader_id: None });
+        endpoints.on_answer(0, LeaderHint { term: 4, leader_id: None });
         assert_eq!(endpoints.pick(Preference::Leader, None, now), 2, "a follower that knows none says nothing new");
     }
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(endpoints.pick(Preference::Any, None, now + AVOID_MIN), 1);
         assert_eq!(endpoints.pick(Preference::Any, None, now + AVOID_MIN * 2), 0);
         endpoints.on_failure(0, now);
-        endpoints.on_answer(0, Glance::default());
+        endpoints.on_answer(0, LeaderHint::default());
         assert_eq!(endpoints.pick(Preference::Any, Some(1), now), 0);
     }
 
@@ -225,11 +225,11 @@ mod tests {
     fn nodes_are_asked_for_their_ids_when_the_leader_is_a_stranger() {
         let (mut endpoints, now) = (Endpoints::new(3, 1), Instant::now());
         assert!(!endpoints.begin_introduction(now), "no leader is known");
-        endpoints.on_answer(1, Glance { term: 2, leader_id: Some(9) });
+        endpoints.on_answer(1, LeaderHint { term: 2, leader_id: Some(9) });
         assert!(endpoints.begin_introduction(now));
         assert!(!endpoints.begin_introduction(now), "once a second is enough");
         assert!(endpoints.begin_introduction(now + INTRODUCTION_PAUSE));
-        endpoints.introduce(0, 9, Glance { term: 2, leader_id: Some(9) });
+        endpoints.introduce(0, 9, LeaderHint { term: 2, leader_id: Some(9) });
         assert!(!endpoints.begin_introduction(now + INTRODUCTION_PAUSE * 2));
     }
 }

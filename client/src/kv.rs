@@ -276,7 +276,7 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
-    /// The same of a criterion as JSON text, with its numbers as they are written.
+    /// Takes the criterion as JSON text and keeps numbers as they are written.
     pub fn only_if_json(mut self, criterion: &str) -> Self {
         self.op = self.op.only_if_json(criterion);
         self

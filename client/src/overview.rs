@@ -1,4 +1,4 @@
-//! The cluster at a glance: every member, and the numbers of each.
+//! The cluster in one view: every member, and the numbers of each.
 //!
 //! Owns who is asked: the endpoints, and members that no endpoint names. Never waits for a node longer than for its answer.
 

@@ -22,7 +22,7 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 /// What stands for itself in a path; the slash does, since keys are hierarchical.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
-/// The same where a name is one segment of the path.
+/// Characters to escape where a name is one segment of the path.
 const SEGMENT: &AsciiSet = &PATH.add(b'/');
 
 impl FromStr for RequestId {

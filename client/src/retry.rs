@@ -92,7 +92,7 @@ impl Attempts {
     }
 
     /// Whether a final problem document decides the whole call. What went through the log does, since request ids make all
-    /// attempts one; a refusal at the door says nothing about earlier attempts.
+    /// attempts one; a refusal before it was proposed says nothing about earlier attempts.
     pub fn settled_by(&self, problem: &Problem) -> bool {
         !self.fate_open || problem.index.is_some()
     }

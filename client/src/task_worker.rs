@@ -181,7 +181,7 @@ impl TaskWorker {
             match claimed {
                 Ok(tasks) => running.start(tasks, places),
                 Err(error) if self.live_with(&error) => {
-                    // A later refusal at the door says nothing of what was sent before.
+                    // A later refusal before it was proposed says nothing of what was sent before.
                     is_open |= error.applied() == Applied::Unknown;
                     undecided = is_open.then_some((claim, places));
                     tokio::select! {

@@ -35,7 +35,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) use body::{OpenBody, Opened};
 pub(crate) use events::EventStream;
 
-use crate::endpoints::{Endpoint, Glance};
+use crate::endpoints::{Endpoint, LeaderHint};
 use crate::error::{Error, Failure, FailureKind};
 use crate::request::Call;
 use crate::tls::{self, Wire};
@@ -68,7 +68,7 @@ pub enum Protocol {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: StatusCode,
-    pub glance: Glance,
+    pub hint: LeaderHint,
     pub body: Bytes,
 }
 
@@ -290,13 +290,13 @@ async fn receive(response: Response<Incoming>) -> Result<Answer, Broken> {
         Ok(body) => body.to_bytes(),
         Err(error) => return Err(Broken::After(format!("in the middle of the answer: {error}"))),
     };
-    Ok(Answer { status: head.status, glance: glance(&head.headers), body })
+    Ok(Answer { status: head.status, hint: hint(&head.headers), body })
 }
 
 /// What the headers say of the cluster. Headers that make no sense say nothing.
-fn glance(headers: &HeaderMap) -> Glance {
+fn hint(headers: &HeaderMap) -> LeaderHint {
     let number = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()?.parse().ok());
-    Glance { term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
+    LeaderHint { term: number(TERM).unwrap_or(0), leader_id: number(LEADER) }
 }
 
 fn not_sent(error: &hyper::Error) -> Broken {

@@ -70,7 +70,7 @@ impl Client {
         Txn::of(self)
     }
 
-    /// The same of a transaction as JSON text, as `POST /v1/txn` takes it.
+    /// Takes a transaction as JSON text, as `POST /v1/txn` does.
     pub fn txn_json(&self, text: &str) -> Txn<&Client> {
         let mut txn = self.txn();
         match serde_json::from_str::<Body>(text) {

@@ -63,7 +63,7 @@ impl Client {
         self.update_within(key, TRIES_MAX, change).await
     }
 
-    /// The same with another bound on the tries.
+    /// Updates with another bound on the tries.
     pub async fn update_within<T, F>(&self, key: &str, tries_max: u32, mut change: F) -> Result<Updated<T>, Error>
     where
         T: Serialize + DeserializeOwned,

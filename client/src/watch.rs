@@ -116,7 +116,7 @@ impl WatchSetup {
         self
     }
 
-    /// The same of a criterion as JSON text, with its numbers as they are written.
+    /// Takes the criterion as JSON text and keeps numbers as they are written.
     pub fn filter_json(mut self, criterion: &str) -> Self {
         self.criteria.add_json(criterion);
         self

@@ -169,7 +169,7 @@ impl Config {
             accounts: self.accounts,
             slow_request: self.slow_request,
             traces: None,
-            door: AuthSettings::Open,
+            auth: AuthSettings::Open,
             audit: None,
         }
     }

@@ -175,7 +175,7 @@ pub const BACKUPS_MAX: usize = 2;
 /// speed the walk would take a whole core for as long as it lasts.
 pub const BACKUP_BYTES_PER_SECOND: u64 = 128 * 1024 * 1024;
 
-/// The same while it changes much. What else a backup does to writes (disk, caches, the core it shares) goes with its pace.
+/// Bytes a second of a backup while the state changes much. What else a backup does to writes (disk, caches, the core it shares) goes with its pace.
 pub const BACKUP_BYTES_PER_SECOND_BUSY: u64 = 32 * 1024 * 1024;
 
 /// Changes in a second that are much.

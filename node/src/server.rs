@@ -39,8 +39,7 @@ use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, AuthSettings,
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::net::{Listener, Network, Tcp};
-use crate::peer::cautious::Cautious;
-use crate::peer::halt::{Halt, Haltable};
+use crate::peer::gate::{Gate, Halt};
 use crate::peer::{self, Levels, LocalPeer, PeerNet, PeerTimings, RaftRpc};
 use crate::raft_config;
 use crate::slow::SlowLog;
@@ -203,6 +202,71 @@ async fn stand_from(raft: Raft, from: Instant) {
     raft.runtime_config().elect(true);
 }
 
+/// Starts the work that a node does by itself, at its own pace.
+fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, end: &CancellationToken, tasks: &mut JoinSet<()>) {
+    let retention = Retention {
+        keep_ms: millis(config.history_keep),
+        keep_revisions: config.history_keep_revisions,
+        bytes_max: config.history_bytes_max,
+    };
+    tasks.spawn(keep_ballast(app.clone()));
+    tasks.spawn(integrity::run(app.clone()));
+    tasks.spawn(levels::run(parts.clone(), config.feature_level_max, end.clone()));
+    tasks.spawn(maintenance::run(parts, retention, end.clone()));
+    tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
+    if let Some(schedule) = config.backups.clone() {
+        tasks.spawn(backup_schedule::run(app.clone(), schedule));
+    }
+}
+
+/// Traces, where they are configured.
+fn traces_of(config: &Config, metrics: &Metrics) -> Result<Option<Arc<Traces>>, ServerError> {
+    let counts = TraceCounts::default();
+    metrics.add_source(counts.clone());
+    let traces = config.otlp_endpoint.as_deref().map(|endpoint| {
+        let traces = Traces::start(endpoint, config.trace_percent, config.node_id, &counts);
+        traces.map(Arc::new).map_err(|reason| ServerError(format!("otlp_endpoint: {reason}")))
+    });
+    traces.transpose()
+}
+
+/// Raft, built and not running yet.
+struct BuiltRaft {
+    raft: Raft,
+    /// Whether this node ever voted.
+    took_part: bool,
+    /// When it may vote again: whom it promised its vote before it ended is forgotten by then.
+    votes_from: Instant,
+}
+
+impl BuiltRaft {
+    async fn new(config: &Config, net: PeerNet, log: &LogStore, machine: StateMachine) -> Result<Self, ServerError> {
+        let mut reader = log.clone().get_log_reader().await;
+        let took_part = reader.read_vote().await.map_err(ServerError::of)?.is_some();
+        let votes_from = Instant::now() + if took_part { config.election_max } else { Duration::ZERO };
+        let raft_config = raft_config::build(config, took_part).map_err(ServerError::of)?;
+        let raft = Raft::build(config.node_id, raft_config, net, log.clone(), machine).await;
+        Ok(Self { raft: raft.map_err(ServerError::of)?, took_part, votes_from })
+    }
+
+    /// Lets Raft run, tells `peers` the membership that the log holds, and lets this node stand for election in its time. Returns
+    /// whether the disk may be that of another cluster.
+    async fn run(&self, config: &Config, peers: &Peers, tasks: &mut JoinSet<()>) -> Result<bool, ServerError> {
+        self.raft.run();
+        let effective = self.raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
+        let effective = effective.map_err(ServerError::of)?;
+        peers.learn(effective.membership());
+        if self.took_part {
+            let is_alone = effective.membership().voter_ids().eq([config.node_id]);
+            // Nodes that start together must not stand for election together.
+            let spread = (config.election_max - config.election_min).mul_f64(rand::random());
+            let from = if is_alone { Instant::now() } else { self.votes_from + spread };
+            tasks.spawn(stand_from(self.raft.clone(), from));
+        }
+        Ok(bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join))
+    }
+}
+
 struct Node {
     app: App,
     raft: Raft,
@@ -262,12 +326,8 @@ impl Node {
 
         let request = machine.snapshot_request();
         let halt = Halt::default();
-        let mut reader = log.clone().get_log_reader().await;
-        let took_part = reader.read_vote().await.map_err(ServerError::of)?.is_some();
-        let votes_from = Instant::now() + if took_part { config.election_max } else { Duration::ZERO };
-        let raft_config = raft_config::build(config, took_part).map_err(ServerError::of)?;
-        let raft = Raft::build(config.node_id, raft_config, net.clone(), log.clone(), machine).await;
-        let raft = raft.map_err(ServerError::of)?;
+        let built = BuiltRaft::new(config, net.clone(), &log, machine).await?;
+        let raft = built.raft.clone();
 
         let view = Arc::new(View::new(2 * config.election_max));
         let peers = Arc::new(Peers::new(net.clone()));
@@ -331,66 +391,37 @@ impl Node {
         // Raft first: whoever asks this node from here on must find the membership that its log holds, or a wiped peer
         // could pass for a fresh one.
         let last_index = log.last_index();
-        raft.run();
-        let effective = raft.with_raft_state(|state| state.membership_state.effective().clone()).await;
-        let effective = effective.map_err(ServerError::of)?;
-        peers.learn(effective.membership());
-        if took_part {
-            let is_alone = effective.membership().voter_ids().eq([config.node_id]);
-            // Nodes that start together must not stand for election together.
-            let spread = (config.election_max - config.election_min).mul_f64(rand::random());
-            let from = if is_alone { Instant::now() } else { votes_from + spread };
-            tasks.spawn(stand_from(raft.clone(), from));
-        }
-        if bootstrap::is_doubtful(config.node_id, effective.membership(), &config.join) {
+        if built.run(config, &peers, &mut tasks).await? {
             app.doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
-        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(Haltable { raft: Arc::new(raft.clone()), halt });
-        let raft_rpc: Arc<dyn RaftRpc> = Arc::new(Cautious { raft: raft_rpc, until: votes_from });
+        let raft_rpc: Arc<dyn RaftRpc> =
+            Arc::new(Gate { raft: Arc::new(raft.clone()), halt, votes_from: built.votes_from });
         let raft_cell = Arc::new(OnceLock::from(raft_rpc));
         let answering = Arc::new(ServiceHandle(service.clone()));
         let state_dir = state.state_dir().to_path_buf();
         tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
-        tasks.spawn(keep_ballast(app.clone()));
-        tasks.spawn(integrity::run(app.clone()));
         tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
-        let retention = Retention {
-            keep_ms: millis(config.history_keep),
-            keep_revisions: config.history_keep_revisions,
-            bytes_max: config.history_bytes_max,
-        };
-        tasks.spawn(levels::run(parts.clone(), config.feature_level_max, all_end.clone()));
-        tasks.spawn(maintenance::run(parts, retention, all_end.clone()));
-        tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
-        if let Some(schedule) = config.backups.clone() {
-            tasks.spawn(backup_schedule::run(app.clone(), schedule));
-        }
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
-        let trace_counts = TraceCounts::default();
-        metrics.add_source(trace_counts.clone());
-        let traces = config.otlp_endpoint.as_deref().map(|endpoint| {
-            let traces = Traces::start(endpoint, config.trace_percent, config.node_id, &trace_counts);
-            traces.map(Arc::new).map_err(|reason| ServerError(format!("otlp_endpoint: {reason}")))
-        });
-        let traces = traces.transpose()?;
+        keep_house(config, &app, parts, &all_end, &mut tasks);
+        let traces = traces_of(config, &metrics)?;
         let ports = tls.ports();
         if !ports.is_empty() {
             metrics.add_source(TlsSamples(ports.clone()));
             tasks.spawn(reload::run(ports));
         }
-        let door = door_of(config)?;
-        if let AuthSettings::Guarded { root: Some(root) } = &door {
+        let auth = auth_settings_of(config)?;
+        if let AuthSettings::Guarded { root: Some(root) } = &auth {
             tasks.spawn(root.clone().follow());
         }
         let audit = audit_of(config)?;
         if let Some(audit) = &audit {
             metrics.add_source(AuditSamples(audit.clone()));
         }
-        let settings = ApiSettings { traces: traces.clone(), door, audit: audit.clone(), ..config.api_settings() };
+        let settings = ApiSettings { traces: traces.clone(), auth, audit: audit.clone(), ..config.api_settings() };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
         let clients = tokio::spawn(http::serve(client_listener, api, serve_settings, clients_end.clone()));
@@ -466,7 +497,7 @@ impl Node {
 }
 
 /// Who has to say who they are.
-fn door_of(config: &Config) -> Result<AuthSettings, ServerError> {
+fn auth_settings_of(config: &Config) -> Result<AuthSettings, ServerError> {
     match config.auth {
         Auth::Off => Ok(AuthSettings::Open),
         Auth::Required => {

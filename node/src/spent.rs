@@ -22,7 +22,7 @@ pub enum Part {
     /// The leader confirmed that a read is fresh, and this node applied up to there.
     Freshness,
     /// It waited for a change, for as long as its caller wished.
-    Wish,
+    Wait,
 }
 
 const PARTS: usize = 4;
@@ -79,6 +79,6 @@ mod tests {
         assert_eq!(done, 7);
         assert!(spent.on(Part::Log) >= 2 * pause && spent.on(Part::Body) < pause, "{spent:?}");
         assert_eq!(other, Spent::default());
-        on(Part::Wish, async {}).await;
+        on(Part::Wait, async {}).await;
     }
 }

@@ -125,7 +125,7 @@ impl Traces {
             KeyValue::new("quorate.body_ms", part(Part::Body)),
             KeyValue::new("quorate.log_ms", part(Part::Log)),
             KeyValue::new("quorate.freshness_ms", part(Part::Freshness)),
-            KeyValue::new("quorate.wish_ms", part(Part::Wish)),
+            KeyValue::new("quorate.wait_ms", part(Part::Wait)),
         ];
         attributes.extend(leader_id.map(|id| KeyValue::new("quorate.leader_id", id.to_string())));
         let builder = self.tracer.span_builder(format!("{method} {route}"));

@@ -49,7 +49,7 @@ pub enum Space {
 /// Watches the room on the disk of one data directory.
 pub struct SpaceGuard {
     data_dir: PathBuf,
-    /// The same, as `statvfs` wants it.
+    /// The data directory in the form that `statvfs` takes.
     data_dir_c: CString,
     ballast_bytes: u64,
     min_free_bytes: u64,

@@ -1,4 +1,4 @@
-//! Rules of collections: what holds for every document below a name, through whichever door it comes.
+//! Rules of collections: what holds for every document below a name, by whichever route it comes.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ pub struct FieldRule {
 pub enum IndexRule {
     /// Over these fields, in this order.
     Fields(Vec<String>),
-    /// The same, and more.
+    /// With its options.
     Full(FullIndexRule),
 }
 

@@ -21,7 +21,7 @@ pub enum Applied {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// The same request can only fail again.
+    /// Repeating the request can only fail again.
     Never,
     /// Read the current state, decide anew.
     AfterReading,

@@ -61,7 +61,7 @@ pub struct TaskSpec {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<JsonText>,
-    /// The same as bytes, in base64.
+    /// The payload as bytes, in base64.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payload_base64: Option<String>,
@@ -259,7 +259,7 @@ pub struct TaskClaimed {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<JsonText>,
-    /// The same, where it is bytes.
+    /// The payload in base64, where it is bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
 }
@@ -472,7 +472,7 @@ pub struct TaskView {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub payload: Option<JsonText>,
-    /// The same, where it is bytes.
+    /// The payload in base64, where it is bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
     /// Revision at which it was read; not in a list.

@@ -361,20 +361,20 @@ async fn finish(context: &Context, mut write: Write<'_>, verb: &str) -> Result<(
 
 async fn request(context: &Context, id: quorate_client::RequestId) -> Result<(), Failed> {
     use quorate_client::api::{RequestState, code_name};
-    let Some(fate) = context.client.request_fate(&id).await? else {
+    let Some(kept_outcome) = context.client.request_outcome(&id).await? else {
         return Err(Failed::condition(format!(
             "request `{id}` is not known: never applied, or more than 15 minutes ago\n  next: if it may still be on its \
              way, repeat it with `--request-id {id}`"
         )));
     };
     if context.shared.output == Form::Json {
-        return output::json(&fate);
+        return output::json(&kept_outcome);
     }
-    let state = match (fate.state, fate.code) {
+    let state = match (kept_outcome.state, kept_outcome.code) {
         (RequestState::Applied, _) => "applied".to_owned(),
         (RequestState::Rejected, Some(code)) => format!("rejected ({})", code_name(code)),
         (RequestState::Rejected, None) => "rejected".to_owned(),
     };
-    let cas = fate.cas.map(|cas| format!(", cas {cas}")).unwrap_or_default();
-    output::line(format!("{id}: {state}  revision {}{cas}", fate.decided_revision))
+    let cas = kept_outcome.cas.map(|cas| format!(", cas {cas}")).unwrap_or_default();
+    output::line(format!("{id}: {state}  revision {}{cas}", kept_outcome.decided_revision))
 }

@@ -71,7 +71,7 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Exit codes:
   0  done
-  1  error: the cluster could not be reached, gave up, refused, or the fate of a write is unknown
+  1  error: the cluster could not be reached, gave up, refused, or the kept_outcome of a write is unknown
   2  usage: the command line is wrong, nothing was sent
   3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read);
      of several things some were refused; there was nothing to claim; a lock was not got in time
@@ -203,7 +203,7 @@ enum Command {
     Whoami,
     #[command(flatten)]
     Cluster(cluster::Command),
-    /// Show the cluster at a glance: asks every member
+    /// Show the cluster in one view: asks every member
     ///
     /// Exit code 1 if no node answers.
     Status,

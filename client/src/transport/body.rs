@@ -13,8 +13,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 
 use super::http1::Connection;
-use super::{Answer, Broken, Line, REVISION, Transport, alongside, broken, chain, glance, not_sent, receive};
-use crate::endpoints::Glance;
+use super::{Answer, Broken, Line, REVISION, Transport, alongside, broken, chain, hint, not_sent, receive};
+use crate::endpoints::LeaderHint;
 use crate::error::{Failure, FailureKind};
 use crate::request::Call;
 
@@ -29,7 +29,7 @@ pub(crate) enum Opened {
 /// An answer whose pieces are still to come.
 pub(crate) struct OpenBody {
     /// What its head says of the cluster.
-    pub glance: Glance,
+    pub hint: LeaderHint,
     /// The revision at which it begins, as its head says.
     pub revision: Option<u64>,
     connection: Pin<Box<Connection>>,
@@ -73,8 +73,8 @@ async fn open(line: &Line, call: &Call, kind: &str, budget: Duration) -> Result<
     };
     let (head, body) = response.into_parts();
     let revision = head.headers.get(REVISION).and_then(|value| value.to_str().ok()?.parse().ok());
-    let glance = glance(&head.headers);
-    Ok(Opened::Body(OpenBody { glance, revision, connection, body, _sender: sender }))
+    let hint = hint(&head.headers);
+    Ok(Opened::Body(OpenBody { hint, revision, connection, body, _sender: sender }))
 }
 
 fn is_of_kind(status: StatusCode, headers: &HeaderMap, kind: &str) -> bool {

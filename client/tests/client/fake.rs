@@ -97,7 +97,7 @@ enum Outcome {
 #[derive(Debug)]
 struct Inner {
     node_id: u64,
-    glance: Mutex<(u64, Option<u64>)>,
+    hint: Mutex<(u64, Option<u64>)>,
     script: Mutex<VecDeque<Act>>,
     seen: Mutex<Vec<Seen>>,
     /// What is done with all requests to paths that end so, whatever the script says.
@@ -129,7 +129,7 @@ impl Fake {
         let address = listener.local_addr().expect("is bound").to_string();
         let inner = Arc::new(Inner {
             node_id,
-            glance: Mutex::new((1, None)),
+            hint: Mutex::new((1, None)),
             script: Mutex::default(),
             seen: Mutex::default(),
             always: Mutex::default(),
@@ -191,7 +191,7 @@ impl Fake {
 
     /// What to say of the leader from now on.
     pub fn name_leader(&self, term: u64, leader_id: u64) {
-        *self.inner.glance.lock() = (term, Some(leader_id));
+        *self.inner.hint.lock() = (term, Some(leader_id));
     }
 
     /// What it was asked, status requests excepted.
@@ -326,7 +326,7 @@ impl Fake {
     }
 
     fn answer_line(&self, n: u64, status: u16, body: String) -> Outcome {
-        let (term, leader) = *self.inner.glance.lock();
+        let (term, leader) = *self.inner.hint.lock();
         // What is no JSON stands there as a string.
         let answer = serde_json::from_str(&body).unwrap_or(Value::String(body));
         let answer = JsonText(to_raw_value(&answer).expect("has JSON"));
@@ -361,7 +361,7 @@ impl Fake {
     }
 
     fn answer(&self, status: u16, body: String) -> Answer {
-        let (term, leader) = *self.inner.glance.lock();
+        let (term, leader) = *self.inner.hint.lock();
         let leader = leader.map_or("none".to_owned(), |id| id.to_string());
         Response::builder()
             .status(StatusCode::from_u16(status).expect("a status"))
@@ -372,7 +372,7 @@ impl Fake {
     }
 
     fn status(&self) -> Value {
-        let (term, leader_id) = *self.inner.glance.lock();
+        let (term, leader_id) = *self.inner.hint.lock();
         json!({
             "cluster_id": "c0ffee", "node_id": self.inner.node_id, "incarnation": "", "version": "0", "role": "follower",
             "ready": true, "leader_id": leader_id, "term": term, "members": [], "last_log_index": 9, "committed_index": 9,

@@ -140,7 +140,7 @@ impl Row {
 }
 
 fn print_table(rows: &BTreeMap<&str, Row>) {
-    println!("\n| scenario | runs | minutes | operations | of unknown fate | faults | broken | undecided | ended |");
+    println!("\n| scenario | runs | minutes | operations | of unknown outcome | faults | broken | undecided | ended |");
     println!("|---|---|---|---|---|---|---|---|---|");
     let seeds = |seeds: &[u64]| match seeds {
         [] => "0".to_owned(),

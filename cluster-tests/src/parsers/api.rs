@@ -1,4 +1,4 @@
-//! Target `door`: what the door accepts, apply can do, and whatever reads what that left can read it.
+//! Target `api`: what the API accepts, apply can do, and whatever reads what that left can read it.
 //!
 //! One request each. A whole server makes commands of it, a state machine in memory applies them, and then everything that reads entries,
 //! values, rules and rows is asked to: changes and claims of all that is there, conversions, an index over each field, the end of a
@@ -21,7 +21,7 @@ const PROMPT: Duration = Duration::from_millis(4);
 const STEPS_MAX: usize = 200;
 
 thread_local! {
-    static DOOR: RefCell<Doorkeeper> = RefCell::new(Doorkeeper::new());
+    static API: RefCell<Doorkeeper> = RefCell::new(Doorkeeper::new());
 }
 
 /// See the head of this file.
@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) {
 
 /// Does what a request asks for, and reads what that left; how many commands it became within this time.
 pub fn judge(request: &[u8], within: Duration) -> usize {
-    let commands = DOOR.with_borrow_mut(|door| door.commands_of(request, within));
+    let commands = API.with_borrow_mut(|api| api.commands_of(request, within));
     if !commands.is_empty() {
         let mut life = Life { store: furnished().clone() };
         commands.iter().for_each(|command| life.apply(command));
@@ -52,7 +52,7 @@ fn furnished() -> &'static Store {
     })
 }
 
-/// What reads all there is, as commands that the door made of requests.
+/// What reads all there is, as commands that the API made of requests.
 fn readers() -> &'static [Command] {
     static READERS: OnceLock<Vec<Command>> = OnceLock::new();
     READERS.get_or_init(|| super::http::commands_of(&requests_of_readers()))
@@ -107,7 +107,7 @@ impl Life {
 
     fn at(&mut self, clock: u64, commands: &[Command]) {
         let (_, contained) = self.store.apply_contained(&[batch(clock, commands)]);
-        assert!(contained.is_empty(), "what the door accepted faults: {contained:?} at {commands:?}");
+        assert!(contained.is_empty(), "what the API accepted faults: {contained:?} at {commands:?}");
     }
 
     fn maintain(&mut self, step: Maintenance) {

@@ -1,6 +1,6 @@
-//! Requests for every door that takes a value, a number or a text, with places where those stand, and what to put there.
+//! Requests for every route that takes a value, a number or a text, with places where those stand, and what to put there.
 //!
-//! Owns both lists. Never says what comes of a request: see `door`.
+//! Owns both lists. Never says what comes of a request: see `api`.
 
 use rand::RngExt;
 use rand::rngs::StdRng;

@@ -202,7 +202,7 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_secs(10),
         traces: None,
-        door: AuthSettings::Open,
+        auth: AuthSettings::Open,
         audit: None,
     }
 }
@@ -224,7 +224,7 @@ pub fn commands_of(requests: &[Vec<u8>]) -> Vec<Command> {
     requests.iter().flat_map(|request| served.commands_of(request, Duration::from_millis(300))).collect()
 }
 
-/// What the door makes of requests, one server for many of them.
+/// What the API makes of requests, one server for many of them.
 pub struct Doorkeeper(Served);
 
 impl Doorkeeper {

@@ -6,7 +6,7 @@
 //!
 //! Reading order: `requests` and `samples` (real values to begin with), the targets, then `mutate`, `memory` and `replay`, which run them.
 
-pub mod door;
+pub mod api;
 pub mod extremes;
 pub mod memory;
 pub mod panics;
@@ -51,7 +51,7 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "frames", check: frames::check, samples: frames::samples },
     Target { name: "documents", check: documents::check, samples: documents::samples },
     Target { name: "http", check: http::check, samples: http::samples },
-    Target { name: "door", check: door::check, samples: door::samples },
+    Target { name: "api", check: api::check, samples: api::samples },
 ];
 
 /// The target of this name.

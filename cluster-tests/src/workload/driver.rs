@@ -284,7 +284,7 @@ impl Run {
         let unknown = history.records.iter().filter(|record| record.is_unknown()).count();
         let text = report.describe(&history);
         let summary = format!(
-            "{}: {records} operations, {unknown} of unknown fate, {faults} faults\n{text}",
+            "{}: {records} operations, {unknown} of unknown outcome, {faults} faults\n{text}",
             history.header.name
         );
         assert!(

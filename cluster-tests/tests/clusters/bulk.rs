@@ -147,13 +147,13 @@ async fn a_bulk_of_several_parts_is_applied_once_through_all_nodes_and_leaders()
         assert_eq!(ask(cluster.client_address(id), request.clone()).await, kept, "through node {id}");
     }
     cluster.bring_up(leader).await;
-    let fate: RequestAnswer = Request::get("/v1/requests/parts")
+    let kept_outcome: RequestAnswer = Request::get("/v1/requests/parts")
         .send(cluster.client_address(leader))
         .await
         .expect("an answer")
         .expect_success()
         .json();
-    assert!(fate.decided_revision < kept.revision, "known by its first part: {fate:?}");
+    assert!(kept_outcome.decided_revision < kept.revision, "known by its first part: {kept_outcome:?}");
     cluster.assert_agreement().await;
 }
 

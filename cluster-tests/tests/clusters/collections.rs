@@ -1,4 +1,4 @@
-//! Collections: rules that hold through every door, indexes built beside the traffic, numbers without gaps.
+//! Collections: rules that hold by every route, indexes built beside the traffic, numbers without gaps.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 const STALL_MAX: Duration = Duration::from_secs(1);
 
 /// One node of a cluster, asked over plain HTTP.
-struct Door<'a> {
+struct NodeClient<'a> {
     cluster: &'a Cluster,
     id: u64,
 }
 
-impl Door<'_> {
+impl NodeClient<'_> {
     async fn send(&self, request: Request) -> Answer {
         request.send(self.cluster.client_address(self.id)).await.expect("the node answers")
     }
@@ -64,33 +64,33 @@ fn order_rules() -> Value {
 async fn rules_hold_through_every_door_of_every_node() {
     let mut cluster = Cluster::start().await;
     for id in cluster.ids() {
-        let (door, name) = (Door { cluster: &cluster, id }, format!("shop/{id}/orders"));
+        let (via, name) = (NodeClient { cluster: &cluster, id }, format!("shop/{id}/orders"));
         let fresh = Request::new("PUT", format!("/v1/collections/{name}")).json(order_rules().to_string());
         let fresh = fresh.header("If-None-Match", "*").request_id(&format!("declare-{id}"));
-        let declared: CollectionAnswer = door.send(fresh.clone()).await.expect_success().json();
-        let again: CollectionAnswer = door.send(fresh).await.expect_success().json();
+        let declared: CollectionAnswer = via.send(fresh.clone()).await.expect_success().json();
+        let again: CollectionAnswer = via.send(fresh).await.expect_success().json();
         assert_eq!(again, CollectionAnswer { replayed: true, ..declared.clone() });
-        let fate: RequestAnswer =
-            door.send(Request::get(format!("/v1/requests/declare-{id}"))).await.expect_success().json();
-        assert_eq!((fate.state, fate.cas), (RequestState::Applied, Some(declared.cas.clone())));
+        let kept_outcome: RequestAnswer =
+            via.send(Request::get(format!("/v1/requests/declare-{id}"))).await.expect_success().json();
+        assert_eq!((kept_outcome.state, kept_outcome.cas), (RequestState::Applied, Some(declared.cas.clone())));
 
         // What is given is converted, what is missing is filled.
         let first = format!("{name}/1");
         let given = r#"{"total":"12","paid":"true","rate":1,"due":"2026-11-21T10:00:00+02:00"}"#;
-        door.send(Request::put(&first, given)).await.expect_success();
-        let stored = door.document(&first).await;
+        via.send(Request::put(&first, given)).await.expect_success();
+        let stored = via.document(&first).await;
         assert_eq!((&stored["total"], &stored["paid"], &stored["status"]), (&json!(12), &json!(true), &json!("new")));
         assert_eq!(stored["due"], "2026-11-21T08:00:00.000Z");
         let (number, updated) = (stored["number"].as_u64().expect("a number"), stored["updated"].clone());
         assert!(updated.as_str().is_some_and(|text| text.ends_with('Z') && text.len() == 24), "{stored}");
 
         // A change draws another number and takes another time; one that names them keeps what it names.
-        door.op(json!({"op": "update", "key": first, "patch": {"status": "paid", "number": 7_000}}))
+        via.op(json!({"op": "update", "key": first, "patch": {"status": "paid", "number": 7_000}}))
             .await
             .expect_success();
-        assert_eq!(door.document(&first).await["number"], 7_000);
-        door.op(json!({"op": "update", "key": first, "patch": {"status": "sent"}})).await.expect_success();
-        assert_eq!(door.document(&first).await["number"], number + 1);
+        assert_eq!(via.document(&first).await["number"], 7_000);
+        via.op(json!({"op": "update", "key": first, "patch": {"status": "sent"}})).await.expect_success();
+        assert_eq!(via.document(&first).await["number"], number + 1);
 
         // What does not fit is refused: put, patch, operations, and changes of all that matches.
         let merge = |patch: &str| {
@@ -112,7 +112,7 @@ async fn rules_hold_through_every_door_of_every_node() {
             ),
         ];
         for (request, expected) in refusals {
-            let problem = door.send(request).await.problem();
+            let problem = via.send(request).await.problem();
             assert_eq!((problem.status, problem.code), (422, ErrorCode::InvalidDocument), "{problem:?}");
             let mut found = pointers(&problem);
             found.sort_unstable();
@@ -120,46 +120,42 @@ async fn rules_hold_through_every_door_of_every_node() {
         }
         let body = json!({"prefix": format!("{name}/"), "where": [], "patch": {"due": "soon"}});
         let changed: WhereAnswer =
-            door.send(Request::post("/v1/update_where", body.to_string())).await.expect_success().json();
+            via.send(Request::post("/v1/update_where", body.to_string())).await.expect_success().json();
         assert_eq!((changed.applied, changed.failed, changed.items[0].code), (0, 1, Some(ErrorCode::InvalidDocument)));
         let body = json!({"prefix": format!("{name}/"), "patch": {"total": "many"}});
-        let passed: ClaimAnswer = door.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
+        let passed: ClaimAnswer = via.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
         assert_eq!((passed.count, passed.failed[0].code), (0, Some(ErrorCode::InvalidDocument)));
         assert_eq!(passed.failed[0].errors[0].pointer, "/value/total");
         // Whoever asks for a number of type long by its text finds it.
         let body = json!({"prefix": format!("{name}/"), "where": [{"field": "total", "op": "eq", "value": "12"}]});
-        let claimed: ClaimAnswer =
-            door.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
+        let claimed: ClaimAnswer = via.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
         assert_eq!(claimed.count, 1);
 
         // Other rules: a precondition, and a time to live.
         let strict = json!({"precondition_required": true, "ttl_ms": 600_000});
         let request = || Request::new("PUT", format!("/v1/collections/{name}")).json(strict.to_string());
-        let stale = door.send(request().header("If-Match", "\"1\"")).await.problem();
+        let stale = via.send(request().header("If-Match", "\"1\"")).await.problem();
         assert_eq!(stale.code, ErrorCode::CasMismatch);
         let renewed: CollectionAnswer =
-            door.send(request().header("If-Match", format!("\"{}\"", declared.cas))).await.expect_success().json();
+            via.send(request().header("If-Match", format!("\"{}\"", declared.cas))).await.expect_success().json();
         assert_eq!((renewed.version, renewed.create_revision), (2, declared.create_revision));
         let second = format!("{name}/2");
         for refused in [Request::put(&second, "1"), Request::new("DELETE", format!("/v1/kv/{second}"))] {
-            let problem = door.send(refused).await.problem();
+            let problem = via.send(refused).await.problem();
             assert_eq!((problem.status, problem.code), (428, ErrorCode::PreconditionRequired));
         }
-        door.send(Request::put(&second, "1").header("If-None-Match", "*")).await.expect_success();
-        let entry: EntryView = door.send(Request::get(format!("/v1/kv/{second}"))).await.expect_success().json();
+        via.send(Request::put(&second, "1").header("If-None-Match", "*")).await.expect_success();
+        let entry: EntryView = via.send(Request::get(format!("/v1/kv/{second}"))).await.expect_success().json();
         assert!(entry.ttl_ms.is_some_and(|left| (1..=600_000).contains(&left)), "{entry:?}");
-        door.send(Request::put(&second, "2").header("If-Match", "*")).await.expect_success();
+        via.send(Request::put(&second, "2").header("If-Match", "*")).await.expect_success();
 
         // Without rules its entries are as any others.
         let removed: CollectionRemoved =
-            door.send(Request::new("DELETE", format!("/v1/collections/{name}"))).await.expect_success().json();
+            via.send(Request::new("DELETE", format!("/v1/collections/{name}"))).await.expect_success().json();
         assert_eq!(removed.name, name);
-        assert_eq!(
-            door.send(Request::get(format!("/v1/collections/{name}"))).await.problem().code,
-            ErrorCode::NotFound
-        );
-        door.send(Request::put(&second, "3")).await.expect_success();
-        let left: CollectionList = door.send(Request::get("/v1/collections")).await.expect_success().json();
+        assert_eq!(via.send(Request::get(format!("/v1/collections/{name}"))).await.problem().code, ErrorCode::NotFound);
+        via.send(Request::put(&second, "3")).await.expect_success();
+        let left: CollectionList = via.send(Request::get("/v1/collections")).await.expect_success().json();
         assert_eq!(left.collections, []);
     }
     cluster.assert_agreement().await;
@@ -169,7 +165,7 @@ async fn rules_hold_through_every_door_of_every_node() {
 async fn of_eight_clients_one_gets_a_unique_value() {
     let mut cluster = Cluster::start().await;
     let rules = json!({"indexes": [{"fields": ["email"], "unique": true}]});
-    Door { cluster: &cluster, id: 1 }.put_rules("users", &rules).await;
+    NodeClient { cluster: &cluster, id: 1 }.put_rules("users", &rules).await;
     for round in 0..20 {
         let mut tries = tokio::task::JoinSet::new();
         for client in 0..8_u64 {
@@ -187,15 +183,15 @@ async fn of_eight_clients_one_gets_a_unique_value() {
         }
     }
     // What lacks the field is free, and a value is, once its document is gone.
-    let door = Door { cluster: &cluster, id: 2 };
+    let via = NodeClient { cluster: &cluster, id: 2 };
     for key in ["users/x", "users/y"] {
-        door.send(Request::put(key, r#"{"email":null}"#)).await.expect_success();
+        via.send(Request::put(key, r#"{"email":null}"#)).await.expect_success();
     }
-    door.send(Request::put("users/a", r#"{"email":"a"}"#)).await.expect_success();
+    via.send(Request::put("users/a", r#"{"email":"a"}"#)).await.expect_success();
     let taken = || Request::put("users/b", r#"{"email":"a"}"#);
-    assert_eq!(door.send(taken()).await.problem().code, ErrorCode::UniqueViolation);
-    door.send(Request::new("DELETE", "/v1/kv/users/a")).await.expect_success();
-    door.send(taken()).await.expect_success();
+    assert_eq!(via.send(taken()).await.problem().code, ErrorCode::UniqueViolation);
+    via.send(Request::new("DELETE", "/v1/kv/users/a")).await.expect_success();
+    via.send(taken()).await.expect_success();
     cluster.assert_agreement().await;
 }
 
@@ -205,7 +201,7 @@ fn is_building(shown: &CollectionAnswer) -> bool {
 
 async fn wait_until_built(cluster: &Cluster, name: &str, within: Duration) -> CollectionAnswer {
     eventually("all indexes are built", within, async || {
-        let shown = Door { cluster, id: 1 }.collection(name).await;
+        let shown = NodeClient { cluster, id: 1 }.collection(name).await;
         if is_building(&shown) { Err(format!("{:?}", shown.indexes)) } else { Ok(shown) }
     })
     .await
@@ -226,12 +222,12 @@ async fn an_index_over_20000_documents_is_built_while_writes_go_on() {
     load.reset_longest();
     let begin = Instant::now();
     let rules = json!({"indexes": [["group", "n"], {"fields": ["email"], "unique": true}]});
-    let door = |id| Door { cluster: &cluster, id };
-    let declared = door(2).put_rules("many", &rules).await;
+    let via = |id| NodeClient { cluster: &cluster, id };
+    let declared = via(2).put_rules("many", &rules).await;
     assert!(declared.indexes.iter().all(|index| index.state == IndexState::Building), "{:?}", declared.indexes);
     let client = cluster.client_without(None);
     let (mut written, mut longest) = (0_u64, Duration::ZERO);
-    while is_building(&door(3).collection("many").await) {
+    while is_building(&via(3).collection("many").await) {
         // Into the collection itself, before and behind the place where the building is.
         let key = format!("many/{:05}", written * 7_919 % DOCUMENTS);
         let put = Instant::now();
@@ -254,8 +250,8 @@ async fn an_index_over_20000_documents_is_built_while_writes_go_on() {
     assert_eq!(built.indexes[0].state, IndexState::Ready);
     // Two have the same email, unless a write has taken it from one of them meanwhile.
     let twins = [18_000, 19_000].map(|n| format!("many/{n:05}"));
-    let door = door(1);
-    let both = door.document(&twins[0]).await["email"] == door.document(&twins[1]).await["email"];
+    let via = via(1);
+    let both = via.document(&twins[0]).await["email"] == via.document(&twins[1]).await["email"];
     let unique = &built.indexes[1];
     let expected = if both { IndexState::Failed } else { IndexState::Ready };
     assert_eq!(unique.state, expected, "{unique:?}");
@@ -266,7 +262,7 @@ async fn an_index_over_20000_documents_is_built_while_writes_go_on() {
         );
     }
     let body = json!({"prefix": "many/", "limit": 100, "where": [{"field": "group", "op": "eq", "value": 100}]});
-    let claimed: ClaimAnswer = door.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
+    let claimed: ClaimAnswer = via.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
     assert_eq!(claimed.index_used.as_deref(), Some(&["group".to_owned(), "n".to_owned()][..]));
     assert_eq!(
         claimed.count, claimed.examined,
@@ -280,7 +276,7 @@ async fn an_index_over_20000_documents_is_built_while_writes_go_on() {
 async fn numbers_have_no_gaps_and_rules_survive_the_leader_and_a_restart_of_all() {
     const EACH: u64 = 25;
     let mut cluster = Cluster::start().await;
-    Door { cluster: &cluster, id: 1 }.put_rules("orders", &order_rules()).await;
+    NodeClient { cluster: &cluster, id: 1 }.put_rules("orders", &order_rules()).await;
     let mut clients = tokio::task::JoinSet::new();
     for client in 0..8_u64 {
         let to = cluster.client_address(1 + client % 3);
@@ -301,16 +297,17 @@ async fn numbers_have_no_gaps_and_rules_survive_the_leader_and_a_restart_of_all(
     for client in 0..8 {
         for n in 0..EACH {
             let number =
-                Door { cluster: &cluster, id: 2 }.document(&format!("orders/{client}-{n}")).await["number"].clone();
+                NodeClient { cluster: &cluster, id: 2 }.document(&format!("orders/{client}-{n}")).await["number"]
+                    .clone();
             assert!(numbers.insert(number.as_u64().expect("a number")), "{number} was given twice");
         }
     }
     assert_eq!((numbers.first(), numbers.last(), numbers.len() as u64), (Some(&1), Some(&(8 * EACH)), 8 * EACH));
 
     let draw = Request::post("/v1/sequences/orders", r#"{"count":10,"request_id":"draw-1"}"#);
-    let drawn: SequenceNext = Door { cluster: &cluster, id: 3 }.send(draw.clone()).await.expect_success().json();
+    let drawn: SequenceNext = NodeClient { cluster: &cluster, id: 3 }.send(draw.clone()).await.expect_success().json();
     assert_eq!((drawn.first, drawn.last), (8 * EACH + 1, 8 * EACH + 10));
-    let before = Door { cluster: &cluster, id: 1 }.collection("orders").await;
+    let before = NodeClient { cluster: &cluster, id: 1 }.collection("orders").await;
     for restart in ["the leader", "all"] {
         if restart == "all" {
             cluster.kill_all().await;
@@ -323,14 +320,14 @@ async fn numbers_have_no_gaps_and_rules_survive_the_leader_and_a_restart_of_all(
             cluster.bring_up(leader).await;
         }
         for id in cluster.live() {
-            let door = Door { cluster: &cluster, id };
-            let refused = door.send(Request::put("orders/after", r#"{"total":"x"}"#)).await.problem();
+            let via = NodeClient { cluster: &cluster, id };
+            let refused = via.send(Request::put("orders/after", r#"{"total":"x"}"#)).await.problem();
             assert_eq!(refused.code, ErrorCode::InvalidDocument, "node {id} after {restart}");
-            let again: SequenceNext = door.send(draw.clone()).await.expect_success().json();
+            let again: SequenceNext = via.send(draw.clone()).await.expect_success().json();
             assert_eq!(again, SequenceNext { replayed: true, ..drawn.clone() });
-            let shown = door.collection("orders").await;
+            let shown = via.collection("orders").await;
             assert_eq!((&shown.rules, &shown.cas), (&before.rules, &before.cas));
-            let last: SequenceAnswer = door.send(Request::get("/v1/sequences/orders")).await.expect_success().json();
+            let last: SequenceAnswer = via.send(Request::get("/v1/sequences/orders")).await.expect_success().json();
             assert_eq!(last.value, drawn.last, "nothing was drawn meanwhile");
         }
     }

@@ -1,4 +1,4 @@
-//! What a node tells of itself: metrics by convention, alerts and a dashboard that know them, the cluster at a glance.
+//! What a node tells of itself: metrics by convention, alerts and a dashboard that know them, the cluster in one view.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

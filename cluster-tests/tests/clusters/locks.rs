@@ -254,13 +254,13 @@ async fn a_guarded_write_of_a_former_holder_is_refused() {
     let check = old.insist(&Request::get(format!("/v1/locks/g/check?token={token}"))).await.problem();
     assert_eq!(check.code, ErrorCode::GuardFailed);
     let written: WriteAnswer = new.insist(&guarded(next, "\"new\"")).await.expect_success().json();
-    let doors = [
+    let routes = [
         ("/v1/ops", json!({"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}})),
         ("/v1/txn", json!({"then": [{"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}}]})),
         ("/v1/claim", json!({"prefix": "job", "guard": {"lock": "g", "token": token}})),
         ("/v1/delete_where", json!({"prefix": "job", "where": [], "guard": {"lock": "g", "token": token}})),
     ];
-    for (route, body) in doors {
+    for (route, body) in routes {
         assert_eq!(old.post(route, &body).await.problem().code, ErrorCode::GuardFailed, "{route}");
     }
     let bulk = json!({"ops": [{"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}},

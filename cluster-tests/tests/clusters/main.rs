@@ -52,11 +52,11 @@ mod task_crashes;
 mod upgrade;
 
 // Disks that cannot be trusted.
+mod auth;
 mod check;
 mod crossing;
 mod damage;
 mod documents;
-mod door;
 mod hosts;
 mod identity;
 mod integrity;

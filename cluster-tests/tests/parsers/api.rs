@@ -1,9 +1,9 @@
-//! What the door accepts, apply can do, and whatever reads what that left can read it: every door, with everything at its edges.
+//! What the API accepts, apply can do, and whatever reads what that left can read it: every route, with everything at its edges.
 
 use std::time::Duration;
 
 use cluster_tests::parsers::extremes::{NUMBERS, TEXTS, requests, value};
-use cluster_tests::parsers::{door, panics};
+use cluster_tests::parsers::{api, panics};
 use cluster_tests::seed::seeded;
 use rand::RngExt;
 
@@ -15,7 +15,7 @@ const DRAWN: usize = 12;
 /// Judges a request; how many commands it became.
 fn judge(request: &[u8]) -> usize {
     let mut commands = 0;
-    let noted = panics::noting(|| commands = door::judge(request, PATIENCE));
+    let noted = panics::noting(|| commands = api::judge(request, PATIENCE));
     let shown = request[..request.len().min(600)].escape_ascii();
     assert!(noted.is_empty(), "{}\nafter {shown}", noted.join("\n"));
     commands

@@ -1,7 +1,7 @@
 //! What reads bytes of others, tried on the corpus in `fuzz/corpus` and on seeded changes of it. `QUORATE_BLESS=1` makes the corpus anew;
 //! `fuzz-parsers` does the same for longer. No cluster is started here.
 
-mod door;
+mod api;
 
 use std::path::Path;
 use std::time::Duration;

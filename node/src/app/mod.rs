@@ -22,7 +22,7 @@ use quorate_store::{command_codec, raft::TypeConfig};
 
 use tokio::sync::watch;
 
-use crate::peer::halt::Halt;
+use crate::peer::gate::Halt;
 use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
 use crate::spent::{self, Part};

@@ -83,7 +83,7 @@ impl ReadIndex {
         waiting.await.ok().flatten()
     }
 
-    /// The same for a peer's readers: answers only while this node leads.
+    /// The read index for readers of a peer. Fails unless this node leads.
     pub async fn index_as_leader(&self) -> Answer {
         if self.asker.view.now().leader != Some(self.asker.self_id) {
             return None;

@@ -24,7 +24,7 @@ const WORTH_ENTRIES: u64 = 256;
 /// While the disk stays full the leader's entries still arrive, so the log is looked at again, but not sooner than this:
 /// a snapshot writes, too.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The same where only the log is long, and the last try gave little back: there is room for snapshots.
+/// The pause where only the log is long and the last try freed little: there is room for snapshots.
 const AGAIN_AFTER_LONG: Duration = Duration::from_secs(5);
 /// Room that a snapshot takes beside the memtables, which it flushes: manifests, and copies of them.
 const SNAPSHOT_OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tracing_subscriber::filter::Targets;
 
 use super::faults::Faults;
-use super::tls::Doors;
+use super::tls::Security;
 use super::{Args, Config, ConfigError, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
 use crate::http::AccountLimits;
@@ -36,9 +36,9 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let node_id = node_id(args.node_id, dev, faults);
     let client_listen = listen("client_listen", args.client_listen.as_deref(), "127.0.0.1:7100", faults);
     let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), "127.0.0.1:7200", faults);
-    let doors = Doors::of(&mut args, node_id, faults);
+    let security = Security::of(&mut args, node_id, faults);
     if !insecure {
-        doors.judge_listeners(client_listen, peer_listen, faults);
+        security.judge_listeners(client_listen, peer_listen, faults);
     }
     let client_advertise = advertise("client_advertise", args.client_advertise, client_listen, faults);
     let standby = args.standby.unwrap_or(false);
@@ -139,10 +139,10 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             HUGE,
         ),
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
-        tls: doors.tls,
-        peer_tls: doors.peer_tls,
-        auth: doors.auth,
-        root_token_file: doors.root_token_file,
+        tls: security.tls,
+        peer_tls: security.peer_tls,
+        auth: security.auth,
+        root_token_file: security.root_token_file,
         audit_log: args.audit_log,
         dev,
         insecure,

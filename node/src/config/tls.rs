@@ -11,14 +11,14 @@ use crate::http::RootToken;
 use crate::tls::{Port, TlsFiles};
 
 /// What of the configuration keeps strangers out.
-pub(super) struct Doors {
+pub(super) struct Security {
     pub tls: Option<TlsFiles>,
     pub peer_tls: Option<TlsFiles>,
     pub auth: Auth,
     pub root_token_file: Option<PathBuf>,
 }
 
-impl Doors {
+impl Security {
     /// Takes the settings out of the arguments.
     pub fn of(args: &mut Args, node_id: u64, faults: &mut Faults) -> Self {
         let (cert, key, ca) = (args.tls_cert.take(), args.tls_key.take(), args.tls_client_ca.take());

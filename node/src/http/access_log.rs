@@ -36,7 +36,7 @@ pub struct AnsweredRequest<'r> {
 impl AnsweredRequest<'_> {
     /// Tells what is to be told. What it waited for at its caller's request was not slow.
     pub fn tell(&self, api: &Api, headers: &HeaderMap) {
-        if api.slow.is_slow(self.took.saturating_sub(self.spent.on(Part::Wish))) {
+        if api.slow.is_slow(self.took.saturating_sub(self.spent.on(Part::Wait))) {
             self.log_slow(api);
         }
         let Some(traces) = &api.settings.traces else { return };
@@ -70,7 +70,7 @@ impl AnsweredRequest<'_> {
             body_ms = ms(self.spent.on(Part::Body)),
             log_ms = ms(self.spent.on(Part::Log)),
             freshness_ms = ms(self.spent.on(Part::Freshness)),
-            wish_ms = ms(self.spent.on(Part::Wish)),
+            wait_ms = ms(self.spent.on(Part::Wait)),
             bytes_in = self.bytes.0,
             bytes_out = self.bytes.1,
             node = api.settings.node_id,

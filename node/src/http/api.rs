@@ -50,7 +50,7 @@ pub struct ApiSettings {
     /// Where spans of requests go.
     pub traces: Option<Arc<Traces>>,
     /// Who has to say who they are.
-    pub door: AuthSettings,
+    pub auth: AuthSettings,
     /// Where it is told who did what.
     pub audit: Option<Arc<AuditFile>>,
 }
@@ -60,7 +60,7 @@ pub struct Api {
     /// The node.
     pub backend: Node,
     /// Who asks, and whether they may.
-    pub door: Authenticator,
+    pub authenticator: Authenticator,
     /// As configured.
     pub settings: ApiSettings,
     /// What is counted.
@@ -114,10 +114,10 @@ impl Api {
         let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
         let task_lines = TaskLines::default();
         let slow = SlowLog::new(settings.slow_request);
-        let door = Authenticator::new(settings.door.clone(), settings.audit.clone());
+        let authenticator = Authenticator::new(settings.auth.clone(), settings.audit.clone());
         Arc::new(Self {
             backend: Arc::new(backend),
-            door,
+            authenticator,
             settings,
             metrics,
             in_flight,

@@ -118,7 +118,7 @@ impl RequestContext {
 
     /// Who asks.
     pub fn who(&self) -> &Who {
-        self.who.get_or_init(|| if self.api.door.is_open() { Who::Anybody } else { Who::Nobody })
+        self.who.get_or_init(|| if self.api.authenticator.is_open() { Who::Anybody } else { Who::Nobody })
     }
 
     /// Says who asks, before anybody wants to know.
@@ -224,7 +224,7 @@ impl RequestContext {
         self.route.name(self.head.uri.path())
     }
 
-    /// Who asks, as the door sees it.
+    /// Who asks, as authentication sees it.
     pub fn caller(&self) -> Caller<'_> {
         Caller { api: &self.api, who: self.who(), origin: &self.origin, route: self.route }
     }

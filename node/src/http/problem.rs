@@ -224,7 +224,7 @@ impl Failure {
         failure
     }
 
-    /// The same failure of something that stands at `place` of a larger input, a JSON pointer.
+    /// Moves its pointers below `place`, a JSON pointer into a larger input.
     pub fn below(mut self, place: &str) -> Self {
         let problem = &mut *self.problem;
         for fault in &mut problem.errors {
@@ -243,7 +243,7 @@ impl Failure {
         self
     }
 
-    /// The same failure of the second step of a request whose first took effect: what holds meanwhile, and that only the request
+    /// Says that the second step of a request failed after the first took effect: what holds meanwhile, and that only the request
     /// id can tell what it comes to.
     pub fn undecided(mut self, meanwhile: &str) -> Self {
         let problem = &mut *self.problem;
@@ -252,7 +252,7 @@ impl Failure {
         self
     }
 
-    /// The same failure of a request of which a part took effect before: only the request id can tell how much.
+    /// Says that a part of the request took effect before; only the request id can tell how much.
     pub fn after_a_part(mut self, decided: usize, of: usize) -> Self {
         let problem = &mut *self.problem;
         problem.applied = Applied::Unknown;
@@ -291,7 +291,7 @@ impl Failure {
         })
     }
 
-    /// The same failure in these words.
+    /// Replaces the detail.
     pub fn saying(mut self, detail: impl Into<String>) -> Self {
         self.problem.detail = detail.into();
         self

@@ -71,7 +71,7 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
 /// Lets a request in, or says why not.
 async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) -> Result<(), Failure> {
     let (api, head) = (&context.api, &context.head);
-    if !api.door.is_open() {
+    if !api.authenticator.is_open() {
         Box::pin(enter::enter(context)).await?;
     }
     // Never holds back the routes that tell an operator what is going on.
@@ -124,7 +124,7 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: s
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if status != StatusCode::TOO_MANY_REQUESTS {
-        api.classes.observe(context.place.class(), took.saturating_sub(spent.on(Part::Wish)));
+        api.classes.observe(context.place.class(), took.saturating_sub(spent.on(Part::Wait)));
         if let Some(account) = context.account() {
             account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
         }
@@ -157,7 +157,7 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
     if head.method == Method::HEAD { without_body(response) } else { response }
 }
 
-/// The same response as HEAD wants it: all headers of GET, the length too, no bytes.
+/// Makes the response to GET one to HEAD: all headers, the length too, without the body.
 fn without_body(mut response: Answer) -> Answer {
     if let Some(length) = response.body().size_hint().exact()
         && response.status() != StatusCode::NOT_MODIFIED

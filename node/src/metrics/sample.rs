@@ -29,7 +29,7 @@ pub enum Value {
     Gauge(f64),
     /// Only goes up, from 0 at the start of the process.
     Counter(u64),
-    /// The same of time.
+    /// Time in seconds, which only goes up.
     Seconds(f64),
     /// How often something had which size.
     Histogram {

@@ -1,7 +1,9 @@
-//! Raft that takes no entries for a while.
+//! What this node refuses of Raft's requests from peers, for a while.
 //!
-//! Owns the halt and where it acts: between the transport and Raft. While it lasts the log of this node does not grow, so that a
-//! snapshot that the leader makes meanwhile is ahead of it, and Raft installs it. Votes and snapshots go through.
+//! Owns two refusals between the transport and Raft. A [`Halt`] takes no entries: the log does not grow meanwhile, so that a snapshot
+//! that the leader makes is ahead of it, and Raft installs it. After its start a node gives no vote: a process that ended has forgotten
+//! that it promised a leader to elect nobody else, and that leader counts on it. Never refuses what the leader itself asked for:
+//! votes for the node that it hands over to, and snapshots.
 
 use std::io;
 use std::path::Path;
@@ -43,15 +45,24 @@ impl Halt {
     }
 }
 
-/// A Raft behind a halt.
-pub struct Haltable {
-    /// What is halted.
+/// A Raft behind both refusals.
+pub struct Gate {
+    /// What they protect.
     pub raft: Arc<dyn RaftRpc>,
-    /// When.
+    /// While it lasts, no entries are taken.
     pub halt: Halt,
+    /// Until then, no vote is given.
+    pub votes_from: Instant,
 }
 
-impl RaftRpc for Haltable {
+impl Gate {
+    fn refusal(&self, request: &VoteRequest<TypeConfig>) -> Option<VoteResponse<TypeConfig>> {
+        let refuses = !request.leadership_transfer && Instant::now() < self.votes_from;
+        refuses.then(|| VoteResponse { vote: self.raft.current_vote(), vote_granted: false, last_log_id: None })
+    }
+}
+
+impl RaftRpc for Gate {
     fn stream_append(
         &self,
         requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
@@ -74,11 +85,17 @@ impl RaftRpc for Haltable {
     }
 
     fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
-        self.raft.vote(request)
+        match self.refusal(&request) {
+            Some(refusal) => std::future::ready(Ok(refusal)).boxed(),
+            None => self.raft.vote(request),
+        }
     }
 
     fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
-        self.raft.pre_vote(request)
+        match self.refusal(&request) {
+            Some(refusal) => std::future::ready(Ok(refusal)).boxed(),
+            None => self.raft.pre_vote(request),
+        }
     }
 
     fn transfer_leader(

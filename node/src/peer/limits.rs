@@ -75,10 +75,10 @@ pub const WRITE_STALL: Duration = Duration::from_secs(10);
 /// How soon a failed connection attempt is followed by another; until then the failure is repeated at once.
 pub const REDIAL_FLOOR: Duration = Duration::from_millis(50);
 
-/// The same after the peer refused us: it takes an operator or an adoption to change that.
+/// Shortest pause after the peer refused this node: only an operator or an adoption changes that.
 pub const REFUSED_FLOOR: Duration = Duration::from_millis(200);
 
-/// The same after a handshake of TLS failed: it takes new certificates to change that, and each try costs both sides signatures.
+/// Shortest pause after a TLS handshake failed: only new certificates change that, and each try costs both sides signatures.
 pub const INSECURE_FLOOR: Duration = Duration::from_secs(1);
 
 /// Largest body of a frame that asks something on this channel.

@@ -25,7 +25,7 @@ pub enum MemberQuestion {
     },
     /// Am I one still? Whoever is asked asks the leader.
     AmI,
-    /// The same of another node (leader only).
+    /// Is that node one still? Only the leader answers.
     Is {
         /// Which.
         node_id: u64,

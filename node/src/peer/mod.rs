@@ -19,9 +19,8 @@ pub mod message;
 mod net_inner;
 pub mod raft_codec;
 
-pub mod cautious;
 pub mod client;
-pub mod halt;
+pub mod gate;
 pub mod handshake;
 mod inbound;
 pub mod raft_client;

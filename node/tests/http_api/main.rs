@@ -6,6 +6,7 @@ mod http_2;
 mod raw;
 
 mod access;
+mod auth;
 mod backups;
 mod bad_input;
 mod bulk;
@@ -14,7 +15,6 @@ mod conditions;
 mod connections;
 mod coordination;
 mod documents;
-mod door;
 mod entries;
 mod errors;
 mod faults;

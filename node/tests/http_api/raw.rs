@@ -39,7 +39,7 @@ pub fn api_settings() -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
-        door: AuthSettings::Open,
+        auth: AuthSettings::Open,
         audit: None,
     }
 }

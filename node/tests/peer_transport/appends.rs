@@ -10,8 +10,8 @@ use openraft::errors::RPCError;
 use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote, RPCOption};
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use quorate_node::peer::RaftRpc;
-use quorate_node::peer::cautious::Cautious;
 use quorate_node::peer::counters::ChannelKind;
+use quorate_node::peer::gate::{Gate, Halt};
 use quorate_node::peer::raft_client::RaftClient;
 use quorate_store::raft::wire::VoteRecord;
 use tokio::sync::mpsc;
@@ -275,7 +275,7 @@ async fn votes_and_transfers_are_carried_out_by_the_peer() {
 #[tokio::test]
 async fn a_process_that_just_began_votes_only_for_whom_its_leader_hands_over_to() {
     let two = node(2).await;
-    let cautious = |until| Cautious { raft: two.raft.clone(), until };
+    let cautious = |votes_from| Gate { raft: two.raft.clone(), halt: Halt::default(), votes_from };
     let (long, now) = (std::time::Instant::now() + Duration::from_secs(3_600), std::time::Instant::now());
     let mut ask = VoteRequest::new(VoteRecord { term: 4, node: 1, committed: false }.into(), Some(log_id(8)));
     let (vote, pre_vote) = (cautious(long).vote(ask.clone()).await, cautious(long).pre_vote(ask.clone()).await);

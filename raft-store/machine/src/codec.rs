@@ -17,11 +17,11 @@ pub(crate) const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODE_BYTES_
 /// that is written takes: see [`crate::limits::ROW_BYTES_MAX`].
 const DECODE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// The same for records of up to [`SMALL_BYTES`] and [`TINY_BYTES`]: thousands of them may be under way at once, and a few
+/// [`DECODE_BYTES_MAX`] for records of up to [`SMALL_BYTES`] and [`TINY_BYTES`]: thousands of them may be under way at once, and a few
 /// bytes of each must not hold as much as the largest batch. A kilobyte for each byte of them, more than any record takes.
 const DECODE_SMALL_MAX: usize = SMALL_BYTES * LARGEST_ELEMENT;
 const DECODE_TINY_MAX: usize = TINY_BYTES * LARGEST_ELEMENT;
-/// The same for one of the [`Parts`] of a record, a line of audit with a key, a request id and a name at most.
+/// [`DECODE_BYTES_MAX`] for one of the [`Parts`] of a record, a line of audit with a key, a request id and a name at most.
 const PART_BYTES_MAX: usize = 16 * crate::limits::KEY_BYTES_MAX;
 const SMALL_BYTES: usize = 16 * 1024;
 const TINY_BYTES: usize = 1024;

@@ -690,7 +690,7 @@ impl Rejection {
         }
     }
 
-    /// The same, to be changed.
+    /// The current entry, to be changed.
     pub(crate) fn current_mut(&mut self) -> Option<&mut Shown> {
         match self {
             Self::CasMismatch { current, .. } | Self::ConditionNotMet { current, .. } => current.as_mut(),

@@ -209,7 +209,7 @@ fn find_torn(
     Ok(torn)
 }
 
-/// The same for one segment.
+/// Searches one segment.
 fn search(segment: &Arc<Segment>, start: u64, sequence: u64, stamp: Stamp) -> Result<Option<Stretch>, LogOpenError> {
     let mut torn: Option<Stretch> = None;
     let mut at = start;

@@ -88,7 +88,7 @@ impl RaftLogReader<TypeConfig> for LogReader {
     }
 }
 
-/// The same indexes as `start..end`.
+/// Converts any range of indexes to `start..end`.
 fn half_open(range: &impl RangeBounds<u64>) -> Range<u64> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

@@ -52,7 +52,7 @@ pub struct StateMachine {
 pub struct SnapshotRequest(Arc<AtomicBool>);
 
 impl SnapshotRequest {
-    /// Wishes for one. Trigger openraft's build after it.
+    /// Asks for one. Trigger openraft's build after it.
     pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }

@@ -36,7 +36,7 @@ impl WatchRange {
         }
     }
 
-    /// The same as first key, inclusive, and end key, exclusive.
+    /// Its bounds: first key, inclusive, and its end key, exclusive.
     pub fn bounds(&self) -> (Vec<u8>, Option<Vec<u8>>) {
         match self {
             Self::Key(key) => (key.as_bytes().to_vec(), Some([key.as_bytes(), b"\0"].concat())),

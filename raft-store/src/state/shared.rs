@@ -313,7 +313,7 @@ impl Moment<'_> {
         self.snapshot.raw_iterator_opt(options)
     }
 
-    /// The same for a walk over much that is read once: it leaves the block cache to those who read again.
+    /// Rows for a long walk that reads each once; it leaves the block cache to other readers.
     pub(crate) fn rows_once(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
         let mut options: ReadOptions = reading::range_options(start, end);
         options.fill_cache(false);

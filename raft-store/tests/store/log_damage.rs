@@ -238,7 +238,7 @@ async fn a_segment_that_was_being_made_is_made_anew() {
     drop(store);
     assert_eq!(content(&mut open(&dir)).await, ids(TERM, 0..40));
 
-    // The same where the log itself was never made completely.
+    // A log that was never created completely.
     let dir = root.path().join("unborn");
     drop(open_small(&dir, 64 * 1024));
     let mut mark = mark::read(&dir).unwrap().unwrap();

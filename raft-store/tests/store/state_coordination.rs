@@ -142,9 +142,9 @@ fn locks_in_use_come_in_pages_of_their_space() {
         apply(&mut log.state, vec![blank(0)]).await;
         log.put(0, &[session("a", 10_000)]).await;
         let names = ["b", "a/x", "a", "ab"];
-        let mut wishes: Vec<_> = names.map(|text| acquire(lock(text), 2, 0, None)).into();
-        wishes.push(acquire(election("aa"), 2, 0, None));
-        log.put(0, &wishes).await;
+        let mut requests: Vec<_> = names.map(|text| acquire(lock(text), 2, 0, None)).into();
+        requests.push(acquire(election("aa"), 2, 0, None));
+        log.put(0, &requests).await;
         let page = |space, after: Option<&str>, limit| {
             let page = reader.locks(space, after.map(name).as_ref(), limit).unwrap().found;
             (page.items.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), page.more)

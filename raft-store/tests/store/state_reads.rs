@@ -357,7 +357,7 @@ fn no_change_of_a_key_is_missed_by_who_waits_for_it() {
     });
 }
 
-/// The same for the wait for an index.
+/// Who waits for an index never misses it.
 #[test]
 fn no_index_is_missed_by_who_waits_for_it() {
     const ROUNDS: u64 = 3_000;

@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     fn answer(text: &'static str) -> Answer {
-        Answer { status: StatusCode::OK, glance: Default::default(), body: Bytes::from_static(text.as_bytes()) }
+        Answer { status: StatusCode::OK, hint: Default::default(), body: Bytes::from_static(text.as_bytes()) }
     }
 
     fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::endpoints::Glance;
+use crate::endpoints::LeaderHint;
 use crate::transport::{ANSWER_BYTES_MAX, Answer};
 
 /// The borrowed twin of [`crate::api::AnswerLine`]: of the answer only where it begins and ends is looked for.
@@ -57,7 +57,7 @@ fn parse(line: &Bytes) -> Result<(u64, Answer), String> {
     let Some(n) = text.n else {
         return Err(format!("the node does not understand the stream: {}", String::from_utf8_lossy(&body)));
     };
-    Ok((n, Answer { status, glance: Glance { term: text.term, leader_id: text.leader }, body }))
+    Ok((n, Answer { status, hint: LeaderHint { term: text.term, leader_id: text.leader }, body }))
 }
 
 #[cfg(test)]
@@ -82,9 +82,7 @@ mod tests {
             let answers = feed(&pieces).expect("two answers");
             let seen: Vec<_> = answers
                 .iter()
-                .map(|(n, Answer { status, glance, body })| {
-                    (*n, status.as_u16(), glance.term, glance.leader_id, &body[..])
-                })
+                .map(|(n, Answer { status, hint, body })| (*n, status.as_u16(), hint.term, hint.leader_id, &body[..]))
                 .collect();
             assert_eq!(
                 seen,

@@ -16,7 +16,7 @@ pub fn check(history: &History) -> Verdict {
     let decided = history.records.iter().filter(|record| record.decided().is_some()).count();
     let unknown = history.records.iter().filter(|record| record.is_unknown()).count();
     if decided == 0 || unknown * UNKNOWN_SHARE > history.records.len() {
-        return Verdict::Unknown(format!("{decided} operations were decided, {unknown} are of unknown fate"));
+        return Verdict::Unknown(format!("{decided} operations were decided, {unknown} are of unknown outcome"));
     }
     let faults = history.faults.len() as u64;
     if faults < history.header.faults_min {

@@ -27,7 +27,7 @@ use crate::workload::{Next, Script, Workload};
 const WORK: Micros = 10_000_000;
 /// When the only fault is over.
 const HEALED: Micros = 4_000_000;
-/// From when on no answer gets lost and nothing is refused at the door.
+/// From when on no answer gets lost and nothing is refused before it is proposed.
 const WELL: Micros = 8_000_000;
 /// How long a client waits for an answer.
 const PATIENCE: Micros = 20_000;
@@ -172,7 +172,7 @@ impl Run {
 
     fn arrive(&mut self, now: Micros, open: usize, attempt: usize) {
         let record = &mut self.opens[open].record;
-        // Refused at the door, for certain: the disk has no room.
+        // Refused before it is proposed, for certain: the disk has no room.
         let may_fail = record.tries.len() == 1 && !record.operation.is_read() && record.call < WELL;
         let fails = may_fail && self.dice.random_range(0..100) == 0;
         let outcome = if fails {

@@ -211,7 +211,7 @@ impl Spender {
         let pause = failure.retry_after().clamp(bounds[0], bounds[1]).min(most);
         let _kept = KeptBack::begin(&self.ledger.kept_back);
         // Nobody has to look for why that took long.
-        spent::on(Part::Wish, tokio::time::sleep(pause)).await;
+        spent::on(Part::Wait, tokio::time::sleep(pause)).await;
     }
 
     /// An operation that was let in turned out to be so many. Refused while others of the account owe much: many that begin at

@@ -151,14 +151,14 @@ impl Names {
     /// All of what is wanted.
     pub fn of(wanted: Wanted<'_>) -> Self {
         let mut names = Self::default();
-        let visit: &mut Visit<'_> = &mut |demand| names.add(demand);
+        let visit: &mut Visit<'_> = &mut |requirement| names.add(requirement);
         wanted(visit);
         names
     }
 
-    fn add(&mut self, demand: Requirement<'_>) {
+    fn add(&mut self, requirement: Requirement<'_>) {
         let text = |name: &[u8]| bounded(&String::from_utf8_lossy(name));
-        let shown = match demand {
+        let shown = match requirement {
             Requirement::Permission(RequiredPermission::Name(permission, name)) => {
                 format!("{permission:?} {}", text(name))
             }

@@ -1,4 +1,4 @@
-//! The door of a node: how people prove who they are.
+//! How callers prove who they are.
 //!
 //! Owns the settings of authentication, what is remembered of people, and who is slowed down. Tokens and rights are remembered as of
 //! one access revision, so nothing that was taken away is remembered for longer than this node takes to hear of it; and a command
@@ -31,7 +31,7 @@ pub enum AuthSettings {
     },
 }
 
-/// The door of a node.
+/// Proves who sends a request.
 #[derive(Debug)]
 pub struct Authenticator {
     settings: AuthSettings,

@@ -1,4 +1,4 @@
-//! Somebody who stands in the door, and what they want.
+//! Somebody who sends a request, and what they want.
 //!
 //! Owns the judgement of requirements for one person, and the order in which it is made: first by what this node knows, then, before it
 //! says no, by what the cluster knows. Never decides what something requirements.
@@ -109,7 +109,7 @@ impl Caller<'_> {
         }
     }
 
-    /// The same of what may name sessions that are over: those are nobody's.
+    /// Admits a renewal, which may name sessions that have ended: those belong to nobody.
     pub async fn admit_renewal(&self, deadline: Instant, sessions: &[SessionId]) -> Result<(), Failure> {
         let own = |visit: &mut Visit<'_>| sessions.iter().for_each(|session| visit(Requirement::Session(*session)));
         for is_last in [false, true] {
@@ -127,7 +127,7 @@ impl Caller<'_> {
 
     /// Whether a command of theirs is judged, or told to the audit log.
     pub fn is_judged_or_noted(&self) -> bool {
-        !matches!(self.who, Who::Anybody) || self.api.door.notes()
+        !matches!(self.who, Who::Anybody) || self.api.authenticator.notes()
     }
 
     /// Whether what says who asks still holds.
@@ -153,7 +153,7 @@ impl Caller<'_> {
             Who::Nobody => {
                 Err(Failure::unauthenticated("the request does not say who asks; send `Authorization: Bearer TOKEN`"))
             }
-            Who::Somebody(somebody) => match self.api.door.prove(&self.api.backend, &somebody.proof)? {
+            Who::Somebody(somebody) => match self.api.authenticator.prove(&self.api.backend, &somebody.proof)? {
                 Ok(person) => Ok(Some(person)),
                 Err(doubt) => Err(Failure::unauthenticated(doubt.why)),
             },
@@ -164,11 +164,11 @@ impl Caller<'_> {
     fn refusal(&self, person: &Person, wanted: Wanted<'_>) -> Result<Refusal, Failure> {
         let mut refusal = Refusal::default();
         let mut fault: Option<StateFault> = None;
-        wanted(&mut |demand| {
+        wanted(&mut |requirement| {
             if refusal.missing.is_some() || fault.is_some() {
                 return;
             }
-            match demand {
+            match requirement {
                 Requirement::Permission(need) if person.rights.allow(&need) => {}
                 Requirement::Permission(need) => refusal.missing = Some(shown(&need)),
                 Requirement::Something if !person.rights.grants().is_empty() => {}

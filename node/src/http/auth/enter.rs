@@ -20,8 +20,8 @@ use crate::http::routes::Guard;
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
 pub async fn enter(context: &RequestContext) -> Result<(), Failure> {
-    let door = &context.api.door;
-    if door.is_open() {
+    let authenticator = &context.api.authenticator;
+    if authenticator.is_open() {
         return Ok(());
     }
     let guard = context.policy.guard;
@@ -39,26 +39,28 @@ pub async fn enter(context: &RequestContext) -> Result<(), Failure> {
 
 /// Who asks. A proof that this node does not know may be newer than what it has applied.
 async fn identify(context: &RequestContext) -> Result<Who, Failure> {
-    let (door, from) = (&context.api.door, context.origin.address.ip());
+    let (authenticator, from) = (&context.api.authenticator, context.origin.address.ip());
     let proof = match Proof::of(&context.head, &context.origin) {
         Ok(Some(proof)) => proof,
         Ok(None) => {
-            return Err(door.unknown(from, "the request does not say who asks; send `Authorization: Bearer TOKEN`"));
+            return Err(
+                authenticator.unknown(from, "the request does not say who asks; send `Authorization: Bearer TOKEN`")
+            );
         }
-        Err(why) => return Err(door.unknown(from, why)),
+        Err(why) => return Err(authenticator.unknown(from, why)),
     };
     let backend = &context.api.backend;
-    let first = door.prove(backend, &proof)?;
+    let first = authenticator.prove(backend, &proof)?;
     let proved = match first {
         Err(doubt) if doubt.may_be_behind => {
             refresh(backend, context.deadline).await?;
-            door.prove(backend, &proof)?
+            authenticator.prove(backend, &proof)?
         }
         other => other,
     };
     match proved {
         Ok(person) => Ok(Who::Somebody(Arc::new(Somebody { name: person.name.clone(), proof }))),
-        Err(doubt) => Err(door.unknown(from, doubt.why)),
+        Err(doubt) => Err(authenticator.unknown(from, doubt.why)),
     }
 }
 
@@ -66,7 +68,7 @@ async fn identify(context: &RequestContext) -> Result<Who, Failure> {
 pub fn note_refused(caller: &Caller<'_>, status: StatusCode, request_id: &str) {
     let status = status.as_u16();
     if matches!(status, 401 | 403) {
-        caller.api.door.note(|| Some(Event::refused(caller, status, request_id)));
+        caller.api.authenticator.note(|| Some(Event::refused(caller, status, request_id)));
     }
 }
 
@@ -75,12 +77,12 @@ pub fn note_answered(context: &RequestContext, response: &Answer, request_id: &s
     let status = response.status().as_u16();
     // Who is told to come later is many, and may be anybody: lines about them would hide the others.
     let is_refused = matches!(status, 401 | 403);
-    if !context.api.door.notes() || !(is_refused || context.policy.guard == Guard::Admin) {
+    if !context.api.authenticator.notes() || !(is_refused || context.policy.guard == Guard::Admin) {
         return;
     }
     let path = context.head.uri.path();
     context
         .api
-        .door
+        .authenticator
         .note(|| Some(Event::answered(&context.caller(), context.head.method.as_str(), path, status, request_id)));
 }

@@ -1,4 +1,4 @@
-//! What requests demand of who asks.
+//! What requests require of their callers.
 //!
 //! Owns short ways to say it. What a kind of command requirements stands in `quorate_store::access`.
 

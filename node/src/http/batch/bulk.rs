@@ -141,7 +141,7 @@ impl Course {
         Self { ops, next: 0, tally, end }
     }
 
-    /// What all operations demand.
+    /// What all operations require.
     fn requirements(&self, visit: &mut Visit<'_>) {
         self.ops.iter().for_each(|op| op.op.requirements(visit));
     }

@@ -26,7 +26,7 @@ pub async fn scan<T: Send + 'static>(
     blocking(context, &context.api.scans, work).await
 }
 
-/// The same of work on what a request names: it has places of its own, which no scan can take.
+/// Runs work on the entries that a request names. It has permits of its own, which no scan can take.
 pub async fn evaluate<T: Send + 'static>(
     context: &RequestContext,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
@@ -51,7 +51,7 @@ async fn blocking<T: Send + 'static>(
     });
     let done = done.await;
     // Whoever asked was judged before it waited.
-    if !context.api.door.is_open() && context.api.backend.access_revision() != rules {
+    if !context.api.authenticator.is_open() && context.api.backend.access_revision() != rules {
         let why = "users, roles or tokens changed while the request was at work; ask again";
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
     }

@@ -46,7 +46,7 @@ pub async fn until<T: Send>(
                 () = stop.cancelled() => Ok(true),
             }
         };
-        let has_stopped = spent::on(Part::Wish, wait).await.map_err(|fault| Failure::from_fault(&fault))?;
+        let has_stopped = spent::on(Part::Wait, wait).await.map_err(|fault| Failure::from_fault(&fault))?;
         if found.is_some() || left.is_zero() || has_stopped {
             return Ok(found);
         }
@@ -58,7 +58,7 @@ pub async fn instead(context: &RequestContext, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
     context.api.classes.count_refusal(RequestClass::Waiting);
     let until = end.min(Instant::now() + PAUSE);
-    spent::on(Part::Wish, tokio::time::sleep_until(until.into())).await;
+    spent::on(Part::Wait, tokio::time::sleep_until(until.into())).await;
 }
 
 /// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.

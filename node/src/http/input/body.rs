@@ -42,7 +42,7 @@ pub async fn collect(context: &RequestContext, body: Body, bytes_max: usize) -> 
     collect_long(context, body, bytes_max).await
 }
 
-/// The same of a body that may be longer than is configured for others. It keeps its place in memory until the request is
+/// Reads a body that may be longer than the configured limit. It keeps its place in memory until the request is
 /// answered: until then there is the body, or what was made of it.
 pub async fn collect_long(context: &RequestContext, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
     spent::on(Part::Body, collect_in_time(context, body, bytes_max)).await

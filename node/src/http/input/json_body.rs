@@ -22,7 +22,7 @@ use crate::http::problem::Failure;
 /// A body as it was read.
 pub struct Json<T>(pub T);
 
-/// The same, where an empty body stands for `{}`.
+/// A JSON body that may be empty, which stands for `{}`.
 pub struct JsonOrNone<T>(pub T);
 
 impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Json<T> {

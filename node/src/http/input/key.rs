@@ -24,7 +24,7 @@ pub struct NamedKey<'a> {
 }
 
 impl NamedKey<'_> {
-    /// The same, on its own.
+    /// Copies the key, so that it outlives the request.
     pub fn into_owned(self) -> NamedKey<'static> {
         NamedKey { text: Cow::Owned(self.text.into_owned()), key: self.key }
     }
@@ -47,7 +47,7 @@ pub fn named<'a>(text: Cow<'a, str>, pointer: &str) -> Result<NamedKey<'a>, Fail
     }
 }
 
-/// The same in a body, where its faults are told with others.
+/// Reads a key of a body and collects its faults.
 pub fn read<'a>(text: Cow<'a, str>, pointer: &str, faults: &mut Faults) -> Option<NamedKey<'a>> {
     match Key::new(text.as_bytes()) {
         Ok(key) => return Some(NamedKey { text, key }),

@@ -107,7 +107,7 @@ pub async fn get(context: Context) -> Outcome {
 /// Declares a collection, or replaces all of its rules.
 ///
 /// A key belongs to the collection whose name and a slash it begins with; collections do not nest. From now on the rules hold for
-/// every write to it, through every door; what is there already stays as it is until it is written. Indexes that are new are
+/// every write to it, by every route; what is there already stays as it is until it is written. Indexes that are new are
 /// built in the background (`state`), those that are not named any more are dropped; one that failed is built anew.
 #[utoipa::path(put, path = "/v1/collections/{name}", tag = "collections", operation_id = "put_collection",
     params(

@@ -96,7 +96,7 @@ impl<'a> ParsedOp<'a> {
         matches!(&self.action, OpAction::Write { change, .. } if change.is_of_lock())
     }
 
-    /// The same, without the text that it was read from.
+    /// Copies it, so that it outlives the text that it was read from.
     pub fn into_owned(self) -> ParsedOp<'static> {
         let Self { kind, key, action, prev, dry_run, request_id } = self;
         ParsedOp { kind, key: key.into_owned(), action, prev, dry_run, request_id }
@@ -122,7 +122,7 @@ impl<'a> ParsedOp<'a> {
         parsed.ok_or_else(|| Failure::invalid("", "the operation is not complete"))
     }
 
-    /// The same of a part of a body, which need not be known to be strict JSON.
+    /// Reads a part of a body that was not checked to be strict JSON.
     pub fn read_part(text: &'a [u8], standing: Standing, faults: &mut Faults) -> Option<Self> {
         match json::check(text) {
             Ok(()) => Self::read_within(text, standing, faults),
@@ -346,7 +346,7 @@ pub fn typed<'a, T: serde::Deserialize<'a>>(
     value
 }
 
-/// The same of a string.
+/// Reads a string.
 pub fn text<'a>(raw: &'a RawValue, pointer: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let text = json::text(raw);
     if text.is_none() {

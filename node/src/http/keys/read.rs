@@ -104,7 +104,7 @@ pub fn consistency(query: &mut Query<'_>) -> Consistency {
     consistency_of(wanted.as_deref(), min_revision, "query:", &mut query.faults)
 }
 
-/// The same of two fields that stand at this `place`.
+/// Reads the consistency from two fields at this `place`.
 pub fn consistency_of(
     wanted: Option<&str>,
     min_revision: Option<Revision>,
@@ -159,7 +159,7 @@ async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> R
             break;
         }
         let seen = read.entry.as_ref().map_or(read.at.revision, |entry| entry.meta.mod_revision);
-        spent::on(Part::Wish, backend.wait_key_change(key, seen, left)).await;
+        spent::on(Part::Wait, backend.wait_key_change(key, seen, left)).await;
         read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     }
     Ok(read)

@@ -75,14 +75,15 @@ async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<R
     backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
 }
 
-/// The same of somebody who must be allowed to, and told to the audit log.
+/// Proposes a command after checking its caller's permission, and writes it to the audit log.
 async fn propose_judged(
     caller: &Caller<'_>,
     action: Action,
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let names = if caller.api.door.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
+    let names =
+        if caller.api.authenticator.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
     let mut noted = Noted { caller, names, id: request_id.0.clone(), is_told: false };
     let result = until_judged_in_time(caller, action, request_id, deadline).await;
     noted.tell(Some(&result));
@@ -102,7 +103,7 @@ impl Noted<'_> {
     fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
         self.is_told = true;
         let (caller, names) = (self.caller, std::mem::take(&mut self.names));
-        caller.api.door.note(|| Event::command(caller, names, &self.id, result));
+        caller.api.authenticator.note(|| Event::command(caller, names, &self.id, result));
     }
 }
 

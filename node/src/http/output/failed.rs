@@ -28,7 +28,7 @@ pub fn of(rejection: &Rejection) -> Vec<Failed> {
     }
 }
 
-/// The same of something that stands at `place` of a larger request.
+/// What failed of an operation at `place` of a larger request.
 pub fn below(rejection: &Rejection, place: &str) -> Vec<Failed> {
     let mut list = of(rejection);
     for failed in &mut list {

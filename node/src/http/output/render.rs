@@ -84,7 +84,7 @@ pub fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMil
     open(out, key, data, entry.value.kind, &entry.meta, clock);
 }
 
-/// The same of one in an answer to a write, with this metadata.
+/// Begins an entry in the answer to a write, with this metadata.
 fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, meta: &EntryMeta, clock: ClusterMillis, with_value: bool) {
     let (data, kind) = match shown {
         Shown::Whole(entry) => (Some(&entry.value.data[..]), entry.value.kind),

@@ -120,9 +120,9 @@ impl Claim {
             return Ok(tried);
         };
         let mut line = context.api.task_lines.enter(self.queue());
-        while spent::on(Part::Wish, line.come_to_head(until)).await {
+        while spent::on(Part::Wait, line.come_to_head(until)).await {
             loop {
-                if !spent::on(Part::Wish, self.wait_until_due(context, &tried, until)).await? {
+                if !spent::on(Part::Wait, self.wait_until_due(context, &tried, until)).await? {
                     return Ok(tried);
                 }
                 tried = self.attempt(context).await?;

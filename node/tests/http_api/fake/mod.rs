@@ -193,7 +193,7 @@ impl Fake {
         self.with(|state| state.write_error = Some(error));
     }
 
-    /// The same from the command of this number on.
+    /// Fails writes from the command of this number on.
     pub fn fail_writes_from(&self, command: usize, error: Option<AppError>) {
         self.with(|state| (state.fails_from, state.write_error) = (command, error));
     }

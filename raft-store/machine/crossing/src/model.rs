@@ -70,7 +70,7 @@ fn checks_of(txn: &Txn) -> Vec<&Check> {
     txn.checks.iter().chain(nested.flatten()).collect()
 }
 
-/// The same of what the machine answered.
+/// What the machine's answer comes to, in the terms of the model.
 pub fn came(outcome: &Outcome) -> Option<Comes> {
     Some(match outcome {
         Outcome::Written(written) => Comes::Parts(vec![Ok(written.meta)]),

@@ -34,7 +34,7 @@ impl Store {
         Ok((replies, self.keep(batches, applied)))
     }
 
-    /// The same as a node does it: what can be contained is, and told.
+    /// Applies as a node does: contains faults and returns them.
     pub fn apply_contained(&mut self, batches: &[Batch]) -> (Vec<Vec<Reply>>, Vec<Contained>) {
         let (replies, mut applied) = machine::applying(|contain| self.attempt(batches, contain)).unwrap();
         let contained = std::mem::take(&mut applied.contained);

@@ -47,14 +47,14 @@ impl Action {
             ) => name(Lock, of.as_str(), visit),
             Self::Task(op) => of_task(op, visit),
             Self::Access(_) | Self::Faults(_) => everything(visit),
-            // The cluster's own, which nobody asks for through the door.
+            // The cluster's own, which no caller can ask for.
             Self::Maintain(_) => everything(visit),
         }
     }
 }
 
 impl WriteOp {
-    /// The same of one write.
+    /// Visits what one write requires.
     pub fn requirements(&self, visit: &mut Visit<'_>) {
         of_write(self, visit);
     }
@@ -192,8 +192,8 @@ mod tests {
 
     fn shown(action: &Action) -> Vec<String> {
         let mut all = Vec::new();
-        action.requirements(&mut |demand| {
-            all.push(match demand {
+        action.requirements(&mut |requirement| {
+            all.push(match requirement {
                 Requirement::Permission(RequiredPermission::Name(permission, name)) => {
                     format!("{permission:?} {}", name.escape_ascii())
                 }

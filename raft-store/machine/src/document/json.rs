@@ -30,7 +30,7 @@ pub enum Json<'a> {
 
 /// The members of an object, in the order written.
 ///
-/// No name occurs twice in what came through the door. Should one, the last member of that name counts.
+/// No name occurs twice in what came through the API. Should one, the last member of that name counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Object<'a> {
     pub(super) members: Vec<(Cow<'a, str>, Json<'a>)>,
@@ -58,7 +58,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The same tree, its texts shared.
+    /// Borrows all texts of the tree.
     pub fn borrowed(&self) -> Json<'_> {
         match self {
             Self::Null => Json::Null,
@@ -73,7 +73,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The same tree with texts of its own.
+    /// Copies all texts of the tree.
     pub fn into_owned(self) -> Json<'static> {
         match self {
             Self::Null => Json::Null,
@@ -113,7 +113,7 @@ impl<'a> Object<'a> {
     pub fn remove(&mut self, name: &str) -> Option<Json<'a>> {
         let at = self.members.iter().rposition(|(found, _)| found == name)?;
         let (_, removed) = self.members.remove(at);
-        // Only a text that did not come through the door has more of them; then they were hidden, and are gone too.
+        // Only a text that did not come through the API has more of them; then they were hidden, and are gone too.
         self.members.retain(|(found, _)| found != name);
         Some(removed)
     }

@@ -72,12 +72,12 @@ impl<'a> Number<'a> {
         float.is_finite().then(|| Number(Cow::Owned(format!("{float:?}"))))
     }
 
-    /// The same, sharing the text.
+    /// Borrows the text.
     pub(super) fn borrowed(&self) -> Number<'_> {
         Number(Cow::Borrowed(&self.0))
     }
 
-    /// The same with a text of its own.
+    /// Copies the text.
     pub(super) fn into_owned(self) -> Number<'static> {
         Number(Cow::Owned(self.0.into_owned()))
     }

@@ -11,7 +11,7 @@ use super::number::Numeric;
 
 /// Whether two values are the same to a user: `1` is `1.0`, and the order of members does not matter. The same as
 /// [`compare`] finding them equal, but quick to see that they are not. (It takes objects for different that differ in
-/// how often they repeat a name, which the door lets none do.)
+/// how often they repeat a name, which the API refuses.)
 pub fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
     match (a, b) {
         (Json::String(a), Json::String(b)) => a == b,

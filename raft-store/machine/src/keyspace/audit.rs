@@ -174,7 +174,7 @@ pub enum AuditEffect {
         /// The mark of that row.
         row: RowMark,
     },
-    /// The same as [`Self::Relocked`], from feature level 2 on: there is a row of [`super::relocked`] that says what the lock was.
+    /// [`Self::Relocked`] from feature level 2 on: a row of [`super::relocked`] says what the lock was.
     RelockedFrom {
         /// The mark of that row.
         row: RowMark,

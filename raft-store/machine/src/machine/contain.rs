@@ -247,7 +247,7 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// The same where there may be none. Whether there was.
+    /// Forgets work that may not be there. Returns whether it was.
     pub(super) fn forget_work(&mut self, work: &[u8]) -> Result<bool, Fault> {
         Ok(self.overlay.replace(work, None)?.is_some() || self.unpark(work)?)
     }

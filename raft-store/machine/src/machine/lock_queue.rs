@@ -87,7 +87,7 @@ impl<V: View> Applier<'_, V> {
         self.enqueue(&lock, head, party, wait_ms, asker.clone()).map(Ok)
     }
 
-    /// The same session asks again: it keeps what it has, and waits anew from now on.
+    /// A session that asks again keeps what it has, and its wait begins anew.
     fn acquire_again(&mut self, request: &Acquire, at: PartyAt) -> Result<Done, Fault> {
         let is_same = |party: &HolderRow| {
             party.mode == request.mode && request.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))

@@ -352,7 +352,7 @@ pub fn evaluate<V: View>(view: &V, vars: &Vars, index: u64, command: &Command) -
     catching(|| applier.rehearsed(command))
 }
 
-/// The same of several commands one after the other, each in a batch of its own, and each seeing what those before it would
+/// Judges several commands in turn, each in a batch of its own, and each seeing what those before it would
 /// do. `next` is told what the last one would answer, and gives the next until it has none. Once they have taken
 /// [`limits::REHEARSAL_BYTES_MAX`], a command is answered by [`Rejection::TooLarge`] with that limit.
 pub fn rehearse<V: View>(

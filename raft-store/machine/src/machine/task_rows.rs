@@ -48,7 +48,7 @@ impl<V: View> Applier<'_, V> {
         Ok(Some(row))
     }
 
-    /// The same without keeping it at hand.
+    /// Reads a task without keeping it in the overlay.
     pub(super) fn peek_task(&self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
         self.decoded(&task::row_key(queue, id))
     }
@@ -83,7 +83,7 @@ impl<V: View> Applier<'_, V> {
         self.put_task_row(queue, id, before.as_ref(), after)
     }
 
-    /// The same of a task whose timer fired, so that the row of that is gone.
+    /// Writes a task whose timer fired, so that the timer's row is gone already.
     pub(super) fn put_task_after_timer(
         &mut self,
         queue: &mut Queue,

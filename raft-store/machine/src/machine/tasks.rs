@@ -128,7 +128,7 @@ impl<V: View> Applier<'_, V> {
         if let Some(head) = &before
             && !(replace && matches!(head.state, TaskState::Scheduled | TaskState::Unplanned))
         {
-            return Ok(ScheduledTask { task: glance(&id, head), created: false, replaced: false });
+            return Ok(ScheduledTask { task: summary(&id, head), created: false, replaced: false });
         }
         let wall = self.vars.wall;
         let (state, due) = match start {
@@ -150,7 +150,7 @@ impl<V: View> Applier<'_, V> {
             revision: 0,
             runs: 0,
         };
-        let task = glance(&id, &head);
+        let task = summary(&id, &head);
         let replaced = before.is_some();
         self.put_task(queue, &id, before, Some(TaskRow { head, payload }))?;
         self.record_task(TaskAct::Schedule, queue, &id, asker);
@@ -398,7 +398,7 @@ impl<V: View> Applier<'_, V> {
         row: TaskRow,
         asker: &Asker,
     ) -> Decided<TaskReply> {
-        let changed = glance(id, &row.head);
+        let changed = summary(id, &row.head);
         self.put_task(queue, id, Some(before), Some(row))?;
         self.record_task(act, queue, id, asker);
         Ok(Ok(TaskReply::Changed(changed)))
@@ -412,7 +412,7 @@ impl<V: View> Applier<'_, V> {
         before: TaskHead,
         asker: &Asker,
     ) -> Decided<TaskReply> {
-        let removed = TaskSummary { state: None, ..glance(id, &before) };
+        let removed = TaskSummary { state: None, ..summary(id, &before) };
         self.put_task(queue, id, Some(before), None)?;
         self.record_task(act, queue, id, asker);
         Ok(Ok(TaskReply::Changed(removed)))
@@ -479,7 +479,7 @@ fn recur(head: &mut TaskHead, wall: WallMillis) {
     }
 }
 
-fn glance(id: &TaskId, head: &TaskHead) -> TaskSummary {
+fn summary(id: &TaskId, head: &TaskHead) -> TaskSummary {
     TaskSummary {
         id: id.clone(),
         state: Some(head.state.clone()),

@@ -69,7 +69,7 @@ impl<V: View> Applier<'_, V> {
         self.record(op_kind(&op.change), Some(op.key), asker, AuditEffect::Refused(rejection.into()));
     }
 
-    /// The same, whether or not the write says what it expects.
+    /// Writes whether or not the write says what it expects.
     pub(super) fn write_found(&mut self, op: WriteOp, asker: Asker) -> Result<Result<Written, Rejection>, Fault> {
         failpoint::pass(op.key.as_bytes());
         if let Err(rejection) = self.check_ties(&op)? {

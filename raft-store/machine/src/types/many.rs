@@ -43,7 +43,7 @@ impl ItemOutcome {
         }
     }
 
-    /// The same, only to be looked at.
+    /// The entry that it shows, if any.
     pub fn shown(&self) -> Option<&Shown> {
         match self {
             Self::Written(written) => written.previous.as_ref(),

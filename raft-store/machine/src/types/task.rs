@@ -151,7 +151,7 @@ impl RetryPlan {
 pub enum AfterFailure {
     /// It is tried again after a pause by its [`RetryPlan`], as long as there are attempts left.
     Retry,
-    /// The same after this pause of milliseconds.
+    /// It is tried again after this pause, in milliseconds.
     RetryIn(u64),
     /// It is not tried again.
     Die,

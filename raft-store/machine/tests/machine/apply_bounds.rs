@@ -61,7 +61,7 @@ fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     measured_within(MEMORY_MAX, store, batch)
 }
 
-/// The same of what holds at most so much.
+/// Measures a store that may take at most this memory.
 fn measured_within(memory_max: usize, store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
     store.index += 1;
     let view = Counting { rows: &store.view, read: Cell::new(0) };

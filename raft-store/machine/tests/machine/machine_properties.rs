@@ -205,7 +205,7 @@ proptest! {
                 // What is due by now is nobody's doing.
                 store.apply(&[batch(clock, &[])]).unwrap();
                 let mut demanded = Vec::new();
-                command.action.requirements(&mut |demand| match demand {
+                command.action.requirements(&mut |requirement| match requirement {
                     Requirement::Permission(RequiredPermission::Name(permission, name)) if permission != Permission::Read => {
                         demanded.push(name.to_vec());
                     }
@@ -390,7 +390,7 @@ fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
     let kept = store.rows(family::REQUEST).len();
     assert_eq!(kept, decided(&replies[2]).0, "nothing is kept of a deferred command");
 
-    // The same, however the batches come.
+    // However the batches are cut.
     for cut in 0..=batches.len() {
         let mut parts = before.clone();
         let mut replies_of_parts = parts.apply(&batches[..cut]).unwrap().0;

@@ -1,6 +1,6 @@
-//! Numbers beyond the greatest double that are stored: doors of old took some, and everything that reads an entry has to go on.
+//! Numbers beyond the greatest double that are stored: older versions accepted some, and everything that reads an entry has to go on.
 //!
-//! Here the values come past the door, as commands of a log that such a build has written.
+//! Here the values come past the API, as commands of a log that such a build has written.
 
 use crate::machine_support::{Store, batch};
 use quorate_machine::document::{Criteria, Json, Order, Patch};

@@ -29,7 +29,7 @@ pub fn done(done: &TaskReply) -> String {
                     (true, true) => "replaced",
                     _ => "there",
                 };
-                format!("\n  {what} {}", glance(&task.task))
+                format!("\n  {what} {}", summary(&task.task))
             });
             format!("scheduled{}", lines.collect::<String>())
         }
@@ -45,13 +45,13 @@ pub fn done(done: &TaskReply) -> String {
             let lines: String = lines.collect();
             format!("tasks at {}, due left {}{next}{lines}", claimed.wall, claimed.due_left)
         }
-        TaskReply::Changed(task) => format!("task {}", glance(task)),
+        TaskReply::Changed(task) => format!("task {}", summary(task)),
         TaskReply::Requeued { count, more } => format!("requeued {count} more={more}"),
         TaskReply::Planned => "planned".into(),
     }
 }
 
-fn glance(task: &TaskSummary) -> String {
+fn summary(task: &TaskSummary) -> String {
     let TaskSummary { id, state, due, attempts, max_attempts } = task;
     let state = state.as_ref().map_or("gone".into(), self::state);
     format!("{id} {state} due={due} {attempts}/{max_attempts}")
