@@ -202,8 +202,8 @@ async fn stand_from(raft: Raft, from: Instant) {
     raft.runtime_config().elect(true);
 }
 
-/// Starts the work that a node does by itself, at its own pace.
-fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, end: &CancellationToken, tasks: &mut JoinSet<()>) {
+/// Starts the work that a node does by itself, at its own pace. It ends with `tasks`.
+fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, tasks: &mut JoinSet<()>) {
     let retention = Retention {
         keep_ms: millis(config.history_keep),
         keep_revisions: config.history_keep_revisions,
@@ -211,9 +211,9 @@ fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, end: &Cance
     };
     tasks.spawn(keep_ballast(app.clone()));
     tasks.spawn(integrity::run(app.clone()));
-    tasks.spawn(levels::run(parts.clone(), config.feature_level_max, end.clone()));
-    tasks.spawn(maintenance::run(parts, retention, end.clone()));
-    tasks.spawn(members::keeper::run(app.clone(), config.replace_dead_after));
+    tasks.spawn(levels::run(parts.clone(), config.feature_level_max));
+    tasks.spawn(maintenance::run(parts, retention));
+    tasks.spawn(members::reconciler::run(app.clone(), config.replace_dead_after));
     if let Some(schedule) = config.backups.clone() {
         tasks.spawn(backup_schedule::run(app.clone(), schedule));
     }
@@ -406,7 +406,7 @@ impl Node {
         tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
-        keep_house(config, &app, parts, &all_end, &mut tasks);
+        keep_house(config, &app, parts, &mut tasks);
         let traces = traces_of(config, &metrics)?;
         let ports = tls.ports();
         if !ports.is_empty() {

@@ -41,8 +41,8 @@ async fn main() {
     for number in 0..args.connections {
         let share = args.sessions / args.connections + usize::from(number < args.sessions % args.connections);
         let connection = Connection::open(addresses[number % addresses.len()]).await.expect("a node takes connections");
-        let keeper = Keeper { connection, share, ttl_ms: args.ttl_ms };
-        tasks.push(tokio::spawn(keeper.run(Arc::clone(&renewals), Arc::clone(&is_over))));
+        let renewer = Renewer { connection, share, ttl_ms: args.ttl_ms };
+        tasks.push(tokio::spawn(renewer.run(Arc::clone(&renewals), Arc::clone(&is_over))));
     }
     // The first renewals begin at a third of the time; a whole time later all is as it will go on.
     tokio::time::sleep(Duration::from_millis(args.ttl_ms)).await;
@@ -65,13 +65,13 @@ async fn main() {
 }
 
 /// Keeps some sessions alive over one connection.
-struct Keeper {
+struct Renewer {
     connection: Connection,
     share: usize,
     ttl_ms: u64,
 }
 
-impl Keeper {
+impl Renewer {
     async fn run(mut self, renewals: Arc<AtomicU64>, is_over: Arc<AtomicBool>) {
         let every = Duration::from_millis(self.ttl_ms / 3);
         let mut sessions = Vec::with_capacity(self.share);

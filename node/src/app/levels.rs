@@ -11,7 +11,6 @@ use quorate_store::command_codec;
 use quorate_store::level::Level;
 use quorate_store::raft::NodeId;
 use quorate_store::types::{Action, Command, Maintenance};
-use tokio_util::sync::CancellationToken;
 
 use super::proposer::ProposerParts;
 use crate::peer::message::{PeerRequest, PeerResponse};
@@ -21,9 +20,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// For one question.
 const ASK: Duration = Duration::from_millis(1_000);
 
-/// Runs until the token is cancelled; does nothing while another node leads, or while the level is `own_max` already.
-pub async fn run(parts: Arc<ProposerParts>, own_max: Level, stop: CancellationToken) {
-    while stop.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await.is_some() {
+/// Runs for as long as the node; does nothing while another node leads, or while the level is `own_max` already.
+pub async fn run(parts: Arc<ProposerParts>, own_max: Level) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
         let reached = parts.state.applied().level;
         if parts.view.now().leader != Some(parts.self_id) || reached >= own_max {
             continue;

@@ -12,7 +12,6 @@ use quorate_store::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };
 use quorate_store::{background, command_codec};
-use tokio_util::sync::CancellationToken;
 
 use super::clock::wall_now;
 use super::cron;
@@ -64,29 +63,33 @@ impl Retention {
     }
 }
 
-/// Runs until the token is cancelled; does nothing while another node leads.
-pub async fn run(parts: Arc<ProposerParts>, retention: Retention, stop: CancellationToken) {
+/// Runs for as long as the node; does nothing while another node leads.
+pub async fn run(parts: Arc<ProposerParts>, retention: Retention) {
     let now = Instant::now();
-    let mut keeper =
-        Keeper { parts, retention, clock_committed: now, looked: now, compacting: None, indexed: now, repaired: now };
+    let mut maintainer = Maintainer {
+        parts,
+        retention,
+        clock_committed: now,
+        looked: now,
+        compacting: None,
+        indexed: now,
+        repaired: now,
+    };
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        if keeper.parts.view.now().leader != Some(keeper.parts.self_id) {
+        ticks.tick().await;
+        if maintainer.parts.view.now().leader != Some(maintainer.parts.self_id) {
             continue;
         }
-        if let Err(fault) = keeper.tick().await {
+        if let Err(fault) = maintainer.tick().await {
             // The state machine meets the same damage and stops the node; here it only must not pass in silence.
             tracing::error!(%fault, "housekeeping");
         }
     }
 }
 
-struct Keeper {
+struct Maintainer {
     parts: Arc<ProposerParts>,
     retention: Retention,
     clock_committed: Instant,
@@ -100,7 +103,7 @@ struct Keeper {
     repaired: Instant,
 }
 
-impl Keeper {
+impl Maintainer {
     fn state(&self) -> &StateReader {
         &self.parts.state
     }

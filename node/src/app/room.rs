@@ -40,10 +40,10 @@ type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Runs until openraft stops.
 pub async fn run(app: App, log: LogStore, log_bytes_max: u64) {
-    let mut keeper = Keeper { app, log, log_bytes_max, last_try: None };
+    let mut trimmer = Trimmer { app, log, log_bytes_max, last_try: None };
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        if let Err(fatal) = keeper.tick().await {
+        if let Err(fatal) = trimmer.tick().await {
             tracing::debug!(%fatal, "raft has stopped, and with it the purge of its log");
             return;
         }
@@ -64,7 +64,7 @@ enum Need {
     },
 }
 
-struct Keeper {
+struct Trimmer {
     app: App,
     log: LogStore,
     log_bytes_max: u64,
@@ -92,7 +92,7 @@ impl Try {
     }
 }
 
-impl Keeper {
+impl Trimmer {
     async fn tick(&mut self) -> Result<(), Fatal<TypeConfig>> {
         let Some(need) = self.need() else {
             self.last_try = None;

@@ -19,8 +19,8 @@ use crate::background;
 use crate::limits;
 use crate::state::snapshot::SnapshotHandle;
 use crate::state::{
-    self, Committer, Keeper, Shared, StateFault, StateOpenError, StateOptions, StateReader, build_snapshot, free_bytes,
-    install_snapshot,
+    self, Committer, Flusher, Shared, StateFault, StateOpenError, StateOptions, StateReader, build_snapshot,
+    free_bytes, install_snapshot,
 };
 
 /// Most entries of one group.
@@ -43,7 +43,7 @@ pub struct StateMachine {
     committer: Committer,
     options: StateOptions,
     request: SnapshotRequest,
-    _keeper: Keeper,
+    _flusher: Flusher,
 }
 
 /// Asks for a snapshot out of turn and on a disk that is nearly full; whoever sets it has seen to the room. It is granted
@@ -67,10 +67,10 @@ impl StateMachine {
     /// Opens `<data_dir>/state/`, or makes it where it does not exist. Removes what an interrupted installation,
     /// snapshot or receive left behind. Refuses damage by name.
     pub fn open(data_dir: &Path, options: StateOptions) -> Result<(Self, StateReader), StateOpenError> {
-        let (shared, keeper) = state::open(data_dir, &options)?;
+        let (shared, flusher) = state::open(data_dir, &options)?;
         let reader = StateReader { shared: Arc::clone(&shared) };
         let committer = Committer::new(Arc::clone(&shared));
-        Ok((Self { shared, committer, options, request: SnapshotRequest::default(), _keeper: keeper }, reader))
+        Ok((Self { shared, committer, options, request: SnapshotRequest::default(), _flusher: flusher }, reader))
     }
 
     /// A handle for reads.

@@ -37,8 +37,8 @@ mod watermark;
 
 mod checkpoint;
 mod files;
+mod flusher;
 mod install;
-mod keeper;
 mod kept;
 pub mod receive;
 pub mod snapshot;
@@ -70,9 +70,9 @@ pub(crate) use checkpoint::build as build_snapshot;
 pub(crate) use db::{Db, LatestView, Row};
 pub(crate) use files::checksum as file_checksum;
 pub(crate) use files::free_bytes;
+pub(crate) use flusher::Flusher;
 pub(crate) use home::{Home, UNFINISHED_PREFIX};
 pub(crate) use install::install as install_snapshot;
-pub(crate) use keeper::Keeper;
 pub(crate) use shared::{Moment, Shared};
 pub(crate) use snapshot::SnapshotHandle;
 
@@ -80,7 +80,7 @@ use crate::level;
 
 /// Opens `<data_dir>/state/`, or makes it where it does not exist. Removes what an interrupted installation,
 /// snapshot or receive left behind. Refuses damage by name.
-pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Keeper), StateOpenError> {
+pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Flusher), StateOpenError> {
     let home = home::Home(data_dir.join("state"));
     let live = home.prepare()?;
     let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.0 };
@@ -91,6 +91,6 @@ pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Share
     let snapshots =
         kept::Kept::open(snapshots.clone()).map_err(|source| StateOpenError::Io { path: snapshots, source })?;
     let shared = Arc::new(Shared::new(home, db, snapshots, options.feed_bytes_max).map_err(damaged)?);
-    let keeper = Keeper::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
-    Ok((shared, keeper))
+    let flusher = Flusher::start(Arc::clone(&shared), options.durable_poll, options.flush_every).map_err(damaged)?;
+    Ok((shared, flusher))
 }

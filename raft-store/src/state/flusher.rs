@@ -15,13 +15,13 @@ use super::types::StateFault;
 use crate::background;
 
 /// Stops and joins the thread when dropped. In a simulation it is a task.
-pub(crate) struct Keeper {
+pub(crate) struct Flusher {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
     _task: Option<AbortOnDropHandle<()>>,
 }
 
-impl Keeper {
+impl Flusher {
     pub(crate) fn start(shared: Arc<Shared>, poll: Duration, flush_every: Duration) -> Result<Self, StateFault> {
         let polls_per_flush = (flush_every.as_millis() / poll.as_millis().max(1)).max(1);
         if background::is_simulated() {
@@ -30,12 +30,12 @@ impl Keeper {
         }
         let (stop, stopped) = channel();
         let run = move || run(&shared, &stopped, poll, polls_per_flush);
-        let thread = std::thread::Builder::new().name("state-keeper".into()).spawn(run)?;
+        let thread = std::thread::Builder::new().name("state-flusher".into()).spawn(run)?;
         Ok(Self { stop: Some(stop), thread: Some(thread), _task: None })
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Flusher {
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
