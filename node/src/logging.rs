@@ -79,7 +79,7 @@ impl Log {
         Self::with_gaps(out, |missing| format!("({missing} log lines are missing here: nobody took them)\n"))
     }
 
-    /// Writes like [`new`](Self::new), with this line wherever lines were left out.
+    /// Starts it as [`Self::to`] does, with this line wherever lines were left out.
     pub fn with_gaps(mut out: impl Write + Send + 'static, missing: fn(u64) -> String) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),

@@ -1,6 +1,6 @@
 //! The way out of quarantine: the leader's state, as a snapshot, in place of the own.
 //!
-//! Owns the order on both sides. The node to be repaired takes no more entries (see [`crate::peer::halt`]), the leader makes a
+//! Owns the order on both sides. The node to be repaired takes no more entries (see [`crate::peer::gate`]), the leader makes a
 //! snapshot of a later moment and sends it, and the node trusts itself again once it saw its state replaced. What breaks off in
 //! between leaves a node in quarantine, and may be asked for again.
 
