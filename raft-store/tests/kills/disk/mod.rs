@@ -8,7 +8,7 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A small ext4 file system in a file, that can lose everything it did not sync.
 pub struct Disk {
@@ -55,23 +55,23 @@ impl Disk {
     /// Brings it back as the next start of the machine finds it. Nobody may have it open any more.
     pub fn remount(&self) {
         let (mount, probe) = (self.mount.to_str().unwrap(), self.mount.join("probe"));
-        let until = Instant::now() + RELEASED_MAX;
-        loop {
+        for tries_left in (0..RELEASED_TRIES).rev() {
             run("umount", &[mount]).expect("nothing is open on the disk any more");
             run("mount", &["-o", "commit=600", &self.device, mount]).expect("the disk mounts again");
             // A program that another test runs in a mount namespace of its own (`ip netns exec`) keeps the file system alive that
             // has no power, and until it ends that one is mounted again.
             match std::fs::write(&probe, "") {
                 Ok(()) => return std::fs::remove_file(&probe).unwrap(),
-                Err(error) => assert!(Instant::now() < until, "the disk came back without power: {error}"),
+                Err(error) => assert!(tries_left > 0, "the disk came back without power: {error}"),
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(RELEASED_LOOK);
         }
     }
 }
 
-/// By then every short-lived mount namespace has ended.
-const RELEASED_MAX: Duration = Duration::from_secs(20);
+/// After so many looks every short-lived mount namespace has ended.
+const RELEASED_TRIES: u32 = 1_000;
+const RELEASED_LOOK: Duration = Duration::from_millis(20);
 
 const UNSYNCED: &[u8] = b"not synced";
 
