@@ -216,7 +216,7 @@ fn advice(error: &Error) -> Option<String> {
         Error::Unknown(_) | Error::Protocol { applied: Applied::Unknown, .. } => {
             let id = error.request_id()?;
             format!(
-                "`quorate request {id}` tells its kept_outcome; the same command with `--request-id {id}` is safe to repeat"
+                "`quorate request {id}` tells its outcome; the same command with `--request-id {id}` is safe to repeat"
             )
         }
         Error::Unavailable(_) => "`quorate status` shows which nodes answer; the command can be repeated".into(),

@@ -342,7 +342,7 @@ impl ProposerParts {
                 Err(ProposalOutcome::NotProposed)
             }
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a proposed batch has an unknown proposal_outcome");
+                tracing::debug!(%error, "a proposed batch has an unknown outcome");
                 Err(ProposalOutcome::Unknown)
             }
             Err(_stopped) => Err(ProposalOutcome::Unknown),
@@ -434,7 +434,7 @@ impl ProposerParts {
             }
             Err(error) if error.is_certainly_not_processed() => settle(group, || ProposalOutcome::NotProposed),
             Err(error) => {
-                tracing::debug!(leader, %error, "forwarded commands have an unknown proposal_outcome");
+                tracing::debug!(leader, %error, "forwarded commands have an unknown outcome");
                 settle(group, || ProposalOutcome::Unknown);
             }
         }

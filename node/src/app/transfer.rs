@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use quorate_store::raft::NodeId;
 
-use super::members::view::ClusterView;
+use super::members::cluster_view::ClusterView;
 use super::{App, AppError};
 
 impl App {

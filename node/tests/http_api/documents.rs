@@ -103,8 +103,8 @@ impl MetricsSource for Parts {
         let buckets = vec![(0.001, 2), (0.5, 0), (f64::INFINITY, 1)];
         let value = Value::Histogram { sum: 1.25, buckets };
         out.push(Sample { name: "log_fsync_duration_seconds", help: "Time of one fsync", label: None, value });
-        for (class, frames) in [("control", 3), ("append", 4)] {
-            out.push(Sample::counter("peer_frames_sent", "Frames", frames).labelled("class", class));
+        for (channel, frames) in [("control", 3), ("append", 4)] {
+            out.push(Sample::counter("peer_frames_sent", "Frames", frames).labelled("channel", channel));
         }
         out.push(Sample::gauge("write_queue_commands", "Commands", 5));
     }
@@ -134,8 +134,8 @@ async fn metrics_show_what_the_parts_of_the_node_count() {
         "quorate_log_fsync_duration_seconds_bucket{le=\"0.5\"} 2",
         "quorate_log_fsync_duration_seconds_bucket{le=\"+Inf\"} 3",
         "# TYPE quorate_peer_frames_sent counter",
-        "quorate_peer_frames_sent_total{class=\"control\"} 3",
-        "quorate_peer_frames_sent_total{class=\"append\"} 4",
+        "quorate_peer_frames_sent_total{channel=\"control\"} 3",
+        "quorate_peer_frames_sent_total{channel=\"append\"} 4",
         "# TYPE quorate_write_queue_commands gauge",
         "quorate_write_queue_commands 5.0",
     ] {

@@ -576,7 +576,7 @@ pub enum Rejection {
         /// The other entry.
         key: Box<Key>,
     },
-    /// The collection requirements that a write says what it expects.
+    /// The collection requires that a write says what it expects.
     PreconditionRequired,
     /// A collection within another one, or around one. Holds the name of that.
     Overlaps(Box<CollectionName>),

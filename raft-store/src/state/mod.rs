@@ -78,8 +78,7 @@ pub(crate) use snapshot::SnapshotHandle;
 
 use crate::level;
 
-/// Opens `<data_dir>/state/`, or makes it where it does not exist. Removes what an interrupted installation,
-/// snapshot or receive left behind. Refuses damage by name.
+/// Opens what [`crate::raft::state_machine::StateMachine::open`] stands on.
 pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Flusher), StateOpenError> {
     let home = home::Home(data_dir.join("state"));
     let live = home.prepare()?;

@@ -13,8 +13,8 @@ use quorate_store::raft::NodeId;
 use quorate_store::state::snapshot::SnapshotHandle;
 use quorate_store::types::{Action, Command, Maintenance};
 
+use super::super::members::cluster_view::ClusterView;
 use super::super::members::plan::majority;
-use super::super::members::view::ClusterView;
 use super::super::{App, AppError, Urgency, snapshot};
 use crate::peer::message::{PeerRequest, PeerResponse, ProposalOutcome};
 

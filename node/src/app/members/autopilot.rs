@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use quorate_store::raft::NodeId;
 
+use super::cluster_view::ClusterView;
 use super::plan::{Change, MembershipState, plan};
-use super::view::ClusterView;
 
 /// How long each voter has been silent, as far as this leader knows.
 #[derive(Debug, Default)]

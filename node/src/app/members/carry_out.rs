@@ -11,8 +11,8 @@ use quorate_store::raft::{Member, NodeId};
 use tokio::sync::MutexGuard;
 
 use super::super::{App, AppError};
+use super::cluster_view::ClusterView;
 use super::plan::{Change, MembershipState, Plan, plan};
-use super::view::ClusterView;
 use crate::peer::members::MemberReply;
 
 /// Pause before a change is proposed again that another one, or a leader that is too new, was in the way of.

@@ -1,17 +1,17 @@
 //! Who is in the cluster and who votes: what an operator may ask, and what the leader does about it.
 //!
-//! Owns the way of a request to the leader and the words of its answer. `plan` judges, `view` tells it how things stand,
+//! Owns the way of a request to the leader and the words of its answer. `plan` judges, `cluster_view` tells it how things stand,
 //! `carry_out` does what it lets pass, `take_in` is for new nodes, `reconciler` for what nobody asks for, `removed` for a node
 //! that is no member any more. Never changes the members but through the leader, one change at a time.
 
 pub mod autopilot;
 pub mod carry_out;
 mod change;
+pub mod cluster_view;
 pub mod plan;
 pub mod reconciler;
 pub mod removed;
 pub mod take_in;
-pub mod view;
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use super::{App, AppError};
 use crate::config::millis;
 use crate::peer::members::{MemberQuestion, MemberReply, MemberRequest, MembersSeen};
 use crate::peer::message::{PeerRequest, PeerResponse};
-use view::ClusterView;
+use cluster_view::ClusterView;
 
 /// Held while the leader changes the members: one change at a time.
 pub type Changes = Mutex<()>;

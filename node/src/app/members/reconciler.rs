@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::super::App;
 use super::autopilot::{Silences, decide};
 use super::carry_out::{self, finish, grant};
+use super::cluster_view::ClusterView;
 use super::plan::Change;
-use super::view::ClusterView;
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -62,9 +62,6 @@ pub async fn list(context: Context) -> Outcome {
 /// answered by `request_id_reused` where the first try was carried out: then look for the token in the list, remove it, and ask for
 /// another.
 #[utoipa::path(post, path = "/v1/access/tokens", tag = "access", operation_id = "create_token",
-    params(
-        ("Idempotency-Key" = Option<String>, Header, description = "The same as `request_id` in the body."),
-    ),
     request_body(content = TokenRequest, content_type = "application/json", example = json!({"user": "app", "expires_in_ms": 86400000, "note": "ci"})),
     responses(
         (status = 200, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": 12, "index": 20})),

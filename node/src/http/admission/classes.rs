@@ -22,7 +22,7 @@ pub enum RequestClass {
     Point,
     /// Work that looks for what it is about.
     Scan,
-    /// Requests that wait for something to happen, as long as their callers request. They take no place in their own class meanwhile.
+    /// Requests that wait for something to happen, for as long as their callers say. They take no place in their own class meanwhile.
     Waiting,
     /// What tells of the node itself: never refused.
     Node,

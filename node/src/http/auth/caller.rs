@@ -1,7 +1,7 @@
 //! Somebody who sends a request, and what they want.
 //!
 //! Owns the judgement of requirements for one person, and the order in which it is made: first by what this node knows, then, before it
-//! says no, by what the cluster knows. Never decides what something requirements.
+//! says no, by what the cluster knows. Never decides what something requires.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,12 +1,12 @@
 //! What requests require of their callers.
 //!
-//! Owns short ways to say it. What a kind of command requirements stands in `quorate_store::access`.
+//! Owns short ways to say it. What a kind of command requires stands in `quorate_store::access`.
 
 use quorate_store::types::Action;
 
 pub use quorate_store::access::{Permission, RequiredPermission, Requirement, Visit};
 
-/// What is wanted: names everything that it requirements.
+/// What is wanted: names everything that it requires.
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);
 
 /// A right on one name.
@@ -28,7 +28,7 @@ pub fn on_range<'a>(
     move |visit| visit(Requirement::Permission(RequiredPermission::Range(permission, start, end)))
 }
 
-/// What a command requirements.
+/// What a command requires.
 pub fn on_action(action: &Action) -> impl Fn(&mut Visit<'_>) + Sync {
     move |visit| action.requirements(visit)
 }

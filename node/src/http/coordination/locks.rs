@@ -81,7 +81,10 @@ pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> O
     };
     let mut holders = Vec::new();
     if request.with_holders && state == LockState::Waiting {
-        let Observed { wall, found, .. } = read_lock(&context, &lock_of(&name)).await?;
+        // The place is taken: what fails from here on must not say that nothing was done.
+        let read = context.api.backend.lock(&lock_of(&name), limits::PARTIES_SHOWN_MAX);
+        let read = read.map_err(|fault| Failure::from_fault(&fault).undecided(queue::WAITS_ON));
+        let Observed { wall, found, .. } = read?;
         holders = found.holders.iter().map(|holder| holder_shown(holder, wall)).collect();
     }
     let lock = name.to_string();

@@ -196,7 +196,7 @@ impl Place {
     }
 }
 
-const WAITS_ON: &str = "the session may wait in the queue until its time is over";
+pub(super) const WAITS_ON: &str = "the session may wait in the queue until its time is over";
 
 impl Stood {
     fn by(reply: &Reply, standing: Standing) -> Self {

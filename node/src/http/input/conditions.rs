@@ -11,7 +11,7 @@ use crate::http::input::etags::{self, Tag, Tags};
 use crate::http::input::headers::{decimal, fault};
 use crate::http::problem::Failure;
 
-/// What a write requirements of the entry as it is.
+/// What a write requires of the entry as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
     /// Nothing.

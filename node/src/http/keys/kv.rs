@@ -111,7 +111,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
     let (change, expect) = match condition {
         Condition::None => (Change::Upsert(value), Expect::Any),
         Condition::Absent => (Change::Insert(value), Expect::Any),
-        // Said of the entry, so that it is a precondition where a collection requirements one.
+        // Said of the entry, so that it is a precondition where a collection requires one.
         Condition::Present => (Change::Replace(value), Expect::Present),
         Condition::Cas(cas) => (Change::Replace(value), Expect::Cas(cas)),
         Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),

@@ -45,7 +45,6 @@ pub async fn digest(context: Context) -> Outcome {
     responses(
         (status = 200, description = "It leads.", body = LeaderAnswer, example = json!({"leader_id": 2})),
         (status = 409, description = "`change_refused`: who is asked for has no vote.", body = Problem, content_type = "application/problem+json"),
-        (status = 415, description = "`unsupported_media_type`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn lead(context: Context, JsonOrNone(LeaderRequest { to }): JsonOrNone<LeaderRequest>) -> Outcome {

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use quorate_api::{Applied, ErrorCode, LimitsAnswer, VersionAnswer};
-use quorate_store::{background, limits as state};
+use quorate_store::background;
+use quorate_store::limits::{
+    BULK_OPS_MAX, KEY_BYTES_MAX, LOCK_MS_MAX, SESSION_TTL_MS_MAX, TTL_MS_MAX, TXN_STEPS_MAX, VALUE_BYTES_MAX,
+};
 use utoipa_axum::routes;
 
 use crate::app::{AppError, Consistency};
@@ -94,16 +97,16 @@ pub async fn version(_: Context) -> Outcome {
     responses((status = 200, description = "The limits.", body = LimitsAnswer, example = json!({"key_bytes": 4096, "value_bytes": 1572864, "body_bytes": 2162688, "bulk_body_bytes": 16777216, "bulk_operations": 1024, "txn_steps": 1024, "list_entries": 1000, "find_entries": 10000, "lock_ms": 30000, "session_ttl_ms": 86400000, "ttl_ms": 3153600000000u64})), Common))]
 pub async fn limits(context: Context) -> Outcome {
     ok_json(&LimitsAnswer {
-        key_bytes: state::KEY_BYTES_MAX as u64,
-        value_bytes: state::VALUE_BYTES_MAX as u64,
+        key_bytes: KEY_BYTES_MAX as u64,
+        value_bytes: VALUE_BYTES_MAX as u64,
         body_bytes: context.api.settings.body_bytes_max as u64,
         bulk_body_bytes: limits::BULK_BODY_BYTES_MAX as u64,
-        bulk_operations: state::BULK_OPS_MAX as u64,
-        txn_steps: state::TXN_STEPS_MAX as u64,
+        bulk_operations: BULK_OPS_MAX as u64,
+        txn_steps: TXN_STEPS_MAX as u64,
         list_entries: limits::LIST_ENTRIES_MAX as u64,
         find_entries: limits::FIND_ENTRIES_MAX,
-        lock_ms: state::LOCK_MS_MAX,
-        session_ttl_ms: state::SESSION_TTL_MS_MAX,
-        ttl_ms: state::TTL_MS_MAX,
+        lock_ms: LOCK_MS_MAX,
+        session_ttl_ms: SESSION_TTL_MS_MAX,
+        ttl_ms: TTL_MS_MAX,
     })
 }

@@ -1,7 +1,7 @@
-//! What a command requirements of who asks for it.
+//! What a command requires of who asks for it.
 //!
 //! Owns the one list of it: every kind of command stands here, recursively with all that is in it, and a new kind does not
-//! compile before it says what it requirements. Judges nothing.
+//! compile before it says what it requires. Judges nothing.
 
 use super::{Permission, RequiredPermission};
 use crate::types::{
@@ -26,7 +26,7 @@ pub enum Requirement<'a> {
 pub type Visit<'v> = dyn FnMut(Requirement<'_>) + 'v;
 
 impl Action {
-    /// Everything that carrying it out requirements, whichever way it goes. A dry run requirements the same: it tells the same.
+    /// Everything that carrying it out requires, whichever way it goes. A dry run requires the same: it tells the same.
     pub fn requirements(&self, visit: &mut Visit<'_>) {
         match self {
             Self::Write(op) => of_write(op, visit),

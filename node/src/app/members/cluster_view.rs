@@ -44,7 +44,8 @@ impl ClusterView {
         Self::from_metrics(&metrics, &app.integrity().distrusted(app.node_id()))
     }
 
-    /// The view for a change of members, in which only members that answer from now on count as reachable. A voter that died a moment ago must not be counted on.
+    /// The view for a change of members, in which only members that answer from now on count as reachable. A voter that died a moment
+    /// ago must not be counted on.
     pub async fn settled(app: &App) -> Option<Self> {
         let begin = Instant::now();
         loop {
