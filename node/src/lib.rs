@@ -11,7 +11,9 @@ pub mod limits;
 
 pub mod app;
 pub mod backend;
+mod connection;
 mod file_version;
+pub mod gateway;
 pub mod http;
 pub mod logging;
 pub mod metrics;

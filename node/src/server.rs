@@ -35,7 +35,11 @@ use crate::app::{
     backup_schedule, levels, maintenance, members, room,
 };
 use crate::config::{Auth, Config, millis};
-use crate::http::{self, Api, ApiSettings, AuditFile, AuditSamples, AuthSettings, RootToken, ServeSettings};
+use crate::gateway::api::{Api, ApiSettings};
+use crate::gateway::auth::audit::{AuditFile, AuditSamples};
+use crate::gateway::auth::authenticator::AuthSettings;
+use crate::gateway::auth::root::RootToken;
+use crate::http::{self, ServeSettings};
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::net::{Listener, Network, Tcp};

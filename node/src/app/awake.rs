@@ -61,7 +61,8 @@ impl Awake {
 
 impl Inner {
     async fn look_around(&self) {
-        while micros(self.begun.elapsed()) < self.until.load(Ordering::Relaxed) {
+        // Both are whole microseconds, rounded down, so the last of them counts.
+        while micros(self.begun.elapsed()) <= self.until.load(Ordering::Relaxed) {
             std::thread::yield_now();
             tokio::task::yield_now().await;
         }

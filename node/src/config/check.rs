@@ -14,7 +14,7 @@ use super::faults::Faults;
 use super::tls::Security;
 use super::{Args, Config, ConfigError, DataDir};
 use crate::app::backup_schedule::BackupSchedule;
-use crate::http::AccountLimits;
+use crate::gateway::admission::accounts::AccountLimits;
 use crate::limits;
 use quorate_store::level;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::faults::Faults;
 use super::{Args, Auth};
-use crate::http::RootToken;
+use crate::gateway::auth::root::RootToken;
 use crate::tls::{Port, TlsFiles};
 
 /// What of the configuration keeps strangers out.

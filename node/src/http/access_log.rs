@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use crate::http::api::Api;
+use crate::gateway::api::Api;
 use crate::http::routes::Route;
 use crate::slow::{ms, shown};
 use crate::spent::{Part, Spent};

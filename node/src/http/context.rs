@@ -12,16 +12,18 @@ use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use crate::http::admission::accounts::{Account, Spender};
-use crate::http::admission::body_room::BodyPlace;
-use crate::http::admission::classes::{Place, RequestClass};
-use crate::http::api::Api;
-use crate::http::auth::caller::Caller;
-use crate::http::auth::who::Who;
-use crate::http::connection::monitor::Busy;
-use crate::http::connection::origin::Origin;
+use crate::app::Consistency;
+use crate::connection::monitor::Busy;
+use crate::gateway::admission::accounts::{Account, Spender};
+use crate::gateway::admission::body_room::BodyPlace;
+use crate::gateway::admission::classes::{Place, RequestClass};
+use crate::gateway::api::Api;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::requirement::Wanted;
+use crate::gateway::auth::who::Who;
+use crate::gateway::failure::Failure;
+use crate::gateway::origin::Origin;
 use crate::http::input::headers;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Route};
 use crate::limits;
 
@@ -226,7 +228,12 @@ impl RequestContext {
 
     /// Who asks, as authentication sees it.
     pub fn caller(&self) -> Caller<'_> {
-        Caller { api: &self.api, who: self.who(), origin: &self.origin, route: self.route }
+        Caller { api: &self.api, who: self.who(), origin: &self.origin, route: self.route.template() }
+    }
+
+    /// Waits until this node knows what is true now, and checks that the caller may be told what it wants, by the rules as they are then.
+    pub async fn admit_read(&self, wanted: Wanted<'_>) -> Result<(), Failure> {
+        self.caller().admit_read(Consistency::Linearizable, self.deadline, wanted).await
     }
 
     /// What is left until the deadline.

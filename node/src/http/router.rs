@@ -167,7 +167,7 @@ async fn openapi(_: Context) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::http::RequestClass;
+    use crate::gateway::admission::classes::RequestClass;
 
     use super::*;
 

@@ -11,7 +11,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
 
 /// Who may ask, where authentication is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,19 +16,19 @@ use hyper::body::Body as _;
 use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 
+use crate::connection::monitor::Busy;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::api::Api;
+use crate::gateway::failure::Failure;
+use crate::gateway::origin::Origin;
 use crate::http::access_log::AnsweredRequest;
-use crate::http::admission::classes::RequestClass;
-use crate::http::api::Api;
-use crate::http::auth::enter;
-use crate::http::connection::monitor::Busy;
-use crate::http::connection::origin::Origin;
 use crate::http::context::{Context, RequestContext};
+use crate::http::enter;
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
 use crate::http::output::caught;
 use crate::http::output::refusal;
 use crate::http::output::response::{Answer, Outcome};
-use crate::http::problem::Failure;
 use crate::http::routes::{self, Guard, Operation, Policy, Route};
 use crate::spent::{self, Part};
 use crate::watchdog;
@@ -109,7 +109,7 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
         return Err(failure);
     }
     if !operation.writes() && operation.is_data() {
-        context.api.answers.check_answer(&answer)?;
+        context.api.answers.check_answer(answer.body())?;
     }
     Ok(answer)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode, Problem};
-use quorate_node::http::AccountLimits;
+use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_store::types::{Outcome, SessionReply};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
-async fn server_with(change: impl FnOnce(&mut quorate_node::http::ApiSettings)) -> Server {
+async fn server_with(change: impl FnOnce(&mut quorate_node::gateway::api::ApiSettings)) -> Server {
     let mut api = api_settings();
     change(&mut api);
     Server::start_with(api, serve_settings()).await

@@ -10,16 +10,16 @@ use quorate_store::rules::NameError;
 use quorate_store::types::{AccessOp, AccessReply, Action, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
+use crate::gateway::propose;
+use crate::gateway::text;
 use crate::http::call::command;
-use crate::http::call::refresh;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::extract::Faults;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Guard, Policy, Routes};
-use crate::http::text;
 
 /// The route of one's own rights.
 pub fn routes() -> Routes {
@@ -33,7 +33,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get_self(context: Context) -> Outcome {
-    refresh::refresh(&context.api.backend, context.deadline).await?;
+    freshness::refresh(&context.api.backend, context.deadline).await?;
     let access_revision = context.api.backend.access_revision();
     let (user, rights) = context.caller().rights()?;
     let answer = SelfAnswer { user, grants: grants_view(rights.grants()), access_revision };
@@ -46,7 +46,7 @@ pub async fn decide(context: &RequestContext, name: &str, op: AccessOp) -> Resul
     match std::mem::replace(&mut reply.outcome, Decided::Deferred) {
         Decided::Access(done) => Ok((reply, *done)),
         Decided::Rejected(why) => Err(Failure::from_rejection(name, &reply, &why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

@@ -7,9 +7,11 @@ use quorate_store::state::Observed;
 use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, RoleRow};
 use utoipa_axum::routes;
 
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text::quoted;
 use crate::http::access::own;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
@@ -17,9 +19,7 @@ use crate::http::coordination::coordinate;
 use crate::http::described::Common;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Guard, Policy, Routes};
 
 /// The routes of roles.
@@ -45,7 +45,7 @@ pub fn routes() -> Routes {
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| RoleName::new(text).ok())?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, found, .. } = scan(&context, move |backend| backend.roles(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let roles = found.items.iter().map(|(name, row)| view(name, row)).collect();
@@ -65,7 +65,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = own::path_name(context.name(), RoleName::new)?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
@@ -101,7 +101,7 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
             let answer = RoleAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
             command::answer(&answer, revision, None)
         }
-        (reply, _) => Err(write::confused(&reply)),
+        (reply, _) => Err(propose::confused(&reply)),
     }
 }
 
@@ -123,7 +123,7 @@ pub async fn delete(context: Context) -> Outcome {
             let answer = RoleRemoved { role: name.to_string(), revision, index, replayed };
             command::answer(&answer, revision, None)
         }
-        (reply, _) => Err(write::confused(&reply)),
+        (reply, _) => Err(propose::confused(&reply)),
     }
 }
 

@@ -12,10 +12,12 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::app::wall_now;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::auth::secret::TokenText;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text;
 use crate::http::access::own;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::auth::secret::TokenText;
-use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
@@ -23,11 +25,8 @@ use crate::http::coordination::coordinate;
 use crate::http::described::Common;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Guard, Policy, Routes};
-use crate::http::text;
 
 /// The routes of tokens.
 pub fn routes() -> Routes {
@@ -48,7 +47,7 @@ pub fn routes() -> Routes {
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| text.parse::<TokenId>().ok())?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();
@@ -95,7 +94,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
             };
             command::answer(&answer, revision, None)
         }
-        (reply, _) => Err(write::confused(&reply)),
+        (reply, _) => Err(propose::confused(&reply)),
     }
 }
 
@@ -117,7 +116,7 @@ pub async fn delete(context: Context) -> Outcome {
         (Reply { revision, index, replayed, .. }, AccessReply::Removed { .. }) => {
             command::answer(&TokenRemoved { id: id.to_string(), revision, index, replayed }, revision, None)
         }
-        (reply, _) => Err(write::confused(&reply)),
+        (reply, _) => Err(propose::confused(&reply)),
     }
 }
 

@@ -8,9 +8,11 @@ use quorate_store::state::Observed;
 use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
 use utoipa_axum::routes;
 
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text::quoted;
 use crate::http::access::own;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
@@ -18,9 +20,7 @@ use crate::http::coordination::coordinate;
 use crate::http::described::Common;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Guard, Policy, Routes};
 
 /// The routes of users.
@@ -46,7 +46,7 @@ pub fn routes() -> Routes {
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| UserName::new(text).ok())?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, found, .. } = scan(&context, move |backend| backend.users(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let users = found.items.iter().map(|(name, row)| view(name, row)).collect();
@@ -66,7 +66,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let seen = context.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
@@ -103,7 +103,7 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
             let answer = UserAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
             command::answer(&answer, revision, None)
         }
-        (reply, _) => Err(write::confused(&reply)),
+        (reply, _) => Err(propose::confused(&reply)),
     }
 }
 
@@ -125,7 +125,7 @@ pub async fn delete(context: Context) -> Outcome {
             let answer = UserRemoved { user: name.to_string(), tokens: tokens.into(), revision, index, replayed };
             command::answer(&answer, revision, None)
         }
-        (reply, _) => Err(write::confused(&reply)),
+        (reply, _) => Err(propose::confused(&reply)),
     }
 }
 

@@ -12,19 +12,19 @@ use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply
 use utoipa_axum::routes;
 
 use crate::app::AppError;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::Visit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::Visit;
+use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::propose;
 use crate::http::batch::bulk_answer::{BulkEnd, BulkTally};
 use crate::http::batch::bulk_body::{BulkOp, Form, ParsedBulk};
-use crate::http::call::admit;
 use crate::http::call::scan::{evaluate, parse};
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
-use crate::http::keys::{prefer, write};
+use crate::http::keys::prefer;
 use crate::http::output::response::{Outcome, ok};
-use crate::http::problem::{Effect, Failure};
 use crate::http::routes::{BodyLimit, Policy, Routes};
 use crate::limits;
 
@@ -98,7 +98,7 @@ async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Cours
     caller.admit(context.deadline, &|visit| course.requirements(visit)).await?;
     let id = RequestId(context.request_id());
     while let Some(part) = course.part() {
-        let reply = write::propose(&caller, part, id.of_part(course.next), context.deadline).await;
+        let reply = propose::propose(&caller, part, id.of_part(course.next), context.deadline).await;
         course.take(&reply.map_err(|failure| course.stopped(failure))?)?;
     }
     Ok(course)
@@ -107,7 +107,7 @@ async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Cours
 /// Evaluates one part after the other, each seeing what those before it would do.
 async fn rehearse(context: &RequestContext, mut course: Course) -> Result<Course, Failure> {
     let wanted = |visit: &mut Visit<'_>| course.requirements(visit);
-    admit::admit_to(context, &wanted).await?;
+    context.admit_read(&wanted).await?;
     course.end.dry_run = true;
     let deadline = context.deadline;
     let rehearsed = evaluate(context, move |backend| {
@@ -165,7 +165,7 @@ impl Course {
         let items = match &reply.outcome {
             Decided::Bulk(items) => items,
             Decided::Rejected(rejection) => return Err(self.rejected(reply, rejection)),
-            _ => return Err(self.stopped(write::confused(reply))),
+            _ => return Err(self.stopped(propose::confused(reply))),
         };
         let before = self.next;
         for item in items {
@@ -177,7 +177,7 @@ impl Course {
         }
         if self.next == before {
             // The first one is always decided: going on would never end.
-            return Err(self.stopped(write::confused(reply)));
+            return Err(self.stopped(propose::confused(reply)));
         }
         let replayed = self.end.replayed && reply.replayed;
         self.end = BulkEnd { revision: reply.revision, index: reply.index, replayed, ..self.end };
@@ -197,7 +197,7 @@ impl Course {
             return Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Read));
         }
         // Nothing in a bulk depends on who asks.
-        self.part().map(|action| write::rehearsal("", action)).transpose()
+        self.part().map(|action| propose::rehearsal("", action)).transpose()
     }
 
     /// A part that was refused as such.

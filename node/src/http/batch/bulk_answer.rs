@@ -8,10 +8,11 @@ use std::fmt::Write;
 use bytes::Bytes;
 use quorate_store::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Rejection, Shown, Written};
 
+use crate::gateway::failed;
+use crate::gateway::rejection;
+use crate::gateway::text;
 use crate::http::batch::bulk_body::BulkOp;
-use crate::http::output::{failed, render};
-use crate::http::problem;
-use crate::http::text;
+use crate::http::output::render;
 use crate::limits;
 
 /// Room for everything before the items.
@@ -147,17 +148,17 @@ impl BulkTally {
 
 /// Why something was refused, as fields of an item: what a problem document would say. `place` points to the operation.
 fn refusal(out: &mut Vec<u8>, key: &str, why: &Rejection, clock: ClusterMillis, place: &str, has_room: bool) {
-    let code = problem::rejection_code(why);
+    let code = rejection::rejection_code(why);
     render::field(out, "status", code.status().into());
     out.extend_from_slice(b",\"code\":");
     render::json(out, &code);
     out.extend_from_slice(b",\"detail\":");
-    render::string(out, &problem::explain(key, clock, why));
+    render::string(out, &rejection::explain(key, clock, why));
     if !has_room {
         return;
     }
     render::failed(out, &failed::below(why, place));
-    let errors = problem::faults_below(why, place);
+    let errors = rejection::faults_below(why, place);
     if !errors.is_empty() {
         out.extend_from_slice(b",\"errors\":");
         render::json(out, &errors);

@@ -9,11 +9,11 @@ use quorate_store::codec;
 use quorate_store::types::{Step, WriteOp};
 use serde_json::value::RawValue;
 
+use crate::gateway::failure::Failure;
 use crate::http::input::extract::{self, Faults};
 use crate::http::input::headers::BodyKind;
 use crate::http::input::json;
 use crate::http::keys::op_body::{ParsedOp, Standing, request_id, typed};
-use crate::http::problem::Failure;
 use crate::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
 
 const FIELDS: [&str; 3] = ["ops", "dry_run", "request_id"];

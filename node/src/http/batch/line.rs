@@ -12,20 +12,20 @@ use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
 use crate::app::LeaderHint;
+use crate::gateway::admission::accounts::Spender;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::api::Api;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::who::Who;
+use crate::gateway::failure::Failure;
+use crate::gateway::origin::Origin;
 use crate::http::access_log::AnsweredRequest;
-use crate::http::admission::accounts::Spender;
-use crate::http::admission::classes::RequestClass;
-use crate::http::api::Api;
-use crate::http::auth::caller::Caller;
-use crate::http::auth::enter;
-use crate::http::auth::who::Who;
-use crate::http::connection::origin::Origin;
+use crate::http::enter;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::JsonFault;
 use crate::http::input::{headers, json};
 use crate::http::keys::op_body::ParsedOp;
 use crate::http::output::render;
-use crate::http::problem::Failure;
 use crate::http::routes::Route;
 use crate::spent;
 
@@ -242,7 +242,7 @@ async fn execute(task: Task) -> (Answered, String) {
         let request_id = headers::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
-    let caller = Caller { api: &place.api, who: &who, origin: &origin, route };
+    let caller = Caller { api: &place.api, who: &who, origin: &origin, route: route.template() };
     let mut request_id = match parsed.request_id.take() {
         Some(given) => given,
         None if parsed.writes() => headers::fresh_id(),

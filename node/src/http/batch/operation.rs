@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use quorate_api::OpKind;
 
-use crate::http::auth::caller::Caller;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::failure::Failure;
 use crate::http::keys::{read, write};
 use crate::http::output::done::Done;
-use crate::http::problem::Failure;
 
 /// Executes a checked operation.
 pub async fn perform(

@@ -9,7 +9,7 @@ use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpLine, Problem};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
 use crate::http::batch::stream;
 use crate::http::call::scan;
 use crate::http::context::Context;

@@ -21,20 +21,20 @@ use quorate_api::{Applied, ErrorCode};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::http::admission::accounts::Spender;
-use crate::http::api::Api;
-use crate::http::auth::caller::Caller;
-use crate::http::auth::who::Who;
+use crate::connection::monitor::{Busy, Taking};
+use crate::gateway::admission::accounts::Spender;
+use crate::gateway::api::Api;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::who::Who;
+use crate::gateway::failure::Failure;
+use crate::gateway::origin::Origin;
 use crate::http::batch::line::{Answered, BadLine, Line, Place, Task, run};
 use crate::http::call::scan;
-use crate::http::connection::monitor::{Busy, Taking};
-use crate::http::connection::origin::Origin;
 use crate::http::context::RequestContext;
 use crate::http::input::body::BodyPatience;
 use crate::http::input::lines::{Lines, Next};
 use crate::http::input::{headers, json};
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::Route;
 use crate::{limits, watchdog};
 
@@ -263,7 +263,7 @@ where
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };
         // Who is not known any more can say no more either.
-        let caller = Caller { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
+        let caller = Caller { api: &self.api, who: &self.who, origin: &self.origin, route: self.route.template() };
         if let Err(failure) = caller.is_known() {
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();

@@ -9,7 +9,9 @@ use quorate_api::{Problem, TxnAnswer, TxnRequest};
 use quorate_store::types::{Action, Outcome as Decided};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::http::batch::txn_answer::render_txn;
 use crate::http::batch::txn_body::ParsedTxn;
 use crate::http::call::command;
@@ -18,9 +20,7 @@ use crate::http::context::Context;
 use crate::http::described::{Common, Conditional};
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
-use crate::http::keys::write;
 use crate::http::output::response::{Outcome, ok};
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 
 /// The route of transactions.
@@ -70,9 +70,9 @@ pub async fn post(context: Context, body: Body) -> Outcome {
         Decided::Txn(done) => done,
         Decided::TxnRejected(rejected) => return Err(Failure::from_step(&reply, rejected)),
         Decided::Rejected(rejection) => return Err(Failure::from_rejection("", &reply, rejection)),
-        _ => return Err(write::confused(&reply)),
+        _ => return Err(propose::confused(&reply)),
     };
-    let json = render_txn(&parsed.shape, done, &reply, dry_run).ok_or_else(|| write::confused(&reply))?;
+    let json = render_txn(&parsed.shape, done, &reply, dry_run).ok_or_else(|| propose::confused(&reply))?;
     let mut response = ok(headers::JSON, json);
     response.headers_mut().insert(headers::REVISION, reply.revision.into());
     Ok(response)

@@ -5,10 +5,11 @@
 use quorate_api::OpKind;
 use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepReply, TxnReply};
 
+use crate::gateway::failed;
+use crate::gateway::rejection;
+use crate::gateway::text;
 use crate::http::batch::txn_body::{Shape, StepShape};
-use crate::http::output::{failed, render};
-use crate::http::problem;
-use crate::http::text;
+use crate::http::output::render;
 
 /// The whole answer. `None` where it is not the answer to this request.
 pub fn render_txn(shape: &Shape, done: &TxnReply, reply: &Reply, dry_run: bool) -> Option<Vec<u8>> {
@@ -105,7 +106,7 @@ fn check_failed(
     out.extend_from_slice(b",\"key\":");
     render::string(out, &key);
     out.extend_from_slice(b",\"detail\":");
-    render::string(out, &problem::explain(&key, clock, why));
+    render::string(out, &rejection::explain(&key, clock, why));
     render::failed(out, &failed::below(why, &pointer));
     // In the kept answer to a retry the value may be compacted; who needs the entry then reads it.
     if let Some(current @ Shown::Whole(_)) = why.current() {

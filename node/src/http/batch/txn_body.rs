@@ -13,11 +13,11 @@ use quorate_store::limits::{TXN_DEPTH_MAX, TXN_STEPS_MAX};
 use quorate_store::types::{Check, Expect, Key, Step, Txn, TxnFault};
 use serde_json::value::RawValue;
 
+use crate::gateway::failure::Failure;
 use crate::http::input::extract::{self, Faults};
 use crate::http::input::json::JsonFault;
 use crate::http::input::{criteria, json, key};
 use crate::http::keys::op_body::{ParsedOp, Standing, cas, request_id, text, typed};
-use crate::http::problem::Failure;
 use crate::limits::ACTION_BYTES_MAX;
 
 const FIELDS: [&str; 5] = ["if", "then", "else", "dry_run", "request_id"];

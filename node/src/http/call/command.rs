@@ -9,15 +9,14 @@ use bytes::Bytes;
 use http::header;
 use quorate_store::types::{Action, Reply, RequestId, Revision};
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement;
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::http::call::scan::{evaluate, scan};
 use crate::http::context::RequestContext;
 use crate::http::input::{body, headers};
-use crate::http::keys::write;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::problem::Failure;
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
 pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
@@ -30,10 +29,10 @@ pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<By
 /// so holds up nobody else.
 pub async fn decide(context: &RequestContext, action: Action, dry_run: bool) -> Result<Reply, Failure> {
     if !dry_run {
-        return write::propose(&context.caller(), action, RequestId(context.request_id()), context.deadline).await;
+        return propose::propose(&context.caller(), action, RequestId(context.request_id()), context.deadline).await;
     }
-    admit::admit_to(context, &requirement::on_action(&action)).await?;
-    let command = write::rehearsal(context.who().name(), action)?;
+    context.admit_read(&requirement::on_action(&action)).await?;
+    let command = propose::rehearsal(context.who().name(), action)?;
     match context.place.class() {
         RequestClass::Scan => scan(context, move |backend| backend.dry_run(&command)).await,
         _ => evaluate(context, move |backend| backend.dry_run(&command)).await,

@@ -2,8 +2,6 @@
 //!
 //! Owns what they have in common. Never knows the resource they serve.
 
-pub mod admit;
 pub mod command;
-pub mod refresh;
 pub mod scan;
 pub mod wait;

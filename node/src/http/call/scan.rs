@@ -14,8 +14,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::app::AppError;
 use crate::backend::Node;
+use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::RequestContext;
-use crate::http::problem::{Effect, Failure};
 use crate::{limits, watchdog};
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
@@ -64,7 +64,7 @@ async fn blocking<T: Send + 'static>(
 
 /// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
 pub async fn place_in_log<'a>(context: &'a RequestContext) -> Result<SemaphorePermit<'a>, Failure> {
-    let api: &'a crate::http::api::Api = &context.api;
+    let api: &'a crate::gateway::api::Api = &context.api;
     let waited = tokio::time::timeout_at(context.deadline.into(), api.log_scans.acquire()).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }

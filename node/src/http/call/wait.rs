@@ -9,9 +9,9 @@ use quorate_store::state::StateFault;
 use quorate_store::types::Key;
 
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::failure::Failure;
 use crate::http::context::RequestContext;
-use crate::http::problem::Failure;
 use crate::spent::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.

@@ -14,18 +14,17 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::http::call::{command, wait};
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 use crate::limits;
 
@@ -128,7 +127,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let seen = context.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
     let told = Told::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)
@@ -156,7 +155,7 @@ fn after(name: &Name, reply: &Reply) -> Result<Told, Failure> {
     match &reply.outcome {
         Decided::Barrier(row) => Ok(Told { row: *row, revision, index, replayed }),
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), reply, why)),
-        _ => Err(write::confused(reply)),
+        _ => Err(propose::confused(reply)),
     }
 }
 

@@ -7,12 +7,12 @@ use http::StatusCode;
 use quorate_store::document::time;
 use quorate_store::types::{Guard, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
 
+use crate::gateway::failure::Failure;
+use crate::gateway::text;
 use crate::http::call::command;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
-use crate::http::text;
 use crate::limits;
 
 /// The name in a path.

@@ -17,9 +17,11 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::entry_view;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
@@ -29,10 +31,7 @@ use crate::http::coordination::queue::{self, QueueRequest, Standing, Stood};
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
-use crate::http::output::convert;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 
 /// The routes of elections.
@@ -131,7 +130,7 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -195,7 +194,7 @@ pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: Node| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
@@ -228,5 +227,5 @@ fn leader_shown(leader: &PartyShown<HolderRow>, wall: u64) -> LeaderView {
 
 /// What a leader says of itself, as answers show it.
 pub fn said(value: Option<&Value>) -> Option<JsonText> {
-    value.and_then(|value| convert::json_text(&value.data))
+    value.and_then(|value| entry_view::json_text(&value.data))
 }

@@ -12,18 +12,19 @@ use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, 
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text::quoted;
 use crate::http::call::{command, wait};
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::JsonOrNone;
-use crate::http::keys::{read, write};
+use crate::http::keys::read;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Policy, Routes};
 
 /// The routes of latches.
@@ -97,7 +98,7 @@ pub async fn get(context: Context) -> Outcome {
     query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let backend = &context.api.backend;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &Node| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
     let ended = wait::until(&context, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
@@ -131,7 +132,7 @@ pub async fn delete(context: Context) -> Outcome {
             command::answer(&LatchRemoved { latch: name.to_string(), revision, index, replayed }, revision, None)
         }
         Decided::Rejected(why) => Err(refused(&name, &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -141,7 +142,7 @@ fn after(name: &Name, reply: &Reply) -> Outcome {
     match &reply.outcome {
         Decided::Latch(Some(row)) => command::answer(&answer_of(name, *row, revision, index, replayed), revision, None),
         Decided::Rejected(why) => Err(refused(name, reply, why)),
-        _ => Err(write::confused(reply)),
+        _ => Err(propose::confused(reply)),
     }
 }
 

@@ -16,9 +16,11 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text::quoted;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
@@ -27,9 +29,7 @@ use crate::http::coordination::queue::{self, QueueRequest, Standing, Stood};
 use crate::http::described::{Changing, Common};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Policy, Routes};
 use crate::limits;
 
@@ -72,7 +72,7 @@ pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> O
     context.take_request_id(request.request_id)?;
     let (session, mode) = (parsed.acquire.session.to_string(), mode_shown(parsed.acquire.mode));
     if request.with_holders {
-        admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+        context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     }
     let Stood { standing, revision, index, replayed } = queue::stand(&context, parsed).await?;
     let (state, token, place, ahead) = match standing {
@@ -161,7 +161,7 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
     match reply.outcome {
         Decided::Lock(LockReply::Gone(was_there)) => Ok((reply, was_there)),
         Decided::Rejected(ref why) => Err(Failure::from_rejection(&name, &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -195,7 +195,7 @@ pub async fn get(context: Context) -> Outcome {
 
 /// A lock as it is now.
 pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
-    admit::admit_to(context, &requirement::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
     context.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
 
@@ -213,7 +213,7 @@ pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: Node| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
@@ -249,7 +249,7 @@ pub async fn check(context: Context) -> Outcome {
     query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let held = context.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (held.at.revision, held.at.index);
     let Some(row) = held.found else {

@@ -16,18 +16,17 @@ use quorate_store::types::{LockName, LockSpace, Name, Revision};
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
-use crate::http::api::Api;
-use crate::http::auth::caller::Watching;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::api::Api;
+use crate::gateway::auth::caller::Watching;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
 use crate::http::context::Context;
 use crate::http::coordination::{coordinate, elections};
 use crate::http::described::Common;
 use crate::http::input::extract::Query;
 use crate::http::input::headers;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 use crate::http::watch::sse::{self, Chunk, Source};
 use crate::http::watch::{event, options};
@@ -61,7 +60,7 @@ pub async fn get(context: Context) -> Outcome {
     query.finish()?;
     let election = coordinate::name_of(context.name())?;
     let resume = options::last_event_id(&context.head)?.map(|position| position.revision);
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, election.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, election.as_str().as_bytes())).await?;
     let Some(place) = Place::take(&context.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };

@@ -12,13 +12,13 @@ use quorate_store::types::{
 };
 
 use crate::backend::Node;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text::quoted;
 use crate::http::call::{command, wait};
 use crate::http::context::RequestContext;
 use crate::http::input::extract::Faults;
-use crate::http::keys::write;
-use crate::http::problem::{Failure, quoted};
 use crate::limits;
 
 /// A request, and how long a request waits for it.
@@ -86,7 +86,7 @@ pub async fn stand(context: &RequestContext, parsed: QueueRequest) -> Result<Sto
             place.wait(context, &reply, end_of_poll).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -126,7 +126,7 @@ impl Place {
     async fn look_again(&self, context: &RequestContext, reply: &Reply) -> Result<Stood, Failure> {
         let backend = &context.api.backend;
         let wanted = requirement::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
-        admit::admit_to(context, &wanted).await?;
+        context.admit_read(&wanted).await?;
         let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         self.found(reply, party)
     }
@@ -172,7 +172,7 @@ impl Place {
         // Of the same request: a retry of it is told the same.
         let id = RequestId(context.request_id()).of_part(1);
         let deadline = Instant::now() + context.timeout;
-        let reply = write::propose(&context.caller(), Action::Lock(op), id, deadline).await;
+        let reply = propose::propose(&context.caller(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
         match &reply.outcome {
             Decided::Lock(LockReply::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),
@@ -181,7 +181,7 @@ impl Place {
             }
             Decided::Lock(LockReply::Gone(_)) => Err(self.over().evaluated_at(reply.revision, reply.index)),
             Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &reply, why)),
-            _ => Err(write::confused(&reply)),
+            _ => Err(propose::confused(&reply)),
         }
     }
 

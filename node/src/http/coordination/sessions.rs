@@ -17,9 +17,12 @@ use quorate_store::types::{
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission, Requirement, Visit};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
+use crate::gateway::failure::{Effect, Failure};
+use crate::gateway::propose;
+use crate::gateway::rejection;
+use crate::gateway::text;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
@@ -29,11 +32,8 @@ use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
 use crate::http::input::json;
 use crate::http::input::json_body::{Empty, Json, JsonOrNone};
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{self, Effect, Failure};
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 use crate::limits;
 
 /// The routes of sessions.
@@ -82,7 +82,7 @@ pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<Sessio
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -187,12 +187,12 @@ fn sessions_of(ids: &[String]) -> Result<Vec<SessionId>, Failure> {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let id = coordinate::session_of(context.name())?;
-    admit::admit_to(&context, &|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
+    context.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
     let seen =
         context.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
     let Some(held) = found else {
-        let missing = Failure::new(ErrorCode::NotFound, Applied::No, problem::no_session(id));
+        let missing = Failure::new(ErrorCode::NotFound, Applied::No, rejection::no_session(id));
         return Err(missing.evaluated_at(at.revision, at.index));
     };
     context.caller().check(&|visit| visit(Requirement::Session(id)))?;
@@ -215,7 +215,7 @@ pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
     let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Admin, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.sessions(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
     let sessions = found.items.iter().map(|(id, row)| view_of(*id, row, at.clock, wall)).collect();
@@ -245,7 +245,7 @@ pub async fn end(context: Context) -> Outcome {
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

@@ -13,10 +13,10 @@ use hyper::body::Body as _;
 use quorate_api::{Applied, ErrorCode};
 use tokio::time::Instant;
 
-use crate::http::api::ApiSettings;
+use crate::gateway::api::ApiSettings;
+use crate::gateway::failure::Failure;
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
-use crate::http::problem::Failure;
 use crate::spent::{self, Part};
 
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.

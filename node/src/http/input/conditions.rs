@@ -7,9 +7,9 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 use quorate_store::types::{ClusterMillis, Entry};
 
+use crate::gateway::failure::Failure;
 use crate::http::input::etags::{self, Tag, Tags};
 use crate::http::input::headers::{decimal, fault};
-use crate::http::problem::Failure;
 
 /// What a write requires of the entry as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use quorate_api::{Applied, ErrorCode, InputFault};
 use quorate_store::limits::READ_FAULTS_MAX;
 use serde_json::value::RawValue;
 
+use crate::gateway::failure::{Failure, over_limit};
+use crate::gateway::text;
 use crate::http::input::headers::decimal;
 use crate::http::input::json;
-use crate::http::problem::{Failure, over_limit};
-use crate::http::text;
 
 /// The faults found so far, the first [`READ_FAULTS_MAX`] of them. What is read as a part of something larger notes its
 /// faults as if it stood alone; the place of the part is kept here.

@@ -3,10 +3,9 @@
 //! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id`, `Accept` and `Content-Type`; those of `If-Match`
 //! and `If-None-Match` are in `conditions`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
 
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
 
-use arc_swap::ArcSwapOption;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -14,8 +13,8 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, header};
 use quorate_api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
 
-use crate::app::{LeaderHint, wall_now};
-use crate::http::problem::Failure;
+use crate::app::wall_now;
+use crate::gateway::failure::Failure;
 use crate::limits;
 
 /// Revision at which the answer was evaluated; where it was not, the node's own.
@@ -107,25 +106,6 @@ pub fn trace_id() -> String {
     let mut id = String::with_capacity(16);
     URL_SAFE_NO_PAD.encode_string(bytes, &mut id);
     id
-}
-
-/// Term and leader as header values. They change with elections only, and every answer carries them.
-#[derive(Debug, Default)]
-pub struct LeaderHeaders(ArcSwapOption<(LeaderHint, HeaderValue, HeaderValue)>);
-
-impl LeaderHeaders {
-    /// The values of [`TERM`] and [`LEADER`].
-    pub fn values(&self, hint: LeaderHint) -> (HeaderValue, HeaderValue) {
-        if let Some(cached) = &*self.0.load()
-            && cached.0 == hint
-        {
-            return (cached.1.clone(), cached.2.clone());
-        }
-        let term = HeaderValue::from(hint.term);
-        let leader = hint.leader_id.map_or(HeaderValue::from_static("none"), HeaderValue::from);
-        self.0.store(Some(Arc::new((hint, term.clone(), leader.clone()))));
-        (term, leader)
-    }
 }
 
 /// A checked or own id as a header value.
@@ -311,15 +291,6 @@ pub mod tests {
             let (one, other) = (make(), make());
             assert_eq!((one.len(), request_id_fault(&one)), (length, None));
             assert_ne!(one, other);
-        }
-    }
-
-    #[test]
-    fn cached_values_follow_the_leadership() {
-        let cache = LeaderHeaders::default();
-        for (term, leader_id, leader) in [(1, None, "none"), (2, Some(3), "3"), (2, Some(3), "3"), (4, Some(3), "3")] {
-            let (shown_term, shown_leader) = cache.values(LeaderHint { term, leader_id });
-            assert_eq!((shown_term, shown_leader), (term.into(), HeaderValue::from_static(leader)));
         }
     }
 }

@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment};
 
+use crate::gateway::failure::Failure;
 use crate::http::call::scan;
 use crate::http::context::Context;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::{self, JsonFault};
 use crate::http::input::{body, headers};
-use crate::http::problem::Failure;
 
 /// A body as it was read.
 pub struct Json<T>(pub T);

@@ -3,14 +3,14 @@
 //! Owns strict percent-decoding and the bounds of keys. A key is any UTF-8 of 1 to 4,096 bytes, slashes, dots and control
 //! characters included: it is never a file name, never goes into a header, and is escaped wherever it is shown.
 
-use crate::http::text::percent_decode;
+use crate::gateway::text::percent_decode;
 use std::borrow::Cow;
 
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::types::{Key, KeyError};
 
+use crate::gateway::failure::Failure;
 use crate::http::input::extract::Faults;
-use crate::http::problem::Failure;
 
 const EMPTY: &str = "a key has at least 1 byte, this one is empty";
 

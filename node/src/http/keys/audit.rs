@@ -7,9 +7,10 @@ use quorate_store::keyspace::audit::AuditEffect;
 use quorate_store::state::{AuditFound, AuditQuery};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::text;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
@@ -19,9 +20,7 @@ use crate::http::input::cursor::AuditCursor;
 use crate::http::input::extract::Query;
 use crate::http::input::key;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 use crate::limits;
 
 /// The route of audit trails.
@@ -48,7 +47,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let query = parsed(context.head.uri.query())?;
     let wanted = requirement::on_name(Permission::Read, query.key.as_bytes());
-    admit::admit_to(&context, &wanted).await?;
+    context.admit_read(&wanted).await?;
     drop(wanted);
     let name = text::shown(&query.key).into_owned();
     let page = scan(&context, move |backend| backend.audit(&query)).await?;

@@ -12,7 +12,11 @@ use quorate_store::types::{
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::entry_view;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text;
 use crate::http::call::{command, scan};
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
@@ -21,12 +25,9 @@ use crate::http::input::criteria;
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::Json;
 use crate::http::keys::op_body::lock_time;
-use crate::http::keys::{find_body, matching, write};
-use crate::http::output::convert;
+use crate::http::keys::{find_body, matching};
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 
 /// The route of claims.
 pub fn routes() -> Routes {
@@ -63,7 +64,7 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -102,10 +103,10 @@ fn answer_of(reply: &Reply, done: &ClaimReply, dry_run: bool) -> ClaimAnswer {
 fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
     let key = text::shown(key);
     let view = match shown {
-        Shown::Whole(entry) => convert::entry_view(&key, entry, clock),
+        Shown::Whole(entry) => entry_view::entry_view(&key, entry, clock),
         Shown::Bare { meta, kind } => {
             let entry = Entry { meta: *meta, value: Value { kind: *kind, data: Vec::new() } };
-            EntryView { value: None, value_base64: None, ..convert::entry_view(&key, &entry, clock) }
+            EntryView { value: None, value_base64: None, ..entry_view::entry_view(&key, &entry, clock) }
         }
     };
     EntryView { cas: Some(shown.meta().cas.to_string()), ..view }

@@ -15,9 +15,12 @@ use quorate_store::types::{Action, Expect, Key, Outcome as Decided, Rejection, R
 use quorate_store::types::{CollectionRow, IndexFailure, IndexStage};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text;
+use crate::gateway::text::quoted;
 use crate::http::call::command;
 use crate::http::call::scan::scan;
 use crate::http::context::Context;
@@ -25,11 +28,9 @@ use crate::http::described::Common;
 use crate::http::input::conditions::{self, Condition};
 use crate::http::input::criteria;
 use crate::http::input::extract::{Faults, Query};
-use crate::http::keys::{kv, write};
+use crate::http::keys::kv;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 use crate::limits;
 
 /// The routes of collections.
@@ -68,7 +69,7 @@ pub async fn list(context: Context) -> Outcome {
         }
     });
     query.finish()?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     // Bounded a few lines above.
     let limit = limit as usize;
     context.costs_page(limit)?;
@@ -94,7 +95,7 @@ pub async fn list(context: Context) -> Outcome {
 pub async fn get(context: Context) -> Outcome {
     let name = name_of(context.name())?;
     let keys = format!("{name}/");
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, keys.as_bytes())).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Read, keys.as_bytes())).await?;
     let (at, row) = context.api.backend.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));
@@ -149,7 +150,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
             command::answer(&answer, reply.revision, Some(row.mod_revision))
         }
         Decided::Rejected(why) => Err(refused(&name, &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 
@@ -179,7 +180,7 @@ pub async fn delete(context: Context) -> Outcome {
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(refused(&name, &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

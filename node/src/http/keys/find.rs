@@ -8,9 +8,10 @@ use quorate_store::rules::field_text;
 use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use crate::gateway::failure::Failure;
+use crate::gateway::text;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
@@ -20,9 +21,7 @@ use crate::http::keys::find_body::{Kind, ParsedFind};
 use crate::http::keys::list;
 use crate::http::output::render;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 use crate::limits;
 
 /// The routes of searches.
@@ -84,7 +83,7 @@ async fn answer(context: &RequestContext, wanted: ParsedFind, kind: Kind) -> Out
     let ParsedFind { mut query, consistency, hash } = wanted;
     query.may_walk_past = context.who().may_see_all();
     context.costs_a_find()?;
-    admit::admit(&context.caller(), consistency, context.deadline, &|visit| requirements(&query, visit)).await?;
+    context.caller().admit_read(consistency, context.deadline, &|visit| requirements(&query, visit)).await?;
     let rendered = scan(context, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;
     Ok(list::answer(bytes, at))

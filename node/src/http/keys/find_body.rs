@@ -15,11 +15,11 @@ use quorate_store::types::Revision;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::app::Consistency;
+use crate::gateway::failure::Failure;
 use crate::http::input::criteria;
 use crate::http::input::cursor::FindCursor;
 use crate::http::input::extract::Faults;
 use crate::http::keys::read;
-use crate::http::problem::Failure;
 use crate::limits;
 
 /// Which of the two it is.

@@ -12,7 +12,8 @@ use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Value, WriteOp};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::failure::Failure;
 use crate::http::call::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
@@ -26,7 +27,6 @@ use crate::http::keys::prefer::{self, Preferred};
 use crate::http::keys::write::Manner;
 use crate::http::keys::{read, write};
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 
 /// The routes of single entries.

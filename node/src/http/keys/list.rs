@@ -10,9 +10,10 @@ use quorate_store::types::Revision;
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::text;
 use crate::http::call::scan::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
@@ -22,9 +23,7 @@ use crate::http::input::headers;
 use crate::http::keys::read;
 use crate::http::output::render;
 use crate::http::output::response::{Answer, Outcome, ok};
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 use crate::limits;
 
 /// The route of listings.
@@ -61,7 +60,7 @@ pub async fn get(context: Context) -> Outcome {
         false => context.costs_page(parsed.query.limit)?,
     }
     let wanted = requirement::on_range(Permission::Read, &parsed.query.start, parsed.query.end.as_deref());
-    admit::admit(&context.caller(), parsed.consistency, context.deadline, &wanted).await?;
+    context.caller().admit_read(parsed.consistency, context.deadline, &wanted).await?;
     drop(wanted);
     if parsed.count_only { count(&context, parsed.query).await } else { page(&context, parsed.query).await }
 }

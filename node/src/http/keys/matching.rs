@@ -13,7 +13,10 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text;
 use crate::http::call::{command, scan};
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
@@ -22,11 +25,9 @@ use crate::http::input::criteria;
 use crate::http::input::cursor::WhereCursor;
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::Json;
-use crate::http::keys::{find_body, kv, write};
+use crate::http::keys::{find_body, kv};
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,7 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

@@ -13,6 +13,7 @@ use quorate_store::limits::{LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTE
 use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, SessionId, Step, Value, WriteOp};
 use serde_json::value::RawValue;
 
+use crate::gateway::failure::Failure;
 use crate::http::coordination::coordinate;
 use crate::http::input::extract::Faults;
 use crate::http::input::headers::{decimal, request_id_fault};
@@ -21,7 +22,6 @@ use crate::http::input::json_body;
 use crate::http::input::key::{self, NamedKey};
 use crate::http::input::{criteria, json};
 use crate::http::keys::kv;
-use crate::http::problem::Failure;
 
 /// A checked operation.
 pub struct ParsedOp<'a> {

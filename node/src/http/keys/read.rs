@@ -11,19 +11,18 @@ use quorate_store::types::{ContentKind, Entry, Key, Revision};
 
 use crate::app::Consistency;
 use crate::backend::Node;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::caller::Caller;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::entry_view;
+use crate::gateway::failure::Failure;
 use crate::http::context::RequestContext;
 use crate::http::input::conditions::{ReadCondition, Verdict, Versions};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers;
 use crate::http::input::key::NamedKey;
-use crate::http::output::convert;
 use crate::http::output::done::Done;
 use crate::http::output::response::{Outcome, ok};
-use crate::http::problem::Failure;
 use crate::limits;
 use crate::spent::{self, Part};
 
@@ -32,7 +31,7 @@ pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
     let params = ReadParams::of(context)?;
     let (backend, caller) = (&context.api.backend, context.caller());
     let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
-    admit::admit(&caller, params.consistency, context.deadline, &wanted).await?;
+    caller.admit_read(params.consistency, context.deadline, &wanted).await?;
     let read = match params.revision {
         Some(revision) => read_past(backend, &key.key, revision)?,
         None => read_now(context, &key.key, &params).await?,
@@ -47,7 +46,7 @@ pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
 /// Reads without any requests: what an operation in JSON does.
 pub async fn perform(caller: &Caller<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
     let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
-    admit::admit(caller, Consistency::Linearizable, deadline, &wanted).await?;
+    caller.admit_read(Consistency::Linearizable, deadline, &wanted).await?;
     let KeyRead { at, entry } = caller.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
     let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
     Ok(Done::read(&key.text, &entry, at))
@@ -209,7 +208,7 @@ fn raw(entry: Entry, clock: u64) -> crate::http::output::response::Answer {
     fields.insert(headers::CREATE_REVISION, entry.meta.create_revision.into());
     fields.insert(headers::MOD_REVISION, entry.meta.mod_revision.into());
     fields.insert(headers::VERSION, entry.meta.version.into());
-    if let Some(left) = convert::ttl_ms(entry.meta.expires_at, clock) {
+    if let Some(left) = entry_view::ttl_ms(entry.meta.expires_at, clock) {
         fields.insert(headers::TTL_MS, left.into());
     }
     // A value is whatever its writer made it; no browser should guess at it.

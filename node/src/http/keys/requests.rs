@@ -7,16 +7,16 @@ use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::Requirement;
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::Requirement;
+use crate::gateway::failure::Failure;
+use crate::gateway::rejection::rejection_code;
+use crate::gateway::text;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::headers;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::problem::{Failure, rejection_code};
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 
 /// The route of the outcomes of requests.
 pub fn routes() -> Routes {
@@ -44,7 +44,7 @@ pub async fn get(context: Context) -> Outcome {
     }
     let backend = &context.api.backend;
     let caller = context.caller();
-    admit::admit(&caller, Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
+    caller.admit_read(Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
     let id = RequestId(id.into_owned());
     let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
     if let Some(kept) = &kept {

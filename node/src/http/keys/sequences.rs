@@ -8,19 +8,18 @@ use quorate_store::rules::SequenceName;
 use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text;
 use crate::http::call::command;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::JsonOrNone;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
-use crate::http::text;
 
 /// The routes of sequences.
 pub fn routes() -> Routes {
@@ -39,7 +38,7 @@ pub fn routes() -> Routes {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let name = name_of(context.name())?;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let (at, value) = context.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)
@@ -74,7 +73,7 @@ pub async fn post(context: Context, JsonOrNone(request): JsonOrNone<SequenceRequ
             command::answer(&answer, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

@@ -1,22 +1,15 @@
-//! The one way a write goes from a checked request to its answer.
+//! A write of one entry, from its checked request to its answer.
 //!
-//! Owns what all writes have in common: request id, dry runs; and the answer to one operation. Checks nothing but size.
+//! Owns the answer to one operation. Never decides whether it applies.
 
 use std::time::Instant;
 
-use quorate_api::{Applied, ErrorCode};
-use quorate_store::command_codec;
-use quorate_store::limits::COMMAND_BYTES_MAX;
-use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId, WriteOp};
+use quorate_store::types::{Action, Outcome, RequestId, WriteOp};
 
-use crate::app::{AppError, Consistency};
-use crate::backend::Node;
-use crate::http::auth::audit_event::{Event, Names};
-use crate::http::auth::caller::{Caller, Pass};
-use crate::http::auth::requirement;
-use crate::http::call::admit;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose::{confused, evaluate, propose};
 use crate::http::output::done::Done;
-use crate::http::problem::{Effect, Failure};
 
 /// How a write is carried out and answered.
 #[derive(Debug, Clone, Copy)]
@@ -48,108 +41,5 @@ pub async fn perform(
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
         _ => Err(confused(&reply)),
-    }
-}
-
-/// The answer is not of the kind of what was asked, by another build perhaps: it was decided, and how cannot be told.
-pub fn confused(reply: &Reply) -> Failure {
-    let detail = format!("the command of log index {} was answered as something else", reply.index);
-    Failure::new(ErrorCode::Internal, Applied::Unknown, detail)
-}
-
-/// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.
-pub async fn propose(
-    caller: &Caller<'_>,
-    action: Action,
-    request_id: RequestId,
-    deadline: Instant,
-) -> Result<Reply, Failure> {
-    if caller.is_judged_or_noted() {
-        return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
-    }
-    let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
-    submit(&caller.api.backend, command, deadline).await
-}
-
-async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<Reply, Failure> {
-    backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
-}
-
-/// Proposes a command after checking its caller's permission, and writes it to the audit log.
-async fn propose_judged(
-    caller: &Caller<'_>,
-    action: Action,
-    request_id: RequestId,
-    deadline: Instant,
-) -> Result<Reply, Failure> {
-    let names =
-        if caller.api.authenticator.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
-    let mut noted = Noted { caller, names, id: request_id.0.clone(), is_told: false };
-    let result = until_judged_in_time(caller, action, request_id, deadline).await;
-    noted.tell(Some(&result));
-    result
-}
-
-/// A command on its way into the audit log, where it gets to also if whoever sent it hangs up before it is answered: it may
-/// be decided all the same.
-struct Noted<'a> {
-    caller: &'a Caller<'a>,
-    names: Names,
-    id: String,
-    is_told: bool,
-}
-
-impl Noted<'_> {
-    fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
-        self.is_told = true;
-        let (caller, names) = (self.caller, std::mem::take(&mut self.names));
-        caller.api.authenticator.note(|| Event::command(caller, names, &self.id, result));
-    }
-}
-
-impl Drop for Noted<'_> {
-    fn drop(&mut self) {
-        if !self.is_told {
-            self.tell(None);
-        }
-    }
-}
-
-/// Proposes until the rules by which it was let in are those by which it is decided. What was refused for that reason left nothing
-/// behind, so it goes under the same request id again.
-async fn until_judged_in_time(
-    caller: &Caller<'_>,
-    action: Action,
-    request_id: RequestId,
-    deadline: Instant,
-) -> Result<Reply, Failure> {
-    let backend = &caller.api.backend;
-    loop {
-        let Pass { principal, stamp } = caller.admit(deadline, &requirement::on_action(&action)).await?;
-        let command = Command { request_id: Some(request_id.clone()), principal, action: action.clone(), stamp };
-        let reply = submit(backend, command, deadline).await?;
-        if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
-            return Ok(reply);
-        }
-        let applied = tokio::time::timeout_at(deadline.into(), backend.wait_applied(reply.index)).await;
-        if applied.is_err() || Instant::now() >= deadline {
-            return Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Write));
-        }
-    }
-}
-
-/// A dry run is a linearizable read of what the write would do.
-async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
-    admit::admit(caller, Consistency::Linearizable, deadline, &requirement::on_action(&action)).await?;
-    caller.api.backend.dry_run(&rehearsal(caller.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
-}
-
-/// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
-pub fn rehearsal(principal: &str, action: Action) -> Result<Command, Failure> {
-    let command = Command { principal: principal.to_owned(), ..Command::unnamed(action) };
-    let actual = command_codec::encode_command(&command).len();
-    match actual > COMMAND_BYTES_MAX {
-        true => Err(Failure::from_app(AppError::TooLarge { actual, limit: COMMAND_BYTES_MAX }, Effect::Read)),
-        false => Ok(command),
     }
 }

@@ -17,16 +17,15 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
-use crate::http::connection::monitor::{Busy, Taking};
+use crate::connection::monitor::{Busy, Taking};
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::extract::Query;
 use crate::http::input::headers;
 use crate::http::keys::read;
 use crate::http::output::response::{Answer, Outcome};
-use crate::http::problem::Failure;
 use crate::http::routes::{Guard, Policy, Routes};
 use crate::limits;
 
@@ -57,8 +56,7 @@ pub async fn get(context: Context) -> Outcome {
     let Ok(permit) = context.api.backups.clone().try_acquire_owned() else {
         return Err(Failure::too_many("this node gives out as many backups at once as it may"));
     };
-    admit::admit(&context.caller(), consistency, context.deadline, &requirement::on_prefix(Permission::Admin, b""))
-        .await?;
+    context.caller().admit_read(consistency, context.deadline, &requirement::on_prefix(Permission::Admin, b"")).await?;
     if context.head.method == Method::HEAD {
         return Ok(answer(Body::default(), context.api.backend.position().revision));
     }

@@ -3,11 +3,11 @@
 use quorate_api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
 use utoipa_axum::routes;
 
+use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::json_body::JsonOrNone;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::problem::{Effect, Failure};
 use crate::http::routes::{Guard, Policy, Routes};
 
 /// The routes of the cluster.

@@ -15,13 +15,13 @@ use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, FaultsOp, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::http::call::{command, scan};
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::problem::Failure;
 use crate::http::routes::{Guard, Policy, Routes};
 
 /// The routes of contained faults.
@@ -70,7 +70,7 @@ pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outco
             command::answer(&FaultsReply { count: *removed, revision, index, replayed }, revision, None)
         }
         Decided::Rejected(why) => Err(Failure::from_rejection("work that is set aside", &reply, why)),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

@@ -11,11 +11,11 @@ use quorate_store::limits::{
 use utoipa_axum::routes;
 
 use crate::app::{AppError, Consistency};
+use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::headers;
 use crate::http::output::response::{Outcome, ok, ok_json};
-use crate::http::problem::{Effect, Failure};
 use crate::http::routes::{Guard, Policy, Routes};
 use crate::limits;
 

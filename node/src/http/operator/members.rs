@@ -9,6 +9,7 @@ use quorate_api::{
 use utoipa_axum::routes;
 
 use crate::app::integrity::Repaired;
+use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::extract::Query;
@@ -17,7 +18,6 @@ use crate::http::input::json_body::Empty;
 use crate::http::input::json_body::Json;
 use crate::http::input::json_body::JsonOrNone;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::problem::{Effect, Failure};
 use crate::http::routes::{Guard, Policy, Routes};
 use crate::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 

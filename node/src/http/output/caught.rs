@@ -9,7 +9,7 @@ use std::task::Poll;
 use quorate_api::{Applied, ErrorCode};
 use quorate_store::machine;
 
-use crate::http::problem::Failure;
+use crate::gateway::failure::Failure;
 
 /// Runs the handler of a request. A panic becomes its answer; of a write nobody knows then whether it was applied.
 pub async fn caught<T>(writes: bool, handler: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {

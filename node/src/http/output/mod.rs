@@ -2,11 +2,8 @@
 //!
 //! Owns their JSON, and how long they may wait for their peers. Never decides what an answer says.
 
-pub mod answers;
 pub mod caught;
-pub mod convert;
 pub mod done;
-pub mod failed;
 pub mod refusal;
 pub mod render;
 pub mod response;

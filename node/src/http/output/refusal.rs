@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
 
+use crate::gateway::failure::Failure;
 use crate::http::input::headers;
 use crate::http::output::response::{Answer, is_http1};
-use crate::http::problem::Failure;
 
 /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.
 pub fn refuse(mut failure: Failure, head: &Parts, request_id: &str) -> Answer {

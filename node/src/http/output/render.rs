@@ -9,7 +9,7 @@ use quorate_api::Failed;
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Reply, Shown, Written};
 
-use crate::http::output::convert;
+use crate::gateway::entry_view;
 
 /// Room for everything of an entry's JSON but key and value.
 const FRAME_BYTES: usize = 256;
@@ -96,7 +96,7 @@ fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, meta: &EntryMeta, clo
 fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, meta: &EntryMeta, clock: ClusterMillis) {
     key_and_value(out, key, data, kind);
     token_and_numbers(out, meta, meta.cas_shown_at(clock), clock);
-    if let Some(left) = convert::lock_ms(meta, clock) {
+    if let Some(left) = entry_view::lock_ms(meta, clock) {
         out.extend_from_slice(b",\"locked\":true");
         field(out, "lock_ms", left);
     }
@@ -159,7 +159,7 @@ fn token_and_numbers(out: &mut Vec<u8>, meta: &EntryMeta, shown: Option<u64>, cl
     field(out, "create_revision", meta.create_revision);
     field(out, "mod_revision", meta.mod_revision);
     field(out, "version", meta.version);
-    if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
+    if let Some(left) = entry_view::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
     }
 }
@@ -239,10 +239,10 @@ fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
     cas(out, meta.cas);
     field(out, "create_revision", meta.create_revision);
     field(out, "version", meta.version);
-    if let Some(left) = convert::ttl_ms(meta.expires_at, clock) {
+    if let Some(left) = entry_view::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
     }
-    if let Some(left) = convert::lock_ms(meta, clock) {
+    if let Some(left) = entry_view::lock_ms(meta, clock) {
         field(out, "lock_ms", left);
     }
 }
@@ -316,7 +316,7 @@ mod tests {
         ] {
             let rendered = read(key, &entry, AT);
             same_as::<EntryView>(&rendered);
-            let mut view = convert::entry_view(key, &entry, AT.clock);
+            let mut view = entry_view::entry_view(key, &entry, AT.clock);
             (view.revision, view.index) = (Some(AT.revision), Some(AT.index));
             assert_eq!(String::from_utf8_lossy(&rendered), serde_json::to_string(&view).expect("JSON"));
         }

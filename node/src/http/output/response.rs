@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, Version, header};
 use quorate_api::{Applied, ErrorCode};
 
+use crate::gateway::failure::Failure;
 use crate::http::input::headers;
-use crate::http::problem::Failure;
 
 /// What a handler returns when it succeeds.
 pub type Answer = Response<Body>;

@@ -28,9 +28,9 @@ use quorate_store::types::{
 
 use crate::app::cron::{self, CronFault};
 use crate::app::wall_now;
+use crate::gateway::failure::Failure;
 use crate::http::coordination::coordinate;
 use crate::http::input::extract::Faults;
-use crate::http::problem::Failure;
 use crate::limits::WAIT_MS_MAX;
 
 /// Where the zone of a pattern is not given.

@@ -11,14 +11,14 @@ use quorate_store::types::{
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
 use crate::http::call::{command, wait};
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::json_body::Json;
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 use crate::http::tasks::body;
 use crate::http::tasks::{answer, queues};
@@ -99,15 +99,15 @@ impl Claim {
         // The time that a claim waits is none of the time that it may take.
         let deadline = context.deadline + waited;
         let id = RequestId(context.request_id());
-        let reply = write::propose(&context.caller(), Action::Task(self.op.clone()), id, deadline).await?;
+        let reply = propose::propose(&context.caller(), Action::Task(self.op.clone()), id, deadline).await?;
         let at = Instant::now();
         let done = match &reply.outcome {
             Decided::Task(done) => match &**done {
                 TaskReply::Claimed(done) => done.clone(),
-                _ => return Err(write::confused(&reply)),
+                _ => return Err(propose::confused(&reply)),
             },
             Decided::Rejected(why) => return Err(Failure::from_rejection(self.queue().as_str(), &reply, why)),
-            _ => return Err(write::confused(&reply)),
+            _ => return Err(propose::confused(&reply)),
         };
         Ok(Tried { reply, done, at, waited })
     }

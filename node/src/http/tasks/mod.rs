@@ -5,5 +5,4 @@
 pub mod answer;
 pub mod body;
 pub mod claim;
-pub mod line;
 pub mod queues;

@@ -15,9 +15,12 @@ use quorate_store::types::{
 };
 use utoipa_axum::routes;
 
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::requirement::{self, Permission};
-use crate::http::call::admit;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::text;
+use crate::gateway::text::quoted;
 use crate::http::call::command;
 use crate::http::call::scan::{self, evaluate, scan};
 use crate::http::context::{Context, RequestContext};
@@ -27,13 +30,10 @@ use crate::http::input::extract::Query;
 use crate::http::input::json;
 use crate::http::input::json_body;
 use crate::http::input::json_body::{Json, JsonBytes};
-use crate::http::keys::write;
 use crate::http::output::response::Outcome;
-use crate::http::problem::{Failure, quoted};
 use crate::http::routes::{Policy, Routes};
 use crate::http::tasks::answer;
 use crate::http::tasks::body;
-use crate::http::text;
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
@@ -89,7 +89,7 @@ pub async fn queues(context: Context) -> Outcome {
     });
     query.finish()?;
     context.costs_page(limit)?;
-    admit::admit_to(&context, &requirement::on_prefix(Permission::Read, b"")).await?;
+    context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     let page = scan(&context, move |backend| backend.queues(after.as_ref(), limit)).await?;
     let last = page.queues.last().map(|view| view.name.to_string());
     let ReadPosition { revision, index, .. } = page.at;
@@ -136,9 +136,9 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let done = match &reply.outcome {
         Decided::Task(done) => match &**done {
             TaskReply::Scheduled(done) => done,
-            _ => return Err(write::confused(&reply)),
+            _ => return Err(propose::confused(&reply)),
         },
-        _ => return Err(write::confused(&reply)),
+        _ => return Err(propose::confused(&reply)),
     };
     let Reply { revision, index, replayed, .. } = reply;
     let mut tasks: Vec<_> = done.iter().map(scheduled).collect();
@@ -196,7 +196,7 @@ pub async fn list(context: Context) -> Outcome {
     query.finish()?;
     // Those in another state are looked at too.
     context.costs_a_find()?;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (bytes_max, rows_max) = (limits::LIST_BYTES_MAX, limits::TASK_ROWS_MAX);
     let parsed = TasksQuery { queue, filter, after, limit, bytes_max, rows_max };
     let page = scan(&context, move |backend| backend.tasks(&parsed)).await?;
@@ -217,7 +217,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn stats(context: Context) -> Outcome {
     let queue = queue_of(context.name())?;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, view) = context.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = QueueStats { revision: Some(at.revision), index: Some(at.index), ..answer::queue(&view) };
     command::answer(&answer, at.revision, None)
@@ -239,7 +239,7 @@ pub async fn get(context: Context) -> Outcome {
     let queue = queue_of(queue)?;
     let id = text::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
-    admit::admit_to(&context, &requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
+    context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, row) = context.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));
@@ -342,7 +342,7 @@ async fn act(context: &RequestContext, verb: TaskVerb) -> Outcome {
     };
     let is_requeue = matches!(verb, TaskVerb::Requeue(_));
     let reply = decide(context, queue, verb, false).await?;
-    let Decided::Task(done) = &reply.outcome else { return Err(write::confused(&reply)) };
+    let Decided::Task(done) = &reply.outcome else { return Err(propose::confused(&reply)) };
     let Reply { revision, index, replayed, .. } = reply;
     match &**done {
         TaskReply::Changed(_) if is_requeue => {
@@ -353,7 +353,7 @@ async fn act(context: &RequestContext, verb: TaskVerb) -> Outcome {
             command::answer(&answer, revision, None)
         }
         TaskReply::Changed(task) => command::answer(&changed(&reply, task, lease_ms), revision, None),
-        _ => Err(write::confused(&reply)),
+        _ => Err(propose::confused(&reply)),
     }
 }
 

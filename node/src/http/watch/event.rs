@@ -8,8 +8,8 @@ use quorate_store::keyspace::changes::{Cause, ValueChange};
 use quorate_store::state::FeedPosition;
 use quorate_store::types::{ClusterMillis, Entry, Key, Revision};
 
+use crate::gateway::text;
 use crate::http::output::render;
-use crate::http::text;
 use crate::http::watch::options::WatchView;
 use crate::http::watch::sse;
 

@@ -9,16 +9,15 @@ use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
 use utoipa_axum::routes;
 
 use crate::app::wall_now;
-use crate::http::admission::classes::RequestClass;
-use crate::http::auth::caller::Watching;
-use crate::http::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
-use crate::http::call::admit;
-use crate::http::call::refresh;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::caller::Watching;
+use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::headers;
 use crate::http::output::response::Outcome;
-use crate::http::problem::Failure;
 use crate::http::routes::{Policy, Routes};
 use crate::http::watch::options::{Start, WatchOptions, future};
 use crate::http::watch::read::Initial;
@@ -67,7 +66,7 @@ pub async fn get(context: Context) -> Outcome {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
     let wanted = requirements(&range);
-    admit::admit(&context.caller(), consistency, context.deadline, &wanted).await?;
+    context.caller().admit_read(consistency, context.deadline, &wanted).await?;
     if view.has_criteria()
         && let Some(collection) =
             backend.collection_over(range.common_prefix()).map_err(|fault| Failure::from_fault(&fault))?
@@ -107,7 +106,7 @@ async fn position(context: &RequestContext, start: Start) -> Result<(ReadPositio
     let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };
     if position.revision > at.revision {
         // This node may only be behind the one that the caller has seen it on.
-        refresh::refresh(backend, context.deadline).await?;
+        freshness::refresh(backend, context.deadline).await?;
         at = backend.position();
     }
     if position.revision > at.revision {

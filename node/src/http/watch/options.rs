@@ -13,11 +13,11 @@ use quorate_store::state::{FORMS, FeedPosition, WatchRange};
 use quorate_store::types::{ContentKind, Entry, Key, Revision, WallMillis};
 
 use crate::app::Consistency;
+use crate::gateway::failure::Failure;
 use crate::http::input::criteria::criteria;
 use crate::http::input::extract::Query;
 use crate::http::input::{headers, key};
 use crate::http::keys::read;
-use crate::http::problem::Failure;
 use crate::limits;
 
 /// A watch as the request wants it.

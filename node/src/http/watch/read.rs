@@ -16,7 +16,7 @@ use quorate_store::state::{
 use quorate_store::types::{Key, Revision, WallMillis};
 
 use crate::backend::Node;
-use crate::http::api::Api;
+use crate::gateway::api::Api;
 use crate::http::watch::event::{self, Shown};
 use crate::http::watch::options::WatchView;
 use crate::limits;

@@ -19,9 +19,9 @@ use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::backend::Node;
-use crate::http::admission::accounts::{Held, Spender};
-use crate::http::auth::caller::Watching;
-use crate::http::connection::monitor::{Busy, Taking};
+use crate::connection::monitor::{Busy, Taking};
+use crate::gateway::admission::accounts::{Held, Spender};
+use crate::gateway::auth::caller::Watching;
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
 use crate::http::output::render;

@@ -14,7 +14,7 @@ use quorate_api::WatchEndCode;
 use quorate_store::state::{FeedPosition, Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 
-use crate::http::api::Api;
+use crate::gateway::api::Api;
 use crate::http::call::scan;
 use crate::http::watch::event::{self, Shown};
 use crate::http::watch::options::WatchView;

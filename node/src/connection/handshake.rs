@@ -8,9 +8,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::http::connection::mismatch;
-use crate::http::connection::monitor::Watched;
-use crate::http::connection::origin::Origin;
+use crate::connection::mismatch;
+use crate::connection::monitor::Watched;
+use crate::gateway::origin::Origin;
 use crate::metrics::ConnectionEnd;
 use crate::tls::{self, PortTls};
 
@@ -62,7 +62,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::http::connection::monitor::ConnectionMonitor;
+    use crate::connection::monitor::ConnectionMonitor;
     use crate::tls::{Authority, Lifetime, Port, Subject, TlsFiles};
 
     /// The name that a handshake gives to a client with the certificate of this subject.

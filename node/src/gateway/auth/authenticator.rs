@@ -11,12 +11,12 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::backend::Node;
-use crate::http::auth::audit::AuditFile;
-use crate::http::auth::known::{Doubt, Memory, Person};
-use crate::http::auth::proof::Proof;
-use crate::http::auth::root::RootToken;
-use crate::http::auth::throttle::Throttle;
-use crate::http::problem::Failure;
+use crate::gateway::auth::audit::AuditFile;
+use crate::gateway::auth::known::{Doubt, Memory, Person};
+use crate::gateway::auth::proof::Proof;
+use crate::gateway::auth::root::RootToken;
+use crate::gateway::auth::throttle::Throttle;
+use crate::gateway::failure::Failure;
 
 /// Who has to say who they are.
 #[derive(Debug, Clone, Default)]

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
-use crate::http::admission::bucket::Bucket;
-use crate::http::auth::who::Who;
-use crate::http::connection::origin::network;
-use crate::http::problem::Failure;
+use crate::gateway::admission::bucket::Bucket;
+use crate::gateway::auth::who::Who;
+use crate::gateway::failure::Failure;
+use crate::gateway::origin::network;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 use crate::spent::{self, Part};

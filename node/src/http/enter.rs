@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::http::auth::audit_event::Event;
-use crate::http::auth::caller::Caller;
-use crate::http::auth::proof::Proof;
-use crate::http::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
-use crate::http::auth::who::{Somebody, Who};
-use crate::http::call::refresh::refresh;
+use crate::gateway::auth::audit_event::Event;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::proof::Proof;
+use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use crate::gateway::auth::who::{Somebody, Who};
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness::refresh;
 use crate::http::context::RequestContext;
 use crate::http::output::response::Answer;
-use crate::http::problem::Failure;
 use crate::http::routes::Guard;
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
@@ -40,7 +40,7 @@ pub async fn enter(context: &RequestContext) -> Result<(), Failure> {
 /// Who asks. A proof that this node does not know may be newer than what it has applied.
 async fn identify(context: &RequestContext) -> Result<Who, Failure> {
     let (authenticator, from) = (&context.api.authenticator, context.origin.address.ip());
-    let proof = match Proof::of(&context.head, &context.origin) {
+    let proof = match Proof::of(&context.head.headers, &context.origin) {
         Ok(Some(proof)) => proof,
         Ok(None) => {
             return Err(

@@ -6,7 +6,6 @@ pub mod audit;
 pub mod audit_event;
 pub mod authenticator;
 pub mod caller;
-pub mod enter;
 pub mod known;
 pub mod proof;
 pub mod requirement;

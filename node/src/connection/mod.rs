@@ -5,4 +5,3 @@
 pub mod handshake;
 pub mod mismatch;
 pub mod monitor;
-pub mod origin;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::http::admission::accounts::*;
+use crate::gateway::admission::accounts::*;
 
 fn limited() -> Arc<Accounts> {
     Accounts::new(AccountLimits { ops_per_second: 5, bytes_per_second: 100, connections_max: 2, watches_max: 1 })

@@ -10,8 +10,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::Body as _;
 
-use crate::http::output::response::Answer;
-use crate::http::problem::Failure;
+use crate::gateway::failure::Failure;
 use crate::limits;
 
 /// The memory of long answers.
@@ -59,8 +58,8 @@ impl AnswerRoom {
     }
 
     /// Refuses to give this one away, if it is long and there are too many. Only of what was read: a write has taken effect.
-    pub fn check_answer(&self, answer: &Answer) -> Result<(), Failure> {
-        if answer.body().size_hint().lower() >= limits::LONG_ANSWER_BYTES { self.check() } else { Ok(()) }
+    pub fn check_answer(&self, body: &Body) -> Result<(), Failure> {
+        if body.size_hint().lower() >= limits::LONG_ANSWER_BYTES { self.check() } else { Ok(()) }
     }
 
     /// Counts a body if it is long.

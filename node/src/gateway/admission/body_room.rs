@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::http::problem::Failure;
+use crate::gateway::failure::Failure;
 use crate::limits;
 
 /// The memory for the bodies of all requests in flight.

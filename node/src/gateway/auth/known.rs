@@ -14,7 +14,7 @@ use quorate_store::types::{ROOT, Revision, TokenId, TokenRow, UserName};
 
 use crate::app::wall_now;
 use crate::backend::Node;
-use crate::http::auth::proof::{Proof, is_same};
+use crate::gateway::auth::proof::{Proof, is_same};
 
 /// Tokens, and users, that are remembered at a time. With more of them in use all are forgotten now and then.
 const REMEMBERED_MAX: usize = 8_192;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::http::problem::Failure;
+use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::app::Consistency;
 use crate::backend::Node;
-use crate::http::problem::{Effect, Failure};
+use crate::gateway::failure::{Effect, Failure};
 
 /// Waits until reads are as fresh as asked for.
 pub async fn barrier(backend: &Node, consistency: Consistency, deadline: Instant) -> Result<(), Failure> {

@@ -5,14 +5,13 @@
 
 use std::sync::Arc;
 
-use http::header;
-use http::request::Parts;
+use http::{HeaderMap, header};
 use quorate_store::types::{SecretHash, TokenId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::http::auth::secret::TokenText;
-use crate::http::connection::origin::Origin;
+use crate::gateway::auth::secret::TokenText;
+use crate::gateway::origin::Origin;
 
 /// What is to prove who asks.
 #[derive(Debug, Clone)]
@@ -48,8 +47,8 @@ impl Proof {
     ///
     /// # Errors
     /// What is wrong with its header. It never repeats any of it.
-    pub fn of(head: &Parts, origin: &Origin) -> Result<Option<Self>, &'static str> {
-        let mut given = head.headers.get_all(header::AUTHORIZATION).iter();
+    pub fn of(headers: &HeaderMap, origin: &Origin) -> Result<Option<Self>, &'static str> {
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let Some(value) = given.next() else { return Ok(origin.certificate.clone().map(Self::Certificate)) };
         if given.next().is_some() {
             return Err("the header Authorization is given more than once");
@@ -71,14 +70,17 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::input::headers::tests::head;
+    use http::HeaderName;
 
     fn origin(certificate: Option<&str>) -> Origin {
         Origin { address: ([127, 0, 0, 1], 1).into(), certificate: certificate.map(Arc::from) }
     }
 
     fn proof(headers: &[(&str, &str)], certificate: Option<&str>) -> String {
-        match Proof::of(&head(headers), &origin(certificate)) {
+        let pairs = headers.iter().map(|(name, value)| {
+            (HeaderName::from_bytes(name.as_bytes()).expect("a name"), value.parse().expect("a value"))
+        });
+        match Proof::of(&pairs.collect(), &origin(certificate)) {
             Ok(None) => "nothing".into(),
             Ok(Some(Proof::Root(_))) => "root".into(),
             Ok(Some(Proof::Token { id, .. })) => format!("token {id}"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quorate_store::types::ROOT;
 
-use crate::http::auth::proof::Proof;
+use crate::gateway::auth::proof::Proof;
 
 /// Who asks.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use quorate_store::types::SecretHash;
 
 use crate::file_version::FileVersion;
-use crate::http::auth::proof::{TOKEN_MARK, hash_of, is_same};
+use crate::gateway::auth::proof::{TOKEN_MARK, hash_of, is_same};
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -11,14 +11,15 @@ use quorate_store::access::{Permission, RequiredPermission, Rights};
 use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};
 
-use crate::http::api::Api;
-use crate::http::auth::known::Person;
-use crate::http::auth::requirement::{Requirement, Visit, Wanted};
-use crate::http::auth::who::Who;
-use crate::http::call::refresh::refresh;
-use crate::http::connection::origin::Origin;
-use crate::http::problem::{Failure, quoted};
-use crate::http::routes::Route;
+use crate::app::Consistency;
+use crate::gateway::api::Api;
+use crate::gateway::auth::known::Person;
+use crate::gateway::auth::requirement::{Requirement, Visit, Wanted};
+use crate::gateway::auth::who::Who;
+use crate::gateway::failure::Failure;
+use crate::gateway::freshness::{barrier, refresh};
+use crate::gateway::origin::Origin;
+use crate::gateway::text::quoted;
 
 /// Somebody who asks for something.
 pub struct Caller<'a> {
@@ -28,8 +29,8 @@ pub struct Caller<'a> {
     pub who: &'a Who,
     /// From where.
     pub origin: &'a Arc<Origin>,
-    /// Where.
-    pub route: &'static Route,
+    /// At which route: its template.
+    pub route: &'static str,
 }
 
 impl Clone for Caller<'_> {
@@ -79,6 +80,12 @@ impl Caller<'_> {
         }
         refresh(&self.api.backend, deadline).await?;
         self.judge(wanted)
+    }
+
+    /// Waits until reads are as fresh as asked for, and lets those in that may be told what they want: by the rules as they are then.
+    pub async fn admit_read(&self, fresh: Consistency, deadline: Instant, wanted: Wanted<'_>) -> Result<(), Failure> {
+        barrier(&self.api.backend, fresh, deadline).await?;
+        self.check(wanted)
     }
 
     /// Says whether something may be told, by what this node knows: after it is as fresh as the answer shall be.
@@ -225,7 +232,7 @@ pub struct Watching {
     api: Arc<Api>,
     who: Who,
     origin: Arc<Origin>,
-    route: &'static Route,
+    route: &'static str,
     wanted: Box<dyn Fn(&mut Visit<'_>) + Send + Sync>,
 }
 

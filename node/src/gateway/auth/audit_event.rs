@@ -9,9 +9,10 @@ use quorate_store::types::{Outcome, Reply};
 use serde::Serialize;
 
 use crate::app::wall_now;
-use crate::http::auth::caller::Caller;
-use crate::http::auth::requirement::{Requirement, Visit, Wanted};
-use crate::http::problem::{Failure, rejection_code};
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::requirement::{Requirement, Visit, Wanted};
+use crate::gateway::failure::Failure;
+use crate::gateway::rejection::rejection_code;
 
 /// Names in one line: a bulk may have thousands.
 const NAMES_MAX: usize = 32;
@@ -66,7 +67,7 @@ impl Event {
             principal: caller.who.name().to_owned(),
             from: caller.origin.address.to_string(),
             certificate: caller.origin.certificate.as_deref().map(str::to_owned),
-            route: caller.route.template(),
+            route: caller.route,
             method: None,
             path: None,
             names: Vec::new(),

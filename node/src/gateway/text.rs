@@ -11,6 +11,16 @@ pub fn shown(key: &Key) -> Cow<'_, str> {
     String::from_utf8_lossy(key.as_bytes())
 }
 
+/// A key for people: quoted, escaped, cut.
+pub fn quoted(key: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    let mut text: String = key.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    if key.chars().nth(SHOWN_MAX).is_some() {
+        text.push('…');
+    }
+    format!("`{text}`")
+}
+
 /// Decodes percent-encoding. Unlike most decoders it lets no malformed escape pass as it is: two readers could take it for
 /// different keys.
 pub fn percent_decode(text: &str) -> Result<Cow<'_, str>, String> {

@@ -1,0 +1,18 @@
+//! What every protocol that clients speak shares: who asks, whether they may, how much is let in, and what a failure is called.
+//!
+//! Owns the way from a checked request to the node and back: commands, fresh reads, permissions, admission, the audit log. Never knows
+//! how a request or an answer looks on the wire: `http` does.
+
+pub mod admission;
+pub mod api;
+pub mod auth;
+pub mod entry_view;
+pub mod failed;
+pub mod failure;
+pub mod freshness;
+pub mod leader_headers;
+pub mod origin;
+pub mod propose;
+pub mod rejection;
+pub mod task_lines;
+pub mod text;

@@ -1,0 +1,120 @@
+//! The one way of a command from a checked request to the reply of the cluster.
+//!
+//! Owns request ids, the caller's permission, the audit log and dry runs. Checks nothing of a command but its size.
+
+use std::time::Instant;
+
+use quorate_api::{Applied, ErrorCode};
+use quorate_store::command_codec;
+use quorate_store::limits::COMMAND_BYTES_MAX;
+use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
+
+use crate::app::{AppError, Consistency};
+use crate::backend::Node;
+use crate::gateway::auth::audit_event::{Event, Names};
+use crate::gateway::auth::caller::{Caller, Pass};
+use crate::gateway::auth::requirement;
+use crate::gateway::failure::{Effect, Failure};
+
+/// The answer is not of the kind of what was asked, by another build perhaps: it was decided, and how cannot be told.
+pub fn confused(reply: &Reply) -> Failure {
+    let detail = format!("the command of log index {} was answered as something else", reply.index);
+    Failure::new(ErrorCode::Internal, Applied::Unknown, detail)
+}
+
+/// Each write has a request id, the caller's or our own, so that nodes may forward and retry it safely.
+pub async fn propose(
+    caller: &Caller<'_>,
+    action: Action,
+    request_id: RequestId,
+    deadline: Instant,
+) -> Result<Reply, Failure> {
+    if caller.is_judged_or_noted() {
+        return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
+    }
+    let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
+    submit(&caller.api.backend, command, deadline).await
+}
+
+async fn submit(backend: &Node, command: Command, deadline: Instant) -> Result<Reply, Failure> {
+    backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))
+}
+
+/// Proposes a command after checking its caller's permission, and writes it to the audit log.
+async fn propose_judged(
+    caller: &Caller<'_>,
+    action: Action,
+    request_id: RequestId,
+    deadline: Instant,
+) -> Result<Reply, Failure> {
+    let names =
+        if caller.api.authenticator.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
+    let mut noted = Noted { caller, names, id: request_id.0.clone(), is_told: false };
+    let result = until_judged_in_time(caller, action, request_id, deadline).await;
+    noted.tell(Some(&result));
+    result
+}
+
+/// A command on its way into the audit log, where it gets to also if whoever sent it hangs up before it is answered: it may
+/// be decided all the same.
+struct Noted<'a> {
+    caller: &'a Caller<'a>,
+    names: Names,
+    id: String,
+    is_told: bool,
+}
+
+impl Noted<'_> {
+    fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
+        self.is_told = true;
+        let (caller, names) = (self.caller, std::mem::take(&mut self.names));
+        caller.api.authenticator.note(|| Event::command(caller, names, &self.id, result));
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(None);
+        }
+    }
+}
+
+/// Proposes until the rules by which it was let in are those by which it is decided. What was refused for that reason left nothing
+/// behind, so it goes under the same request id again.
+async fn until_judged_in_time(
+    caller: &Caller<'_>,
+    action: Action,
+    request_id: RequestId,
+    deadline: Instant,
+) -> Result<Reply, Failure> {
+    let backend = &caller.api.backend;
+    loop {
+        let Pass { principal, stamp } = caller.admit(deadline, &requirement::on_action(&action)).await?;
+        let command = Command { request_id: Some(request_id.clone()), principal, action: action.clone(), stamp };
+        let reply = submit(backend, command, deadline).await?;
+        if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
+            return Ok(reply);
+        }
+        let applied = tokio::time::timeout_at(deadline.into(), backend.wait_applied(reply.index)).await;
+        if applied.is_err() || Instant::now() >= deadline {
+            return Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Write));
+        }
+    }
+}
+
+/// A dry run is a linearizable read of what the write would do.
+pub async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
+    caller.admit_read(Consistency::Linearizable, deadline, &requirement::on_action(&action)).await?;
+    caller.api.backend.dry_run(&rehearsal(caller.who.name(), action)?).map_err(|fault| Failure::from_fault(&fault))
+}
+
+/// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.
+pub fn rehearsal(principal: &str, action: Action) -> Result<Command, Failure> {
+    let command = Command { principal: principal.to_owned(), ..Command::unnamed(action) };
+    let actual = command_codec::encode_command(&command).len();
+    match actual > COMMAND_BYTES_MAX {
+        true => Err(Failure::from_app(AppError::TooLarge { actual, limit: COMMAND_BYTES_MAX }, Effect::Read)),
+        false => Ok(command),
+    }
+}

@@ -1,0 +1,185 @@
+//! What a refused command means: its code, and why in words.
+//!
+//! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
+
+use quorate_api::{ErrorCode, InputFault};
+use quorate_store::rules::{RuleFault, field_text};
+use quorate_store::types::{AccessFault, Bounded, ClusterMillis, Guard, LockSpace, Rejection, Revision, SessionId};
+
+use crate::gateway::failed;
+use crate::gateway::text::{self, quoted};
+
+/// A rejection for people: why the entry at `key` did not change.
+pub fn explain(key: &str, clock: ClusterMillis, rejection: &Rejection) -> String {
+    let shown = quoted(key);
+    match rejection {
+        Rejection::AlreadyExists { .. } => format!("{shown} already exists"),
+        Rejection::NotFound => format!("there is no entry with the key {shown}"),
+        Rejection::CasMismatch { expected, current: Some(current) } => {
+            match (current.meta().cas_shown_at(clock), expected) {
+                (Some(cas), Some(expected)) => format!("{shown} has cas {cas}, not {expected}"),
+                (Some(cas), None) => format!("{shown} has cas {cas}, which is none of those given"),
+                (None, _) => format!("{shown} is locked; only a write with the key of the lock as cas is applied"),
+            }
+        }
+        Rejection::CasMismatch { current: None, .. } => format!("{shown} does not exist, so it has no cas"),
+        Rejection::Locked { .. } => format!("{shown} is locked"),
+        Rejection::NotLocked { .. } => format!("{shown} is not locked, or not any more"),
+        Rejection::ConditionNotMet { unmet, .. } => {
+            let pointers: Vec<_> = unmet.iter().map(|unmet| unmet.pointer.as_str()).collect();
+            format!("{shown} does not meet the condition: {}", pointers.join(", "))
+        }
+        Rejection::PatchFailed { refusal, .. } => {
+            format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault))
+        }
+        Rejection::CasListed { .. } => format!("{shown} still has a cas for which the write was not wanted"),
+        Rejection::NotADocument { .. } => format!("{shown} holds no JSON object, so it cannot be patched"),
+        Rejection::TooLarge { limit, actual } => {
+            format!(
+                "it would come to {actual} bytes, of a value or of all that one request may read and write; the limit is {limit}"
+            )
+        }
+        Rejection::RulesBroken(faults) => {
+            let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
+            format!("{shown} would not be what its collection asks for{first}")
+        }
+        Rejection::NotUnique { fields, key } => {
+            let fields: Vec<_> = fields.iter().map(field_text).collect();
+            let (fields, other) = (fields.join(", "), quoted(&text::shown(key)));
+            format!("{shown} would have the same {fields} as {other}, which a unique index forbids")
+        }
+        Rejection::PreconditionRequired => {
+            let how = "give If-Match (`cas`) or `if`, or insert";
+            format!("the collection of {shown} takes no write that does not say what it expects; {how}")
+        }
+        Rejection::Overlaps(other) => {
+            format!("{shown} and the collection `{other}` would be within each other; collections do not nest")
+        }
+        Rejection::TooManyToOrder(max) => {
+            let how = "declare an index that gives the order, narrow the prefix, or leave out order_by";
+            format!("to order them, more than {max} entries would have to be looked at; {how}")
+        }
+        Rejection::UsedUp => "the sequence has no number left".to_owned(),
+        Rejection::SessionExpired(id) => format!("there is no session {id}, or not any more"),
+        Rejection::GuardFailed { guard, holder } => guard_failed(guard, *holder),
+        Rejection::Held { delay_ms: 0, holders, waiters } => {
+            format!("{shown} is held by {holders}, and {waiters} wait for it")
+        }
+        Rejection::Held { delay_ms, .. } => {
+            format!("{shown} is given to nobody for {delay_ms} ms more: its last holder was not heard of any more")
+        }
+        Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
+        Rejection::AnotherPlace { is_holder: true, at } => {
+            format!("the session holds {shown} already, with token {at} and in another way; one session, one place")
+        }
+        Rejection::AnotherPlace { is_holder: false, at } => {
+            format!("the session waits for {shown} already, at place {at} and in another way; one session, one place")
+        }
+        Rejection::OtherNumber(others) => {
+            format!("{shown} is in use with the number {others} of slots, parties or counts; all have to name the same")
+        }
+        Rejection::BarrierOpen => format!("{shown} is open until all who are in it have left"),
+        Rejection::TooMany { what, limit } => {
+            let what = match what {
+                Bounded::Sessions => "sessions in the cluster",
+                Bounded::Attached => "entries, locks and places that hang on one session",
+                Bounded::AttachedBytes => "bytes of entries that go with one session",
+                Bounded::Waiters => "places in the queue of one lock",
+                Bounded::UserRoles => "roles of one user",
+                Bounded::RoleGrants => "grants of one role",
+                Bounded::UserTokens => "tokens of one user; remove some",
+            };
+            format!("there may be at most {limit} {what}")
+        }
+        Rejection::RequestIdReused => {
+            "the request id was used before for another request; give each request its own".to_owned()
+        }
+        Rejection::Unsupported(reason) => format!("the cluster could not execute the command: {reason}"),
+        Rejection::AccessChanged => {
+            "users, roles or tokens changed meanwhile; nothing was looked at, try again".to_owned()
+        }
+        Rejection::Access(fault) => explain_access(fault),
+        Rejection::Internal => {
+            let where_to = "nothing of it was applied, and /v1/cluster/faults keeps it for a report";
+            format!("the request met a bug of this software; {where_to}")
+        }
+    }
+}
+
+/// What cannot be of users, roles and tokens, for people.
+fn explain_access(fault: &AccessFault) -> String {
+    match fault {
+        AccessFault::NoUser(name) => format!("there is no user {}", quoted(name.as_str())),
+        AccessFault::NoRole(name) => format!("there is no role {}", quoted(name.as_str())),
+        AccessFault::NoToken(id) => format!("there is no token {id}"),
+        AccessFault::RoleInUse(user) => {
+            format!("the user {} has the role; take it from all who have it first", quoted(user.as_str()))
+        }
+        AccessFault::TokenExists => "there is a token with this id; ask for another".to_owned(),
+    }
+}
+
+/// That a token does not hold a lock, for people.
+fn guard_failed(guard: &Guard, holder: Option<Revision>) -> String {
+    let what = match guard.lock.space {
+        LockSpace::Lock => "lock",
+        LockSpace::Election => "election",
+    };
+    let holder = holder.map_or("nobody does".to_owned(), |token| format!("{token} does"));
+    format!("token {} does not hold the {what} {}; {holder}", guard.token, quoted(guard.lock.name.as_str()))
+}
+
+/// What is wrong with a document by the rules of its collection, with pointers below `place`.
+pub fn faults_below(rejection: &Rejection, place: &str) -> Vec<InputFault> {
+    let Rejection::RulesBroken(faults) = rejection else { return Vec::new() };
+    let fault = |fault: &RuleFault| {
+        let (pointer, detail) = (format!("{place}{}", fault.pointer), fault.kind.to_string());
+        InputFault { pointer, detail }
+    };
+    faults.iter().map(fault).collect()
+}
+
+/// The code of a rejection; also what `/v1/requests` shows.
+pub fn rejection_code(rejection: &Rejection) -> ErrorCode {
+    match rejection {
+        Rejection::AlreadyExists { .. } => ErrorCode::AlreadyExists,
+        Rejection::NotFound => ErrorCode::NotFound,
+        // Also where the entry is gone: the caller named a token, and the token is what does not hold.
+        Rejection::CasMismatch { .. } => ErrorCode::CasMismatch,
+        // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
+        Rejection::CasListed { .. } => ErrorCode::ConditionNotMet,
+        Rejection::Locked { .. } => ErrorCode::Locked,
+        Rejection::NotLocked { .. } => ErrorCode::NotLockHolder,
+        // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
+        Rejection::ConditionNotMet { .. } | Rejection::NotADocument { .. } | Rejection::PatchFailed { .. } => {
+            ErrorCode::ConditionNotMet
+        }
+        Rejection::TooLarge { .. } | Rejection::TooManyToOrder(_) | Rejection::UsedUp => ErrorCode::TooLarge,
+        Rejection::RulesBroken(_) => ErrorCode::InvalidDocument,
+        Rejection::NotUnique { .. } => ErrorCode::UniqueViolation,
+        Rejection::PreconditionRequired => ErrorCode::PreconditionRequired,
+        Rejection::Overlaps(_) => ErrorCode::AlreadyExists,
+        Rejection::SessionExpired(_) => ErrorCode::SessionExpired,
+        Rejection::GuardFailed { .. } => ErrorCode::GuardFailed,
+        Rejection::Held { .. } | Rejection::BarrierOpen => ErrorCode::Locked,
+        Rejection::NotHolder => ErrorCode::NotLockHolder,
+        Rejection::AnotherPlace { .. } => ErrorCode::AlreadyQueued,
+        Rejection::OtherNumber(_) => ErrorCode::DifferentSettings,
+        Rejection::TooMany { .. } => ErrorCode::TooLarge,
+        Rejection::RequestIdReused => ErrorCode::RequestIdReused,
+        // Not the caller's doing: the node that wrote the command and the state machine are of different builds.
+        Rejection::Unsupported(_) | Rejection::Internal => ErrorCode::Internal,
+        // Of this node's place in the log: once it has applied as far, it knows what holds.
+        Rejection::AccessChanged => ErrorCode::NotReady,
+        Rejection::Access(fault) => match **fault {
+            AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => ErrorCode::NotFound,
+            AccessFault::RoleInUse(_) => ErrorCode::InUse,
+            AccessFault::TokenExists => ErrorCode::AlreadyExists,
+        },
+    }
+}
+
+/// That there is no session with this id.
+pub fn no_session(id: SessionId) -> String {
+    format!("there is no session {id}, or not any more")
+}
