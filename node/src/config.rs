@@ -23,11 +23,11 @@ pub use data_dir::{DataDir, OpenDataDir};
 use tracing_subscriber::filter::Targets;
 
 use crate::app::backup_schedule::BackupSchedule;
+use crate::client_port::ServeSettings;
 use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::api::ApiSettings;
 use crate::gateway::auth::authenticator::AuthSettings;
-use crate::http::ServeSettings;
 use crate::limits;
 use crate::tls::TlsFiles;
 

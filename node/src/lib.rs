@@ -11,6 +11,7 @@ pub mod limits;
 
 pub mod app;
 pub mod backend;
+pub mod client_port;
 mod connection;
 mod file_version;
 pub mod gateway;

@@ -34,12 +34,12 @@ use crate::app::{
     App, Awake, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
     backup_schedule, levels, maintenance, members, room,
 };
+use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, Config, millis};
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::root::RootToken;
-use crate::http::{self, ServeSettings};
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::net::{Listener, Network, Tcp};
@@ -428,7 +428,7 @@ impl Node {
         let settings = ApiSettings { traces: traces.clone(), auth, audit: audit.clone(), ..config.api_settings() };
         let api = Api::new(app.clone(), settings, metrics);
         let serve_settings = ServeSettings { tls: tls.clients, ..config.serve_settings() };
-        let clients = tokio::spawn(http::serve(client_listener, api, serve_settings, clients_end.clone()));
+        let clients = tokio::spawn(client_port::serve(client_listener, api, serve_settings, clients_end.clone()));
         Ok(Self { app, raft, service, log, state, clients, tasks, clients_end, all_end, traces, audit })
     }
 

@@ -5,20 +5,22 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::strict::{given, given_object};
+use super::strict::{at_most, given, given_object};
 use super::{Criterion, EntryView, ErrorCode, Failed, InputFault, JsonText, Op};
 
 /// Most operations of one bulk request.
 pub const BULK_OPS_MAX: usize = 10_000;
 
 /// The body of `POST /v1/bulk`. As `application/x-ndjson` it is the operations alone, one a line.
+// A node reads the operations as texts, one after the other, so that each can have faults of its own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BulkRequest {
+#[serde(deny_unknown_fields, bound(deserialize = "O: Deserialize<'de>"))]
+pub struct BulkRequest<O = Op> {
     /// The operations, each applied on its own, in this order. All kinds but `get`; without `request_id` and `dry_run`, which
     /// belong to the whole.
-    #[schema(min_items = 1, max_items = 10000)]
-    pub ops: Vec<Op>,
+    #[serde(deserialize_with = "at_most::<BULK_OPS_MAX, _, _>")]
+    #[schema(value_type = Vec<Op>, min_items = 1, max_items = 10000)]
+    pub ops: Vec<O>,
     /// Say what would happen, write nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
@@ -122,7 +124,7 @@ pub struct WhereRequest {
     #[schema(value_type = Vec<Criterion>)]
     pub criteria: Vec<JsonText>,
     /// What must hold of an entry that matched, or else it is skipped and shown.
-    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "if", deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub condition: Option<Vec<JsonText>>,
     /// What to change: as in an operation `update`. Of `update_where`, which needs it.

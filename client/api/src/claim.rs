@@ -16,7 +16,7 @@ pub struct ClaimRequest {
     /// Only keys that begin with this.
     pub prefix: String,
     /// What holds of the entries, all of it. Those that are locked are passed over.
-    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "where", deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub criteria: Option<Vec<JsonText>>,
     /// Paths of the fields that decide which come first, `-` before those of which the greatest do. At most 8. Without it

@@ -212,7 +212,7 @@ pub struct Op {
     pub cas: Option<String>,
     /// Apply only while all of these hold (all but get and insert): a list of `{"field","op","value"}`, of `{"any":[…]}`,
     /// `{"all":[…]}` and `{"not":…}`. Fields are dotted paths or JSON pointers, or metadata such as `$version`.
-    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "if", deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub condition: Option<JsonText>,
     /// Milliseconds to live from the moment the write applies; 0 for never. Without it insert, upsert and replace

@@ -1,13 +1,13 @@
 //! Reading of requests more strictly than serde's derives do.
 //!
-//! Owns three rules: a field that may be left out is not `null`, an object is not a list of its fields, and a number of 64 bits may
-//! stand in a string. Never knows a single type.
+//! Owns four rules: a field that may be left out is not `null`, an object is not a list of its fields, a list has a bound before it
+//! takes memory, and a number of 64 bits may stand in a string. Never knows a single type.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A value that is written as an object. Derived code would take a list of its fields too.
@@ -49,6 +49,45 @@ pub(crate) fn given_object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// A list of objects.
 pub(crate) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let list = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(list.into_iter().map(|Object(value)| value).collect())
+}
+
+/// A list of at most `MAX` items. Of a longer one no item beyond them is kept, and the fault says how many it has.
+pub(crate) fn at_most<'de, const MAX: usize, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct Items<T, const MAX: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for Items<T, MAX> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while list.len() < MAX {
+                let Some(item) = items.next_element()? else { return Ok(list) };
+                list.push(item);
+            }
+            let mut beyond = 0;
+            while items.next_element::<IgnoredAny>()?.is_some() {
+                beyond += 1;
+            }
+            match beyond {
+                0 => Ok(list),
+                beyond => Err(A::Error::custom(format!("a list of {} items; at most {MAX}", MAX + beyond))),
+            }
+        }
+    }
+    deserializer.deserialize_seq(Items::<T, MAX>(PhantomData))
+}
+
+/// [`at_most`] of objects.
+pub(crate) fn objects_at_most<'de, const MAX: usize, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let list = at_most::<MAX, D, Object<T>>(deserializer)?;
     Ok(list.into_iter().map(|Object(value)| value).collect())
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::strict::given;
+use super::strict::{at_most, given, objects_at_most};
 use super::{Criterion, EntryView, Failed, JsonText, Op, OpKind};
 
 /// Most steps and checks of one transaction, nested ones included.
@@ -14,21 +14,32 @@ pub const TXN_STEPS_MAX: usize = 1_024;
 pub const TXN_DEPTH_MAX: usize = 4;
 
 /// The body of `POST /v1/txn`. If all checks hold, the steps of `then` are taken, else those of `else`.
+// A node reads the steps as texts, one after the other, so that each can have faults of its own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TxnRequest {
+#[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
+pub struct TxnRequest<S = TxnStep> {
     /// What must hold, all of it. Without any, it holds.
-    #[serde(default, rename = "if", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        rename = "if",
+        deserialize_with = "objects_at_most::<TXN_STEPS_MAX, _, _>",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[schema(max_items = 1024)]
     pub checks: Vec<TxnCheck>,
     /// What to do then. Each step sees what those before it did; a key may be written once on any way through.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
-    pub then: Vec<TxnStep>,
+    #[serde(default, deserialize_with = "at_most::<TXN_STEPS_MAX, _, _>", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<TxnStep>, max_items = 1024)]
+    pub then: Vec<S>,
     /// What to do otherwise.
-    #[serde(default, rename = "else", skip_serializing_if = "Vec::is_empty")]
-    #[schema(max_items = 1024)]
-    pub otherwise: Vec<TxnStep>,
+    #[serde(
+        default,
+        rename = "else",
+        deserialize_with = "at_most::<TXN_STEPS_MAX, _, _>",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[schema(value_type = Vec<TxnStep>, max_items = 1024)]
+    pub otherwise: Vec<S>,
     /// Say what would happen, write nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
@@ -50,7 +61,7 @@ pub struct TxnCheck {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub exists: Option<bool>,
     /// All of these hold of it.
-    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    #[serde(default, rename = "if", deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Criterion>>, nullable = false)]
     pub condition: Option<Vec<JsonText>>,
 }
@@ -67,21 +78,31 @@ pub enum TxnStep {
 
 /// A transaction in a transaction, nested at most 4 deep.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TxnBlock {
+#[serde(deny_unknown_fields, bound(deserialize = "S: Deserialize<'de>"))]
+pub struct TxnBlock<S = TxnStep> {
     /// That it is one.
     pub op: TxnTag,
     /// What must hold, all of it.
-    #[serde(default, rename = "if", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        rename = "if",
+        deserialize_with = "objects_at_most::<TXN_STEPS_MAX, _, _>",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub checks: Vec<TxnCheck>,
     /// What to do then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(no_recursion)]
-    pub then: Vec<TxnStep>,
+    #[serde(default, deserialize_with = "at_most::<TXN_STEPS_MAX, _, _>", skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<TxnStep>, no_recursion)]
+    pub then: Vec<S>,
     /// What to do otherwise.
-    #[serde(default, rename = "else", skip_serializing_if = "Vec::is_empty")]
-    #[schema(no_recursion)]
-    pub otherwise: Vec<TxnStep>,
+    #[serde(
+        default,
+        rename = "else",
+        deserialize_with = "at_most::<TXN_STEPS_MAX, _, _>",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[schema(value_type = Vec<TxnStep>, no_recursion)]
+    pub otherwise: Vec<S>,
 }
 
 /// The `op` of a transaction in a transaction.
@@ -208,13 +229,20 @@ fn op_of(text: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str::<Tagged>(text.get()).map(|tagged| tagged.op)
 }
 
+impl TxnStep {
+    /// Whether the text of a step is that of a transaction.
+    pub fn is_txn(text: &RawValue) -> bool {
+        op_of(text).is_ok_and(|op| op == "txn")
+    }
+}
+
 impl<'de> Deserialize<'de> for TxnStep {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        let step = op_of(&text).and_then(|op| match op.as_str() {
-            "txn" => serde_json::from_str(text.get()).map(Self::Txn),
-            _ => serde_json::from_str(text.get()).map(Self::Op),
-        });
+        let step = match Self::is_txn(&text) {
+            true => serde_json::from_str(text.get()).map(Self::Txn),
+            false => serde_json::from_str(text.get()).map(Self::Op),
+        };
         step.map_err(D::Error::custom)
     }
 }

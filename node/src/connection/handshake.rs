@@ -10,7 +10,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::connection::mismatch;
 use crate::connection::monitor::Watched;
-use crate::gateway::origin::Origin;
+use crate::connection::origin::Origin;
 use crate::metrics::ConnectionEnd;
 use crate::tls::{self, PortTls};
 

@@ -1,7 +1,8 @@
-//! Connections of clients: accepting, TLS, and when one is given up.
+//! Connections of clients: where they come from, TLS, and when one is given up.
 //!
 //! Owns sockets and their deadlines. Never knows what is asked on them.
 
 pub mod handshake;
 pub mod mismatch;
 pub mod monitor;
+pub mod origin;

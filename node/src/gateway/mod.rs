@@ -3,16 +3,23 @@
 //! Owns the way from a checked request to the node and back: commands, fresh reads, permissions, admission, the audit log. Never knows
 //! how a request or an answer looks on the wire: `http` does.
 
+pub mod access_log;
 pub mod admission;
 pub mod api;
 pub mod auth;
+pub mod call;
+pub mod decide;
+pub mod enter;
 pub mod entry_view;
 pub mod failed;
 pub mod failure;
 pub mod freshness;
 pub mod leader_headers;
-pub mod origin;
+pub mod lines;
 pub mod propose;
+pub mod queue;
 pub mod rejection;
+pub mod scan;
 pub mod task_lines;
 pub mod text;
+pub mod wait;

@@ -8,9 +8,10 @@ use quorate_api::{EntryView, WriteAnswer};
 use utoipa::openapi::path::{Operation as Described, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
-use utoipa::{IntoResponses, PartialSchema};
+use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
-use crate::http::routes::{Guard, Operation};
+use crate::gateway::enter::Guard;
+use crate::http::routes::Operation;
 
 /// What a read of one entry shows.
 #[derive(utoipa::ToSchema)]
@@ -32,6 +33,67 @@ pub enum OpAnswer {
     Written(WriteAnswer),
     /// The entry that was read, or as it is after the write.
     Read(EntryView),
+}
+
+/// A name at the end of a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only described")]
+pub struct NamePath {
+    /// The name, percent-encoded, slashes too.
+    #[param(example = "orders")]
+    name: String,
+}
+
+/// The key of an entry in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only described")]
+pub struct KeyPath {
+    /// The key, percent-encoded; slashes may stand as they are.
+    #[param(example = "orders/o42")]
+    key: String,
+}
+
+/// The name of a queue in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "only described")]
+pub struct QueuePath {
+    /// The queue, percent-encoded, slashes too.
+    #[param(example = "mail", min_length = 1, max_length = 256)]
+    queue: String,
+}
+
+/// A page of a list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only described")]
+pub struct Page {
+    /// Most of them in the page, 1 to 1000; 100 without it.
+    #[param(example = 100)]
+    limit: Option<u64>,
+    /// Of the page before.
+    cursor: Option<String>,
+}
+
+/// How a write to one entry is done.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only described")]
+pub struct Write {
+    /// Answer with the entry as it was before.
+    prev: Option<bool>,
+    /// Say what would happen, write nothing.
+    dry_run: Option<bool>,
+    /// Apply only while `guard_token` holds the lock of this name.
+    #[param(example = "reports")]
+    guard_lock: Option<String>,
+    /// Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`.
+    guard_election: Option<String>,
+    /// The fencing token, or the term.
+    #[param(example = 43)]
+    guard_token: Option<u64>,
 }
 
 /// Errors of every route.

@@ -14,15 +14,15 @@ use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, Pat
 use utoipa::openapi::schema::Schema;
 use utoipa_axum::routes;
 
-use crate::http::call::scan;
+use crate::gateway::enter::Guard;
+use crate::gateway::scan;
 use crate::http::context::Context;
 use crate::http::described::{self, Common};
 use crate::http::input::headers;
 use crate::http::operator::openapi;
 use crate::http::output::response::{Outcome, ok};
-use crate::http::routes::{Declared, Guard, Operation, Policy, Route, Routes, UNKNOWN};
-use crate::http::service;
-use crate::http::{access, batch, coordination, keys, operator, tasks, watch};
+use crate::http::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};
+use crate::http::{access, batch, coordination, keys, operator, service, tasks, watch};
 
 /// The routes of all resources, in the order of the OpenAPI document.
 pub fn declared() -> [Routes; 31] {

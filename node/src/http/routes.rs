@@ -12,19 +12,7 @@ use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
 
 use crate::gateway::admission::classes::RequestClass;
-
-/// Who may ask, where authentication is required.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
-    /// Anybody: it tells no more than that the node lives, and what it is.
-    None,
-    /// Whoever says who they are.
-    Known,
-    /// Who may administer everything.
-    Admin,
-    /// Who has a right on what the request names: its handler says what that is.
-    Judged,
-}
+use crate::gateway::enter::Guard;
 
 /// How long a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

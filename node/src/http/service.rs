@@ -17,19 +17,19 @@ use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 
 use crate::connection::monitor::Busy;
+use crate::connection::origin::Origin;
+use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Api;
+use crate::gateway::enter;
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
-use crate::gateway::origin::Origin;
-use crate::http::access_log::AnsweredRequest;
 use crate::http::context::{Context, RequestContext};
-use crate::http::enter;
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
-use crate::http::output::caught;
-use crate::http::output::refusal;
 use crate::http::output::response::{Answer, Outcome};
-use crate::http::routes::{self, Guard, Operation, Policy, Route};
+use crate::http::output::{caught, refusal};
+use crate::http::routes::{self, Operation, Policy, Route};
 use crate::spent::{self, Part};
 use crate::watchdog;
 
@@ -72,7 +72,7 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
 async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) -> Result<(), Failure> {
     let (api, head) = (&context.api, &context.head);
     if !api.authenticator.is_open() {
-        Box::pin(enter::enter(context)).await?;
+        Box::pin(enter::enter(context, &head.headers, context.policy.guard)).await?;
     }
     // Never holds back the routes that tell an operator what is going on.
     if operation.is_data() {
@@ -120,7 +120,6 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: s
     let (took, body_bytes) = (started.elapsed(), context.body_place.bytes());
     let request_id = context.request_id();
     let response = outcome.unwrap_or_else(|failure| refusal::refuse(failure, head, &request_id));
-    enter::note_answered(context, &response, &request_id);
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if status != StatusCode::TOO_MANY_REQUESTS {
@@ -130,7 +129,8 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: s
         }
     }
     let (method, path, bytes) = (head.method.as_str(), head.uri.path(), (body_bytes, answer_bytes));
-    AnsweredRequest { route, method, path, request_id: &request_id, status, bytes, took, spent }
+    enter::note_answered(context, context.policy.guard, method, path, status, &request_id);
+    AnsweredRequest { route: route.template(), method, path, request_id: &request_id, status, bytes, took, spent }
         .tell(api, &head.headers);
     let response = complete(context, response, request_id).map(|body| api.answers.count(body));
     if response.headers().contains_key(header::CONNECTION) {

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use quorate_api::{Applied, ErrorCode, Retry};
 use quorate_node::app::AppError;
+use quorate_node::client_port::ServeSettings;
 use quorate_node::gateway::api::ApiSettings;
 use quorate_node::gateway::auth::audit::AuditFile;
 use quorate_node::gateway::auth::authenticator::AuthSettings;
 use quorate_node::gateway::auth::root::RootToken;
 use quorate_node::gateway::auth::secret::TokenText;
-use quorate_node::http::{ServeSettings, all_routes};
+use quorate_node::http::all_routes;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::keyspace::session::SessionRow;
 use quorate_store::state::SessionHeld;

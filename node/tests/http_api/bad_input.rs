@@ -336,7 +336,7 @@ fn txns() -> Vec<Case<'static>> {
     let value = "x".repeat(1 << 20);
     vec![
         txn("a transaction that is no object", "7", InvalidArgument, ""),
-        txn("truncated transaction", r#"{"then":["#, InvalidArgument, ""),
+        txn("truncated transaction", r#"{"then":["#, InvalidArgument, "/then"),
         txn("checks that are no list", r#"{"if":{"key":"k"}}"#, InvalidArgument, "/if"),
         txn("a check of nothing", r#"{"if":[{"key":"k"}]}"#, InvalidArgument, "/if/0"),
         txn("a check without a key", r#"{"if":[{"exists":true}]}"#, InvalidArgument, "/if/0/key"),

@@ -132,7 +132,7 @@ async fn faults_are_told_all_at_once_and_nothing_is_asked_of_the_cluster() {
             r#"{"op":"remove","key":"k","session":"1","guard":{"lock":"l","election":"e","token":1}}"#.into(),
             &["/session", "/guard"],
         ),
-        ("POST", "/v1/ops".into(), r#"{"op":"get","key":"k","session":"1","guard":{}}"#.into(), &["/session", "/guard"]),
+        ("POST", "/v1/ops".into(), r#"{"op":"get","key":"k","session":"1","guard":{"token":1}}"#.into(), &["/session", "/guard"]),
         (
             "POST",
             "/v1/txn".into(),

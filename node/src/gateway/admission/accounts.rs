@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
 
+use crate::connection::origin::network;
 use crate::gateway::admission::bucket::Bucket;
 use crate::gateway::auth::who::Who;
 use crate::gateway::failure::Failure;
-use crate::gateway::origin::network;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 use crate::spent::{self, Part};

@@ -12,13 +12,13 @@ use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};
 
 use crate::app::Consistency;
+use crate::connection::origin::Origin;
 use crate::gateway::api::Api;
 use crate::gateway::auth::known::Person;
 use crate::gateway::auth::requirement::{Requirement, Visit, Wanted};
 use crate::gateway::auth::who::Who;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::{barrier, refresh};
-use crate::gateway::origin::Origin;
 use crate::gateway::text::quoted;
 
 /// Somebody who asks for something.

@@ -10,8 +10,8 @@ use quorate_store::types::{SecretHash, TokenId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::connection::origin::Origin;
 use crate::gateway::auth::secret::TokenText;
-use crate::gateway::origin::Origin;
 
 /// What is to prove who asks.
 #[derive(Debug, Clone)]

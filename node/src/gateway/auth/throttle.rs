@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::gateway::origin::network;
+use crate::connection::origin::network;
 
 /// Failures of one address in [`WINDOW`] that are answered as such: a person who mistypes, or a fleet that was restarted with an
 /// old token, gets to see what is wrong.

@@ -10,16 +10,16 @@ use quorate_store::rules::NameError;
 use quorate_store::types::{AccessOp, AccessReply, Action, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
+use crate::gateway::decide;
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
-use crate::gateway::propose;
-use crate::gateway::text;
-use crate::http::call::command;
+use crate::gateway::{freshness, propose, text};
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::extract::Faults;
 use crate::http::output::response::Outcome;
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 
 /// The route of one's own rights.
 pub fn routes() -> Routes {
@@ -42,7 +42,7 @@ pub async fn get_self(context: Context) -> Outcome {
 
 /// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.
 pub async fn decide(context: &RequestContext, name: &str, op: AccessOp) -> Result<(Reply, AccessReply), Failure> {
-    let mut reply = command::decide(context, Action::Access(op), false).await?;
+    let mut reply = decide::decide(context, Action::Access(op), false).await?;
     match std::mem::replace(&mut reply.outcome, Decided::Deferred) {
         Decided::Access(done) => Ok((reply, *done)),
         Decided::Rejected(why) => Err(Failure::from_rejection(name, &reply, &why)),

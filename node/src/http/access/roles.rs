@@ -8,19 +8,20 @@ use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, RoleRow};
 use utoipa_axum::routes;
 
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
+use crate::gateway::scan::scan;
 use crate::gateway::text::quoted;
 use crate::http::access::own;
-use crate::http::call::command;
-use crate::http::call::scan::scan;
+use crate::http::command;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
-use crate::http::described::Common;
+use crate::http::described::{Common, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 
 /// The routes of roles.
 pub fn routes() -> Routes {
@@ -34,10 +35,7 @@ pub fn routes() -> Routes {
 
 /// Lists the roles, by name.
 #[utoipa::path(get, path = "/v1/access/roles", tag = "access", operation_id = "roles",
-    params(
-        ("limit" = Option<u64>, Query, description = "Most roles in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
-    ),
+    params(Page),
     responses(
         (status = 200, description = "A page.", body = RoleList, example = json!({"roles": [{"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
         Common,

@@ -14,19 +14,19 @@ use utoipa_axum::routes;
 use crate::app::wall_now;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::auth::secret::TokenText;
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::text;
+use crate::gateway::scan::scan;
+use crate::gateway::{propose, text};
 use crate::http::access::own;
-use crate::http::call::command;
-use crate::http::call::scan::scan;
+use crate::http::command;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
-use crate::http::described::Common;
+use crate::http::described::{Common, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 
 /// The routes of tokens.
 pub fn routes() -> Routes {
@@ -36,10 +36,7 @@ pub fn routes() -> Routes {
 
 /// Lists the tokens, by id. Those whose time is over are among them until their user gets another.
 #[utoipa::path(get, path = "/v1/access/tokens", tag = "access", operation_id = "tokens",
-    params(
-        ("limit" = Option<u64>, Query, description = "Most tokens in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
-    ),
+    params(Page),
     responses(
         (status = 200, description = "A page.", body = TokenList, example = json!({"tokens": [{"id": "00c0ffee00c0ffee", "user": "app", "note": "ci", "created": "2026-11-22T01:06:00.123Z", "expires": "2026-11-23T01:06:00.123Z"}], "revision": 20, "index": 31})),
         Common,

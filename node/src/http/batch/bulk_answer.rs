@@ -8,9 +8,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use quorate_store::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Rejection, Shown, Written};
 
-use crate::gateway::failed;
-use crate::gateway::rejection;
-use crate::gateway::text;
+use crate::gateway::{failed, rejection, text};
 use crate::http::batch::bulk_body::BulkOp;
 use crate::http::output::render;
 use crate::limits;

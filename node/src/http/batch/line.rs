@@ -12,15 +12,15 @@ use http::{HeaderMap, StatusCode};
 use serde_json::value::RawValue;
 
 use crate::app::LeaderHint;
+use crate::connection::origin::Origin;
+use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::accounts::Spender;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::who::Who;
+use crate::gateway::enter;
 use crate::gateway::failure::Failure;
-use crate::gateway::origin::Origin;
-use crate::http::access_log::AnsweredRequest;
-use crate::http::enter;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::JsonFault;
 use crate::http::input::{headers, json};
@@ -40,7 +40,7 @@ pub struct Line {
     pub n: u64,
     /// The caller's deadline.
     pub timeout: Option<Duration>,
-    parsed: ParsedOp<'static>,
+    parsed: ParsedOp,
 }
 
 /// A line that cannot.
@@ -111,9 +111,9 @@ impl<'a> Frame<'a> {
 }
 
 /// An operation as the body of a request would be read.
-fn operation(text: &[u8]) -> Result<ParsedOp<'static>, Failure> {
+fn operation(text: &[u8]) -> Result<ParsedOp, Failure> {
     json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
-    ParsedOp::read(text).map(ParsedOp::into_owned)
+    ParsedOp::read(text)
 }
 
 fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {
@@ -228,7 +228,8 @@ pub async fn run(task: Task) -> Answered {
         api.classes.observe(RequestClass::Point, took);
     }
     let (method, path, request_id) = ("POST", "", &request_id);
-    AnsweredRequest { route, method, path, request_id, status, bytes, took, spent }.tell(&api, &HeaderMap::new());
+    AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, spent }
+        .tell(&api, &HeaderMap::new());
     answered
 }
 

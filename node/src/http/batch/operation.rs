@@ -17,13 +17,13 @@ use crate::http::output::done::Done;
 /// Executes a checked operation.
 pub async fn perform(
     caller: &Caller<'_>,
-    parsed: ParsedOp<'_>,
+    parsed: ParsedOp,
     request_id: &str,
     deadline: Instant,
 ) -> Result<Done, Failure> {
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: parsed.kind == OpKind::GetAndTouch };
-    let key = parsed.key.clone();
-    match parsed.into_step() {
+    let key = parsed.key;
+    match parsed.step {
         Step::Write(op) => write::perform(caller, &key.text, op, manner, request_id, deadline).await,
         Step::Get(_) | Step::Txn(_) => read::perform(caller, &key, deadline).await,
     }

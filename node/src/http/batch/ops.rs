@@ -10,8 +10,8 @@ use quorate_api::{AnswerLine, Op, OpLine, Problem};
 use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::scan;
 use crate::http::batch::stream;
-use crate::http::call::scan;
 use crate::http::context::Context;
 use crate::http::described::{Common, Conditional, OpAnswer};
 use crate::http::input::{body, headers};

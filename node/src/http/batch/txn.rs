@@ -10,12 +10,12 @@ use quorate_store::types::{Action, Outcome as Decided};
 use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
+use crate::gateway::scan::parse;
 use crate::http::batch::txn_answer::render_txn;
 use crate::http::batch::txn_body::ParsedTxn;
-use crate::http::call::command;
-use crate::http::call::scan::parse;
 use crate::http::context::Context;
 use crate::http::described::{Common, Conditional};
 use crate::http::input::extract::Query;
@@ -65,7 +65,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     context.costs(parsed.count, parsed.count)?;
     let dry_run = dry_run || parsed.dry_run;
     let only_reads = dry_run || !parsed.txn.writes();
-    let reply = command::decide(&context, Action::Txn(parsed.txn), only_reads).await?;
+    let reply = decide(&context, Action::Txn(parsed.txn), only_reads).await?;
     let done = match &reply.outcome {
         Decided::Txn(done) => done,
         Decided::TxnRejected(rejected) => return Err(Failure::from_step(&reply, rejected)),

@@ -5,9 +5,7 @@
 use quorate_api::OpKind;
 use quorate_store::types::{CheckFailed, ClusterMillis, Reply, Shown, StepReply, TxnReply};
 
-use crate::gateway::failed;
-use crate::gateway::rejection;
-use crate::gateway::text;
+use crate::gateway::{failed, rejection, text};
 use crate::http::batch::txn_body::{Shape, StepShape};
 use crate::http::output::render;
 

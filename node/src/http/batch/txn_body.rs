@@ -1,28 +1,21 @@
 //! The body of `POST /v1/txn`.
 //!
-//! Owns the reading of checks, steps and transactions in transactions, with a pointer to every fault. What a step does is
-//! `op_body`'s to read. The names are those of `quorate_api::{TxnRequest, TxnCheck, TxnBlock}`, which a test holds
-//! this file to.
+//! Owns what checks, steps and transactions in transactions become in the log, with a pointer to every fault. What a step does is
+//! `op_body`'s to read. How they are written are `quorate_api::{TxnRequest, TxnBlock, TxnCheck}`.
 
 use std::fmt;
 
-use quorate_api::OpKind;
+use quorate_api::{OpKind, TxnBlock, TxnCheck, TxnRequest, TxnStep};
 use quorate_store::codec;
-use quorate_store::document::Criteria;
 use quorate_store::limits::{TXN_DEPTH_MAX, TXN_STEPS_MAX};
 use quorate_store::types::{Check, Expect, Key, Step, Txn, TxnFault};
 use serde_json::value::RawValue;
 
 use crate::gateway::failure::Failure;
-use crate::http::input::extract::{self, Faults};
-use crate::http::input::json::JsonFault;
-use crate::http::input::{criteria, json, key};
-use crate::http::keys::op_body::{ParsedOp, Standing, cas, request_id, text, typed};
+use crate::http::input::extract::Faults;
+use crate::http::input::{criteria, json_body, key};
+use crate::http::keys::op_body::{Container, ParsedOp, cas};
 use crate::limits::ACTION_BYTES_MAX;
-
-const FIELDS: [&str; 5] = ["if", "then", "else", "dry_run", "request_id"];
-const BLOCK_FIELDS: [&str; 4] = ["op", "if", "then", "else"];
-const CHECK_FIELDS: [&str; 4] = ["key", "cas", "exists", "if"];
 
 /// A checked transaction.
 pub struct ParsedTxn {
@@ -59,12 +52,16 @@ pub enum StepShape {
 }
 
 impl ParsedTxn {
-    /// Reads a body. Reports every fault, not only the first.
+    /// Reads a body. Reports the faults of all checks and steps, not only the first.
     pub fn read(body: &[u8]) -> Result<Self, Failure> {
+        let request: TxnRequest<&RawValue> = json_body::frame(body)?;
         let mut reader = Reader::default();
-        let parsed = reader.whole(body);
+        let (txn, shape) = reader.block(&request.checks, &request.then, &request.otherwise, 1);
+        if reader.faults.is_empty() {
+            reader.check_whole(&txn);
+        }
         reader.faults.check()?;
-        parsed.ok_or_else(|| Failure::invalid("", "the transaction is not complete"))
+        Ok(Self { txn, shape, count: reader.count, dry_run: request.dry_run, request_id: request.request_id })
     }
 }
 
@@ -77,18 +74,6 @@ struct Reader {
 }
 
 impl Reader {
-    fn whole(&mut self, body: &[u8]) -> Option<ParsedTxn> {
-        let faults = &mut self.faults;
-        let [checks, then, otherwise, dry_run, id] = extract::object(body, "a transaction", FIELDS, faults)?;
-        let dry_run = dry_run.and_then(|raw| typed(raw, "/dry_run", "true or false", faults)).unwrap_or(false);
-        let request_id = id.and_then(|raw| request_id(raw, faults)).map(|id| id.into_owned());
-        let (txn, shape) = self.block(checks, then, otherwise, 1);
-        if self.faults.is_empty() {
-            self.check_whole(&txn);
-        }
-        Some(ParsedTxn { txn, shape, count: self.count, dry_run, request_id })
-    }
-
     /// What can be wrong with a transaction of which each part is right.
     fn check_whole(&mut self, txn: &Txn) {
         match txn.fault() {
@@ -110,12 +95,12 @@ impl Reader {
     /// A transaction at this depth, the outermost at 1.
     fn block(
         &mut self,
-        checks: Option<&RawValue>,
-        then: Option<&RawValue>,
-        otherwise: Option<&RawValue>,
+        checks: &[TxnCheck],
+        then: &[&RawValue],
+        otherwise: &[&RawValue],
         depth: usize,
     ) -> (Txn, Shape) {
-        let checks: Vec<Check> = self.list(checks, "/if", Self::check);
+        let checks: Vec<Check> = self.list(checks, "/if", |reader, check| check_of(check, &mut reader.faults));
         let (then, then_shape) = self.list(then, "/then", |reader, raw| reader.step(raw, depth)).into_iter().unzip();
         let (otherwise, else_shape) =
             self.list(otherwise, "/else", |reader, raw| reader.step(raw, depth)).into_iter().unzip();
@@ -123,20 +108,10 @@ impl Reader {
         (Txn { checks, then, otherwise }, Shape { checks: keys, then: then_shape, otherwise: else_shape })
     }
 
-    /// The items of a list that may be left out. Of one that is too long none is looked at.
-    fn list<T>(
-        &mut self,
-        raw: Option<&RawValue>,
-        pointer: &str,
-        mut read: impl FnMut(&mut Self, &RawValue) -> Option<T>,
-    ) -> Vec<T> {
-        let Some(raw) = raw else { return Vec::new() };
-        let Some((items, count)) = json::items(raw, TXN_STEPS_MAX) else {
-            self.faults.add(pointer, "must be a list");
-            return Vec::new();
-        };
+    /// Reads the items of a list. Of one that makes the transaction too long none is looked at.
+    fn list<I, T>(&mut self, items: &[I], pointer: &str, mut read: impl FnMut(&mut Self, &I) -> Option<T>) -> Vec<T> {
         let was_too_many = self.count > TXN_STEPS_MAX;
-        self.count += count;
+        self.count += items.len();
         if self.count > TXN_STEPS_MAX {
             if !was_too_many {
                 let count = self.count;
@@ -147,12 +122,12 @@ impl Reader {
             }
             return Vec::new();
         }
-        let mut list = Vec::with_capacity(count);
-        for (at, raw) in items.into_iter().enumerate() {
+        let mut list = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
             if self.faults.is_full() {
                 break;
             }
-            list.extend(self.at(format_args!("{pointer}/{at}"), |reader| read(reader, raw)));
+            list.extend(self.at(format_args!("{pointer}/{at}"), |reader| read(reader, item)));
         }
         list
     }
@@ -165,50 +140,36 @@ impl Reader {
     }
 
     fn step(&mut self, raw: &RawValue, depth: usize) -> Option<(Step, StepShape)> {
-        let body = raw.get().as_bytes();
-        if is_txn(body) {
-            return self.nested(body, depth + 1).map(|(txn, shape)| (Step::Txn(txn), StepShape::Txn(shape)));
+        if TxnStep::is_txn(raw) {
+            return self.nested(raw, depth + 1).map(|(txn, shape)| (Step::Txn(txn), StepShape::Txn(shape)));
         }
-        let parsed = ParsedOp::read_part(body, Standing::InTxn, &mut self.faults)?;
-        let shape = StepShape::Op(parsed.kind, parsed.key.key.clone());
-        Some((parsed.into_step(), shape))
+        let parsed = ParsedOp::read_part(raw.get().as_bytes(), Container::Txn, &mut self.faults)?;
+        Some((parsed.step, StepShape::Op(parsed.kind, parsed.key.key)))
     }
 
-    fn nested(&mut self, body: &[u8], depth: usize) -> Option<(Txn, Shape)> {
-        let [_, checks, then, otherwise] =
-            extract::object(body, "a transaction in a transaction", BLOCK_FIELDS, &mut self.faults)?;
+    fn nested(&mut self, raw: &RawValue, depth: usize) -> Option<(Txn, Shape)> {
+        let read = json_body::frame(raw.get().as_bytes());
+        let block: TxnBlock<&RawValue> = json_body::noted(read, "", &mut self.faults)?;
         if depth > TXN_DEPTH_MAX {
             let detail =
                 format!("transactions stand at most {TXN_DEPTH_MAX} deep in each other, the outermost counted");
             self.faults.add("", detail);
             return None;
         }
-        Some(self.block(checks, then, otherwise, depth))
+        Some(self.block(&block.checks, &block.then, &block.otherwise, depth))
     }
+}
 
-    fn check(&mut self, raw: &RawValue) -> Option<Check> {
-        let (body, faults) = (raw.get().as_bytes(), &mut self.faults);
-        if let Err(JsonFault { pointer, detail }) = json::check(body) {
-            faults.add(pointer, detail);
-            return None;
-        }
-        let [name, token, exists, list] = extract::object(body, "a check", CHECK_FIELDS, faults)?;
-        if token.or(exists).or(list).is_none() {
-            faults.add("", "a check says at least one of cas, exists and if");
-        }
-        if name.is_none() {
-            faults.add("/key", "missing; the key of the entry to check");
-        }
-        let name = name.and_then(|raw| text(raw, "/key", faults)).and_then(|name| key::read(name, "/key", faults));
-        let token = token.and_then(|raw| cas(raw, faults));
-        let exists = exists.and_then(|raw| typed(raw, "/exists", "true or false", faults));
-        let condition = match list {
-            Some(list) => criteria::criteria(list.get().as_bytes(), "/if", faults),
-            None => Some(Criteria::default()),
-        };
-        let expect = expected(token, exists, faults);
-        Some(Check { key: name?.key, expect, condition: condition? })
+fn check_of(check: &TxnCheck, faults: &mut Faults) -> Option<Check> {
+    let TxnCheck { key, cas: token, exists, condition } = check;
+    if token.is_none() && exists.is_none() && condition.is_none() {
+        faults.add("", "a check says at least one of cas, exists and if");
     }
+    let key = key::read(key.into(), "/key", faults);
+    let token = token.as_deref().map(|text| cas(text, faults));
+    let condition = criteria::list(condition.as_deref(), "/if", faults);
+    let expect = expected(token.flatten(), *exists, faults);
+    Some(Check { key: key?.key, expect, condition: condition? })
 }
 
 /// What a check says of the entry being there, and of its token.
@@ -225,16 +186,8 @@ fn expected(token: Option<u64>, exists: Option<bool>, faults: &mut Faults) -> Ex
     }
 }
 
-fn is_txn(body: &[u8]) -> bool {
-    let Ok(fields) = json::fields(body) else { return false };
-    let op = fields.into_iter().find(|(name, _)| name == "op");
-    op.and_then(|(_, raw)| json::text(raw)).is_some_and(|op| op == "txn")
-}
-
 #[cfg(test)]
 mod tests {
-    use quorate_api::{TxnBlock, TxnCheck, TxnRequest, TxnStep, TxnTag};
-
     use super::*;
 
     fn read(body: &str) -> Result<ParsedTxn, String> {
@@ -243,25 +196,6 @@ mod tests {
 
     fn fault(body: &str) -> String {
         read(body).err().unwrap_or_else(|| panic!("there is nothing wrong with {body}"))
-    }
-
-    fn names(part: &impl serde::Serialize) -> Vec<String> {
-        let text = serde_json::to_vec(part).expect("JSON");
-        json::fields(&text).expect("an object").into_iter().map(|(name, _)| name.into_owned()).collect()
-    }
-
-    #[test]
-    fn the_fields_are_those_of_the_wire_types() {
-        let check =
-            TxnCheck { key: "k".into(), cas: Some("1".into()), exists: Some(true), condition: Some(Vec::new()) };
-        assert_eq!(names(&check), CHECK_FIELDS);
-        let step = || TxnStep::Txn(TxnBlock { op: TxnTag::Txn, checks: vec![], then: vec![], otherwise: vec![] });
-        let (checks, then, otherwise) = (vec![check], vec![step()], vec![step()]);
-        let block =
-            TxnBlock { op: TxnTag::Txn, checks: checks.clone(), then: then.clone(), otherwise: otherwise.clone() };
-        assert_eq!(names(&block), BLOCK_FIELDS);
-        let request = TxnRequest { checks, then, otherwise, dry_run: true, request_id: Some("r".into()) };
-        assert_eq!(names(&request), FIELDS);
     }
 
     #[test]
@@ -284,26 +218,34 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_where_it_stands() {
-        let body = r#"{"if":[{"key":"a"},{"cas":"1"},{"key":"b","cas":"1","exists":false},{"key":"c","if":[{"field":"a","op":"is"}]},5],
-            "then":[{"op":"upsert","key":"a"},{"op":"txn","request_id":"r","then":[{"op":"remove","key":"k","dry_run":true}]}],
-            "else":7,"colour":1}"#;
+        let body = r#"{"if":[{"key":"a"},{"key":"","cas":"1"},{"key":"b","cas":"1","exists":false},{"key":"c","if":[{"field":"a","op":"is"}]}],
+            "then":[{"op":"upsert","key":"a"},{"op":"txn","then":[{"op":"remove","key":"k","dry_run":true}]}],
+            "else":[{"op":"txn","request_id":"r"}]}"#;
         let failure = fault(body);
         for pointer in [
             "/if/0",
             "/if/1/key",
             "/if/2/exists",
             "/if/3/if/0/op",
-            "/if/4",
             "/then/0/value",
-            "/then/1/request_id",
             "/then/1/then/0/dry_run",
-            "/else",
-            "/colour",
+            "/else/0/request_id",
         ] {
             assert!(failure.contains(&format!("\"{pointer}\"")), "{pointer} is missing in {failure}");
         }
-        assert!(fault(r#"{"if":[{"key":"a","exists":true,"exists":true}]}"#).contains("\"/if/0/exists\""));
-        assert!(fault(r#"{"then":[],"then":[]}"#).contains("\"/then\""));
+        for (body, pointer) in [
+            (r#"{"else":7}"#, "/else"),
+            (r#"{"then":[],"colour":1}"#, "/colour"),
+            (r#"{"if":[5]}"#, "/if/0"),
+            (r#"{"if":[{"cas":"1"}]}"#, "/if/0/key"),
+            (r#"{"if":[{"key":"a","if":null}]}"#, "/if/0/if"),
+            (r#"{"if":[{"key":"a","exists":true,"exists":true}]}"#, "/if/0/exists"),
+            (r#"{"then":[],"then":[]}"#, "/then"),
+            (r#"{"then":[{"op":"txn","then":[{"op":"get","key":"a","key":"b"}]}]}"#, "/then/0/then/0/key"),
+        ] {
+            let failure = fault(body);
+            assert!(failure.contains(&format!("\"{pointer}\"")), "{pointer} is missing in {failure}");
+        }
     }
 
     #[test]

@@ -16,12 +16,14 @@ use utoipa_axum::routes;
 use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
-use crate::http::call::{command, wait};
+use crate::gateway::wait;
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
-use crate::http::described::{Changing, Common};
+use crate::http::described::{Changing, Common, NamePath};
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
@@ -40,7 +42,7 @@ pub fn routes() -> Routes {
 /// enter until all have left: then the barrier can be used anew.
 #[utoipa::path(post, path = "/v1/barriers/{name}/enter", tag = "coordination", operation_id = "enter_barrier",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
+        NamePath,
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = EnterRequest, content_type = "application/json", example = json!({"session": "42", "parties": 3, "wait_ms": 30000})),
@@ -61,7 +63,7 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
     context.take_request_id(request.request_id)?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Enter { name: name.clone(), session, parties };
-    let reply = command::decide(&context, Action::Barrier(op), false).await?;
+    let reply = decide(&context, Action::Barrier(op), false).await?;
     let entered = after(&name, &reply)?;
     if entered.row.is_some_and(|row| row.opened.is_some())
         || !wait::for_applied(&context.api.backend, reply.index, end).await
@@ -79,7 +81,7 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
 /// Leaves a barrier. The barrier can be used anew once all have left. Works on a full disk.
 #[utoipa::path(post, path = "/v1/barriers/{name}/leave", tag = "coordination", operation_id = "leave_barrier",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
+        NamePath,
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = LeaveRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
@@ -98,7 +100,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
     context.take_request_id(request.request_id)?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Leave { name: name.clone(), session };
-    let reply = command::decide(&context, Action::Barrier(op), false).await?;
+    let reply = decide(&context, Action::Barrier(op), false).await?;
     let left = after(&name, &reply)?;
     let Some(BarrierRow { opened, .. }) = left.row else { return left.answer(&name, BarrierState::Empty) };
     // One that did not open has nobody to wait for.
@@ -118,9 +120,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
 
 /// Shows a barrier. One that nobody is in is empty.
 #[utoipa::path(get, path = "/v1/barriers/{name}", tag = "coordination", operation_id = "barrier",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "stage-2"),
-    ),
+    params(NamePath),
     responses(
         (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
         Common,

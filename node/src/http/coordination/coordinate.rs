@@ -3,13 +3,15 @@
 //! Owns how their names, sessions and tokens are read, with a pointer to every fault, and the shape of their answers. Never
 //! knows what one of them is about.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use quorate_store::document::time;
 use quorate_store::types::{Guard, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
 
 use crate::gateway::failure::Failure;
 use crate::gateway::text;
-use crate::http::call::command;
+use crate::http::command;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
 use crate::http::output::response::Outcome;
@@ -58,6 +60,12 @@ fn named(text: &str, pointer: &str, faults: &mut Faults) -> Option<Name> {
         faults.add(pointer, why.to_string());
     }
     name.ok()
+}
+
+/// `poll_ms`: after how long a request that waits is answered although the wait is not over.
+pub fn poll(poll_ms: Option<u64>, faults: &mut Faults) -> Duration {
+    let poll = faults.within("/poll_ms", poll_ms, 0..=limits::WAIT_MS_MAX);
+    Duration::from_millis(poll.unwrap_or(limits::POLL_MS_DEFAULT))
 }
 
 /// The session that an entry is to go with and the token that a write depends on, in a query.

@@ -19,16 +19,16 @@ use utoipa_axum::routes;
 use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::entry_view;
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::http::call::command;
-use crate::http::call::scan::scan;
+use crate::gateway::queue::{self, Acquired, QueueRequest, QueueState};
+use crate::gateway::scan::scan;
+use crate::gateway::{entry_view, propose};
+use crate::http::command;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
 use crate::http::coordination::locks::{self, give_up, party};
-use crate::http::coordination::queue::{self, QueueRequest, Standing, Stood};
-use crate::http::described::{Changing, Common};
+use crate::http::described::{Changing, Common, NamePath, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
@@ -53,7 +53,7 @@ pub fn routes() -> Routes {
 /// value than before is refused.
 #[utoipa::path(post, path = "/v1/elections/{name}/campaign", tag = "coordination", operation_id = "campaign",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        NamePath,
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = CampaignRequest, content_type = "application/json", example = json!({"session": "42", "value": {"addr": "10.0.0.7:80"}, "wait_ms": 30000})),
@@ -69,10 +69,10 @@ pub async fn campaign(context: Context, Json(request): Json<CampaignRequest>) ->
     let parsed = asked(&request, &name)?;
     context.take_request_id(request.request_id)?;
     let session = parsed.acquire.session.to_string();
-    let Stood { standing, revision, index, replayed } = queue::stand(&context, parsed).await?;
-    let (state, term, place, ahead) = match standing {
-        Standing::Holds { token } => (CampaignState::Leader, Some(token), None, None),
-        Standing::Waits { place, ahead } => (CampaignState::Candidate, None, Some(place), ahead),
+    let Acquired { state, revision, index, replayed } = queue::acquire(&context, parsed).await?;
+    let (state, term, place, ahead) = match state {
+        QueueState::Holds { token } => (CampaignState::Leader, Some(token), None, None),
+        QueueState::Waits { place, ahead } => (CampaignState::Candidate, None, Some(place), ahead),
     };
     let election = name.to_string();
     let answer = CampaignAnswer { election, state, term, place, ahead, session, revision, index, replayed };
@@ -84,7 +84,7 @@ fn asked(request: &CampaignRequest, name: &Name) -> Result<QueueRequest, Failure
     let session = coordinate::session(&request.session, "/session", &mut faults);
     let value = request.value.as_ref().and_then(|value| value_of(value, &mut faults));
     let wait_ms = faults.within("/wait_ms", request.wait_ms, 0..=LOCK_WAIT_MS_MAX).unwrap_or(0);
-    let poll = queue::poll(request.poll_ms, &mut faults);
+    let poll = coordinate::poll(request.poll_ms, &mut faults);
     let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
     let session = faults.complete(session)?;
     let lock = election_of(name);
@@ -106,9 +106,7 @@ fn value_of(value: &JsonText, faults: &mut Faults) -> Option<Value> {
 
 /// Exchanges what the leader says of itself. Who observes the election sees it.
 #[utoipa::path(post, path = "/v1/elections/{name}/proclaim", tag = "coordination", operation_id = "proclaim",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-    ),
+    params(NamePath),
     request_body(content = ProclaimRequest, content_type = "application/json", example = json!({"term": 43, "value": {"addr": "10.0.0.8:80"}})),
     responses(
         (status = 200, description = "It is said.", body = ProclaimAnswer, example = json!({"election": "primary", "term": 43, "revision": 50, "index": 71})),
@@ -122,7 +120,7 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
     let (value, term) = (faults.complete(value)?, request.term);
     context.take_request_id(request.request_id)?;
     let op = LockOp::Proclaim { lock: election_of(&name), token: term, value };
-    let reply = command::decide(&context, Action::Lock(op), false).await?;
+    let reply = decide(&context, Action::Lock(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Lock(LockReply::Proclaimed) => {
@@ -136,9 +134,7 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
 
 /// Resigns: the leader of a term, or whatever a session is there, be it only a candidate. Works on a full disk.
 #[utoipa::path(post, path = "/v1/elections/{name}/resign", tag = "coordination", operation_id = "resign",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-    ),
+    params(NamePath),
     request_body(content = ResignRequest, content_type = "application/json", example = json!({"term": 43})),
     responses(
         (status = 200, description = "It is given up.", body = ResignAnswer, example = json!({"election": "primary", "resigned": true, "revision": 50, "index": 71})),
@@ -157,9 +153,7 @@ pub async fn resign(context: Context, Json(request): Json<ResignRequest>) -> Out
 
 /// Shows an election: who leads, and who stands. One that nobody stands in has no leader.
 #[utoipa::path(get, path = "/v1/elections/{name}", tag = "coordination", operation_id = "election",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
-    ),
+    params(NamePath),
     responses(
         (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": 43, "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
         Common,
@@ -182,10 +176,7 @@ pub async fn get(context: Context) -> Outcome {
 
 /// Lists the elections in use, by name.
 #[utoipa::path(get, path = "/v1/elections", tag = "coordination", operation_id = "elections",
-    params(
-        ("limit" = Option<u64>, Query, description = "Most elections in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
-    ),
+    params(Page),
     responses(
         (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": 50, "index": 71})),
         Common,

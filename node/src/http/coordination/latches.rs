@@ -14,13 +14,15 @@ use utoipa_axum::routes;
 use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
 use crate::gateway::text::quoted;
-use crate::http::call::{command, wait};
+use crate::gateway::wait;
+use crate::http::command;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
-use crate::http::described::{Changing, Common};
+use crate::http::described::{Changing, Common, NamePath};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::JsonOrNone;
 use crate::http::keys::read;
@@ -39,9 +41,7 @@ pub fn routes() -> Routes {
 
 /// Makes a latch that opens after `count` counts. The same again changes nothing and shows the latch as it is.
 #[utoipa::path(put, path = "/v1/latches/{name}", tag = "coordination", operation_id = "put_latch",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
-    ),
+    params(NamePath),
     request_body(content = LatchRequest, content_type = "application/json", example = json!({"count": 3})),
     responses(
         (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 3, "open": false, "revision": 50, "index": 71})),
@@ -54,15 +54,13 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
     let count = faults.within("/count", Some(request.count.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
     let count = faults.complete(count)?;
     context.take_request_id(request.request_id)?;
-    let reply = command::decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
+    let reply = decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
     after(&name, &reply)
 }
 
 /// Counts a latch down. At 0 it opens, and stays open. Works on a full disk.
 #[utoipa::path(post, path = "/v1/latches/{name}/count_down", tag = "coordination", operation_id = "count_down",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
-    ),
+    params(NamePath),
     request_body(content = CountDownRequest, content_type = "application/json", example = json!({"by": 1, "request_id": "part-7-loaded"})),
     responses(
         (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 0, "open": true, "opened_revision": 53, "revision": 53, "index": 74})),
@@ -76,14 +74,14 @@ pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountD
     let by = faults.within("/by", Some(request.by.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
     let by = faults.complete(by)?;
     context.take_request_id(request.request_id)?;
-    let reply = command::decide(&context, Action::Latch(LatchOp::CountDown { name: name.clone(), by }), false).await?;
+    let reply = decide(&context, Action::Latch(LatchOp::CountDown { name: name.clone(), by }), false).await?;
     after(&name, &reply)
 }
 
 /// Shows a latch, at once or once it is open.
 #[utoipa::path(get, path = "/v1/latches/{name}", tag = "coordination", operation_id = "latch",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
+        NamePath,
         ("wait_ms" = Option<u64>, Query, description = "Wait this many milliseconds, at most 60000, until it is open.", example = 30000),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
@@ -114,9 +112,7 @@ pub async fn get(context: Context) -> Outcome {
 
 /// Removes a latch. Who waits for it is told that it is gone.
 #[utoipa::path(delete, path = "/v1/latches/{name}", tag = "coordination", operation_id = "delete_latch",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "loaded"),
-    ),
+    params(NamePath),
     responses(
         (status = 200, description = "It is gone.", body = LatchRemoved, example = json!({"latch": "loaded", "revision": 54, "index": 75})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
@@ -125,7 +121,7 @@ pub async fn get(context: Context) -> Outcome {
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let reply = command::decide(&context, Action::Latch(LatchOp::Remove { name: name.clone() }), false).await?;
+    let reply = decide(&context, Action::Latch(LatchOp::Remove { name: name.clone() }), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Latch(None) => {

@@ -18,15 +18,16 @@ use utoipa_axum::routes;
 use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
+use crate::gateway::queue::{self, Acquired, QueueRequest, QueueState};
+use crate::gateway::scan::scan;
 use crate::gateway::text::quoted;
-use crate::http::call::command;
-use crate::http::call::scan::scan;
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
-use crate::http::coordination::queue::{self, QueueRequest, Standing, Stood};
-use crate::http::described::{Changing, Common};
+use crate::http::described::{Changing, Common, NamePath, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
@@ -55,7 +56,7 @@ pub fn routes() -> Routes {
 /// that a holder that was held up cannot overwrite what its successor wrote.
 #[utoipa::path(post, path = "/v1/locks/{name}/acquire", tag = "coordination", operation_id = "acquire",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
+        NamePath,
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     request_body(content = AcquireRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
@@ -74,10 +75,10 @@ pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> O
     if request.with_holders {
         context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     }
-    let Stood { standing, revision, index, replayed } = queue::stand(&context, parsed).await?;
-    let (state, token, place, ahead) = match standing {
-        Standing::Holds { token } => (LockState::Held, Some(token), None, None),
-        Standing::Waits { place, ahead } => (LockState::Waiting, None, Some(place), ahead),
+    let Acquired { state, revision, index, replayed } = queue::acquire(&context, parsed).await?;
+    let (state, token, place, ahead) = match state {
+        QueueState::Holds { token } => (LockState::Held, Some(token), None, None),
+        QueueState::Waits { place, ahead } => (LockState::Waiting, None, Some(place), ahead),
     };
     let mut holders = Vec::new();
     if request.with_holders && state == LockState::Waiting {
@@ -96,7 +97,7 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
     let mut faults = Faults::default();
     let session = coordinate::session(&request.session, "/session", &mut faults);
     let wait_ms = faults.within("/wait_ms", request.wait_ms, 0..=LOCK_WAIT_MS_MAX).unwrap_or(0);
-    let poll = queue::poll(request.poll_ms, &mut faults);
+    let poll = coordinate::poll(request.poll_ms, &mut faults);
     let mode = request.mode.unwrap_or_default();
     let slots = faults.within("/slots", request.slots, 1..=LOCK_SLOTS_MAX);
     if mode == LockMode::Shared && slots.is_some_and(|slots| slots > 1) {
@@ -110,9 +111,7 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
 
 /// Gives a lock up: what a token holds, or whatever a session has there, be it only a place in the queue. Works on a full disk.
 #[utoipa::path(post, path = "/v1/locks/{name}/release", tag = "coordination", operation_id = "release",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
-    ),
+    params(NamePath),
     request_body(content = ReleaseRequest, content_type = "application/json", example = json!({"token": 43})),
     responses(
         (status = 200, description = "It is given up.", body = ReleaseAnswer, example = json!({"lock": "reports", "released": true, "revision": 50, "index": 71})),
@@ -157,7 +156,7 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
         PartyNamed::Token(token) => LockOp::Release { lock, token },
         PartyNamed::Session(session) => LockOp::Leave { lock, session, asked: None, release: true },
     };
-    let reply = command::decide(context, Action::Lock(op), false).await?;
+    let reply = decide(context, Action::Lock(op), false).await?;
     match reply.outcome {
         Decided::Lock(LockReply::Gone(was_there)) => Ok((reply, was_there)),
         Decided::Rejected(ref why) => Err(Failure::from_rejection(&name, &reply, why)),
@@ -167,9 +166,7 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
 
 /// Shows a lock: who holds it, and who waits. One that nobody uses has no holders and no queue.
 #[utoipa::path(get, path = "/v1/locks/{name}", tag = "coordination", operation_id = "lock",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
-    ),
+    params(NamePath),
     responses(
         (status = 200, description = "The lock.", body = LockAnswer, example = json!({"lock": "reports", "slots": 1, "mode": "exclusive", "holders": [{"session": "42", "owner": "worker-7", "token": 43, "mode": "exclusive", "age_ms": 900}], "queue": [], "holder_count": 1, "waiter_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
         Common,
@@ -201,10 +198,7 @@ pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Obse
 
 /// Lists the locks in use, by name.
 #[utoipa::path(get, path = "/v1/locks", tag = "coordination", operation_id = "locks",
-    params(
-        ("limit" = Option<u64>, Query, description = "Most locks in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
-    ),
+    params(Page),
     responses(
         (status = 200, description = "A page.", body = LockList, example = json!({"locks": [{"lock": "reports", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 50, "index": 71})),
         Common,
@@ -232,7 +226,7 @@ pub async fn list(context: Context) -> Outcome {
 /// answer is read: for a write here `guard` is what is safe.
 #[utoipa::path(get, path = "/v1/locks/{name}/check", tag = "coordination", operation_id = "check_lock",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "reports"),
+        NamePath,
         ("token" = u64, Query, description = "The fencing token.", example = 43),
     ),
     responses(

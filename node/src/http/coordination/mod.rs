@@ -8,5 +8,4 @@ pub mod elections;
 pub mod latches;
 pub mod locks;
 pub mod observe;
-pub mod queue;
 pub mod sessions;

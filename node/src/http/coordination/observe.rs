@@ -23,7 +23,7 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::http::context::Context;
 use crate::http::coordination::{coordinate, elections};
-use crate::http::described::Common;
+use crate::http::described::{Common, NamePath};
 use crate::http::input::extract::Query;
 use crate::http::input::headers;
 use crate::http::output::response::Outcome;
@@ -44,7 +44,7 @@ pub fn routes() -> Routes {
 /// Where nothing was sent for a while, `progress` says how far it is. A stream that its node ends says why with `end`.
 #[utoipa::path(get, path = "/v1/elections/{name}/observe", tag = "coordination", operation_id = "observe_election",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded, slashes too.", example = "primary"),
+        NamePath,
         ("heartbeat_ms" = Option<u64>, Query, description = "After how long of silence to say how far the stream is: 500 to 60000; 5000 without it.", example = 5000),
         ("Last-Event-ID" = Option<String>, Header, description = "Go on after this: the last `id` seen.", example = "42"),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline for the begin of the stream, in milliseconds."),

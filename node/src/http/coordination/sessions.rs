@@ -19,15 +19,14 @@ use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
+use crate::gateway::decide::decide;
 use crate::gateway::failure::{Effect, Failure};
-use crate::gateway::propose;
-use crate::gateway::rejection;
-use crate::gateway::text;
-use crate::http::call::command;
-use crate::http::call::scan::scan;
+use crate::gateway::scan::scan;
+use crate::gateway::{propose, rejection, text};
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
-use crate::http::described::{Changing, Common};
+use crate::http::described::{Changing, Common, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
 use crate::http::input::json;
@@ -67,7 +66,7 @@ pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<Sessio
         return Err(Failure::invalid("", "not a session"));
     };
     let action = Action::Session(SessionOp::Create { ttl_ms, owner: owner.clone(), labels: labels.clone() });
-    let reply = command::decide(&context, action, false).await?;
+    let reply = decide(&context, action, false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Session(SessionReply::Created { id, expires_at }) => {
@@ -203,10 +202,7 @@ pub async fn get(context: Context) -> Outcome {
 
 /// Lists the sessions, the oldest first.
 #[utoipa::path(get, path = "/v1/sessions", tag = "coordination", operation_id = "sessions",
-    params(
-        ("limit" = Option<u64>, Query, description = "Most sessions in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
-    ),
+    params(Page),
     responses(
         (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": 50, "index": 71})),
         Common,
@@ -236,7 +232,7 @@ pub async fn list(context: Context) -> Outcome {
     ))]
 pub async fn end(context: Context) -> Outcome {
     let id = coordinate::session_of(context.name())?;
-    let reply = command::decide(&context, Action::Session(SessionOp::End(id)), false).await?;
+    let reply = decide(&context, Action::Session(SessionOp::End(id)), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Session(SessionReply::Ended(count)) => {

@@ -1,4 +1,4 @@
-//! Typed extraction of query parameters and of the fields of an object, and the collection of faults.
+//! Typed extraction of query parameters, and the collection of faults.
 //!
 //! Owns the rules for all of them: each at most once, none that the route does not know, all faults of a request in one
 //! answer. Never knows what a parameter or field is for.
@@ -9,12 +9,10 @@ use std::ops::RangeInclusive;
 
 use quorate_api::{Applied, ErrorCode, InputFault};
 use quorate_store::limits::READ_FAULTS_MAX;
-use serde_json::value::RawValue;
 
 use crate::gateway::failure::{Failure, over_limit};
 use crate::gateway::text;
 use crate::http::input::headers::decimal;
-use crate::http::input::json;
 
 /// The faults found so far, the first [`READ_FAULTS_MAX`] of them. What is read as a part of something larger notes its
 /// faults as if it stood alone; the place of the part is kept here.
@@ -110,40 +108,6 @@ impl Faults {
         };
         Err(Failure::faults(self.list, code))
     }
-}
-
-/// The fields of an object, in the order of `names`; `what` it is, for people. `None` where it is no object. Only its own
-/// level is checked: what stands in the fields is whatever is valid JSON.
-pub fn object<'a, const N: usize>(
-    text: &'a [u8],
-    what: &str,
-    names: [&str; N],
-    faults: &mut Faults,
-) -> Option<[Option<&'a RawValue>; N]> {
-    let list = match json::fields(text) {
-        Ok(list) => list,
-        Err(fault) if text.first() == Some(&b'{') => {
-            faults.add("", fault.detail);
-            return None;
-        }
-        Err(_) => {
-            faults.add("", format!("{what} is a JSON object"));
-            return None;
-        }
-    };
-    let mut fields = [None; N];
-    for (name, raw) in list {
-        match names.iter().position(|known| *known == name) {
-            None if faults.is_full() => break,
-            None => {
-                let detail = format!("no such field in {what}; there are: {}", names.join(", "));
-                faults.add_unknown(json::pointer(&name), detail);
-            }
-            Some(at) if fields[at].is_some() => faults.add(json::pointer(&name), "given more than once"),
-            Some(at) => fields[at] = Some(raw),
-        }
-    }
-    Some(fields)
 }
 
 /// A query string, taken apart. Handlers take what they know; [`Query::finish`] refuses the rest.

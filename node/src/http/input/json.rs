@@ -206,11 +206,6 @@ impl<'de> Visitor<'de> for Text {
     }
 }
 
-/// A string value.
-pub fn text<'a>(raw: &'a RawValue) -> Option<Cow<'a, str>> {
-    Text.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).ok()
-}
-
 /// The fields of an object in the order of the text, their values unparsed. The text is JSON then, though not yet strict:
 /// what [`check`] refuses beyond the grammar may be in it.
 pub fn fields(text: &[u8]) -> Result<Vec<(Cow<'_, str>, &RawValue)>, JsonFault> {
@@ -234,35 +229,6 @@ pub fn fields(text: &[u8]) -> Result<Vec<(Cow<'_, str>, &RawValue)>, JsonFault> 
     serde::Deserializer::deserialize_map(&mut deserializer, Fields)
         .and_then(|list| deserializer.end().map(|()| list))
         .map_err(|error| JsonFault { pointer: String::new(), detail: error.to_string() })
-}
-
-/// The items of an array, unparsed: the first `max` of them, and how many there are. `None` where it is no array.
-pub fn items(raw: &RawValue, max: usize) -> Option<(Vec<&RawValue>, usize)> {
-    struct Items(usize);
-    impl<'de> Visitor<'de> for Items {
-        type Value = (Vec<&'de RawValue>, usize);
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut list = Vec::new();
-            while list.len() < self.0 {
-                let Some(item) = seq.next_element()? else {
-                    let count = list.len();
-                    return Ok((list, count));
-                };
-                list.push(item);
-            }
-            let mut count = list.len();
-            while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {
-                count += 1;
-            }
-            Ok((list, count))
-        }
-    }
-    serde::Deserializer::deserialize_seq(&mut serde_json::Deserializer::from_str(raw.get()), Items(max)).ok()
 }
 
 #[cfg(test)]
@@ -337,19 +303,6 @@ mod tests {
         for text in ["1.7976931348623157e308", "-1.7976931348623157e308", "[1e308,5e-324,-0.0]"] {
             assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
         }
-    }
-
-    #[test]
-    fn items_are_counted_beyond_those_that_are_taken() {
-        let count = |text: &str, max| {
-            let raw: &RawValue = serde_json::from_str(text).expect("JSON");
-            items(raw, max).map(|(list, count)| (list.len(), count))
-        };
-        assert_eq!(count("[]", 3), Some((0, 0)));
-        assert_eq!(count(r#" [1, {"a":[2]}, "]"] "#, 3), Some((3, 3)));
-        assert_eq!(count("[1,2,3,4,5]", 3), Some((3, 5)));
-        assert_eq!(count("[1]", 0), Some((0, 1)));
-        assert_eq!(count(r#"{"a":1}"#, 3), None);
     }
 
     #[test]

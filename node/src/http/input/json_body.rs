@@ -9,11 +9,10 @@ use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode, InputFault, Object};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment};
 
 use crate::gateway::failure::Failure;
-use crate::http::call::scan;
+use crate::gateway::scan;
 use crate::http::context::Context;
 use crate::http::input::extract::Faults;
 use crate::http::input::json::{self, JsonFault};
@@ -83,15 +82,32 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
 }
 
 /// A text that was checked before as this type.
-pub fn typed<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+pub fn typed<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Failure> {
+    frame(text)
+}
+
+/// A text as a type that leaves parts of it as they are: those are to be checked as they are read.
+pub fn frame<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Failure> {
+    // What fits needs no trail of where it is.
+    if let Ok(Object(value)) = serde_json::from_slice(text) {
+        return Ok(value);
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let read = serde_path_to_error::deserialize(&mut deserializer);
-    read.map(|Object(value)| value).map_err(|error| misfit(error.path(), error.inner()))
+    read.map_err(|error| misfit(error.path(), error.inner())).and_then(|Object(value)| {
+        let end = deserializer.end();
+        end.map(|()| value).map_err(|error| Failure::invalid("", error.to_string()))
+    })
 }
 
 /// A part of a body that stands at `pointer`; `None` where it does not fit, which is noted.
-pub fn part<T: DeserializeOwned>(raw: &RawValue, pointer: &str, faults: &mut Faults) -> Option<T> {
-    match read(raw.get().as_bytes()) {
+pub fn part<T: DeserializeOwned>(text: &[u8], pointer: &str, faults: &mut Faults) -> Option<T> {
+    noted(read(text), pointer, faults)
+}
+
+/// What was read at `pointer`; notes why where it was not.
+pub fn noted<T>(read: Result<T, Failure>, pointer: &str, faults: &mut Faults) -> Option<T> {
+    match read {
         Ok(part) => Some(part),
         Err(failure) => {
             let is_unknown = failure.code() == ErrorCode::UnknownField;
@@ -118,6 +134,9 @@ fn misfit(path: &Path, error: &serde_json::Error) -> Failure {
     } else if let Some(name) = named("missing field `") {
         pointer.push_str(&json::pointer(&name));
         (ErrorCode::InvalidArgument, "missing".into())
+    } else if let Some(name) = named("duplicate field `") {
+        pointer.push_str(&json::pointer(&name));
+        (ErrorCode::InvalidArgument, "given more than once".into())
     } else {
         (ErrorCode::InvalidArgument, plain(text))
     };

@@ -12,4 +12,3 @@ pub mod headers;
 pub mod json;
 pub mod json_body;
 pub mod key;
-pub mod lines;

@@ -13,11 +13,11 @@ use quorate_store::types::{
 use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
-use crate::gateway::entry_view;
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::text;
-use crate::http::call::{command, scan};
+use crate::gateway::scan;
+use crate::gateway::{entry_view, propose, text};
+use crate::http::command;
 use crate::http::context::Context;
 use crate::http::coordination::coordinate;
 use crate::http::described::Common;
@@ -60,7 +60,7 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     let op = checked(request)?;
     context.costs_a_find()?;
     let _place = scan::place_in_log(&context).await?;
-    let reply = command::decide(&context, Action::Claim(op), dry_run).await?;
+    let reply = decide(&context, Action::Claim(op), dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

@@ -11,20 +11,22 @@ use quorate_api::{
 use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
 use quorate_store::state::ReadPosition;
-use quorate_store::types::{Action, Expect, Key, Outcome as Decided, Rejection, Reply, RulesChange, RulesOp};
-use quorate_store::types::{CollectionRow, IndexFailure, IndexStage};
+use quorate_store::types::{
+    Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange,
+    RulesOp,
+};
 use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::text;
+use crate::gateway::scan::scan;
 use crate::gateway::text::quoted;
-use crate::http::call::command;
-use crate::http::call::scan::scan;
+use crate::gateway::{propose, text};
+use crate::http::command;
 use crate::http::context::Context;
-use crate::http::described::Common;
+use crate::http::described::{Common, NamePath};
 use crate::http::input::conditions::{self, Condition};
 use crate::http::input::criteria;
 use crate::http::input::extract::{Faults, Query};
@@ -84,9 +86,7 @@ pub async fn list(context: Context) -> Outcome {
 
 /// Shows a collection: its rules, and how far its indexes are.
 #[utoipa::path(get, path = "/v1/collections/{name}", tag = "collections", operation_id = "collection",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
-    ),
+    params(NamePath),
     responses(
         (status = 200, description = "The collection.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"indexes": [["status", "due"]]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": [{"fields": ["status", "due"], "unique": false, "state": "building"}], "revision": 20, "index": 31})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
@@ -112,7 +112,7 @@ pub async fn get(context: Context) -> Outcome {
 /// built in the background (`state`), those that are not named any more are dropped; one that failed is built anew.
 #[utoipa::path(put, path = "/v1/collections/{name}", tag = "collections", operation_id = "put_collection",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
+        NamePath,
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them. Weak tags are refused: they could never match.", example = "\"12\""),
         ("If-None-Match" = Option<String>, Header, description = "`*`: the collection must not be declared yet, else 409 `already_exists`. A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
     ),
@@ -142,7 +142,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
     faults.check()?;
     let rules = rules.ok_or_else(|| Failure::invalid("", "not the rules of a collection"))?;
     let op = RulesOp { name: name.clone(), expect, change: RulesChange::Set(rules) };
-    let reply = command::decide(&context, Action::Rules(op), false).await?;
+    let reply = decide(&context, Action::Rules(op), false).await?;
     match &reply.outcome {
         Decided::RulesSet(Some(row)) => {
             let (revision, index) = (Some(reply.revision), Some(reply.index));
@@ -157,7 +157,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
 /// Removes the rules of a collection. Its entries stay; its indexes are dropped.
 #[utoipa::path(delete, path = "/v1/collections/{name}", tag = "collections", operation_id = "delete_collection",
     params(
-        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
+        NamePath,
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them. Weak tags are refused: they could never match.", example = "\"12\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"12\""),
     ),
@@ -172,7 +172,7 @@ pub async fn delete(context: Context) -> Outcome {
     let name = name_of(context.name())?;
     let expect = kv::existing(conditions::condition(&context.head)?)?;
     let op = RulesOp { name: name.clone(), expect, change: RulesChange::Remove };
-    let reply = command::decide(&context, Action::Rules(op), false).await?;
+    let reply = decide(&context, Action::Rules(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::RulesSet(_) => {

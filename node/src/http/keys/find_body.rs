@@ -3,9 +3,7 @@
 //! Owns the reading of a query with a pointer to every fault, and what a cursor has to fit to. The names are those of
 //! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
 
-use quorate_api::CountRequest;
-use quorate_api::FindRequest;
-use quorate_api::ReadConsistency;
+use quorate_api::{CountRequest, FindRequest, ReadConsistency};
 use quorate_store::codec;
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Order, OrderField, Projection};

@@ -14,10 +14,10 @@ use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::failure::Failure;
-use crate::http::call::scan;
+use crate::gateway::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
-use crate::http::described::{Common, Conditional, OpAnswer, ReadAnswer};
+use crate::http::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
 use crate::http::input::conditions::{self, Condition};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::{BodyKind, body_kind};
@@ -45,7 +45,7 @@ pub fn routes() -> Routes {
 /// the bare value, and the rest is in headers. `HEAD` answers with the same headers.
 #[utoipa::path(get, path = "/v1/kv/{key}", tag = "entries", operation_id = "get",
     params(
-        ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
+        KeyPath,
         ("raw" = Option<bool>, Query, description = "The bare value instead of the envelope."),
         ("consistency" = Option<String>, Query, description = "`linearizable` (default), or `local`: whatever this node has, with its age in `Quorate-Staleness-Ms`.", example = "linearizable"),
         ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and read locally."),
@@ -79,14 +79,10 @@ pub async fn get(context: Context) -> Outcome {
 /// `application/x-www-form-urlencoded` is taken if it is JSON.
 #[utoipa::path(put, path = "/v1/kv/{key}", tag = "entries", operation_id = "put",
     params(
-        ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
+        KeyPath,
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live; 0 or nothing for ever.", example = 60000),
-        ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
-        ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
         ("session" = Option<String>, Query, description = "The id of the session that the entry goes with: it is removed when that ends. Without it the entry goes with none.", example = "42"),
-        ("guard_lock" = Option<String>, Query, description = "Apply only while `guard_token` holds the lock of this name.", example = "reports"),
-        ("guard_election" = Option<String>, Query, description = "Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`."),
-        ("guard_token" = Option<u64>, Query, description = "The fencing token, or the term.", example = 43),
+        Write,
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 409 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
@@ -126,14 +122,10 @@ pub async fn put(context: Context, body: Body) -> Outcome {
 /// `POST /v1/ops` also takes update operators as `patch`, and conditions on fields as `if`. Without `ttl_ms` it lives as long as before.
 #[utoipa::path(patch, path = "/v1/kv/{key}", tag = "entries", operation_id = "patch",
     params(
-        ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
+        KeyPath,
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live from now; 0 for ever.", example = 60000),
-        ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
-        ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
         ("session" = Option<String>, Query, description = "The id of the session that the entry goes with from now on: it is removed when that ends. Without it that stays as it is.", example = "42"),
-        ("guard_lock" = Option<String>, Query, description = "Apply only while `guard_token` holds the lock of this name.", example = "reports"),
-        ("guard_election" = Option<String>, Query, description = "Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`."),
-        ("guard_token" = Option<u64>, Query, description = "The fencing token, or the term.", example = 43),
+        Write,
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
@@ -172,12 +164,8 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
 /// Removes one entry.
 #[utoipa::path(delete, path = "/v1/kv/{key}", tag = "entries", operation_id = "delete",
     params(
-        ("key" = String, Path, description = "The key, percent-encoded; slashes may stand as they are.", example = "orders/o42"),
-        ("prev" = Option<bool>, Query, description = "Answer with the entry as it was before."),
-        ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing."),
-        ("guard_lock" = Option<String>, Query, description = "Apply only while `guard_token` holds the lock of this name.", example = "reports"),
-        ("guard_election" = Option<String>, Query, description = "Apply only while `guard_token` is the term of the leader of this election. Not together with `guard_lock`."),
-        ("guard_token" = Option<u64>, Query, description = "The fencing token, or the term.", example = 43),
+        KeyPath,
+        Write,
         ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body; `Preference-Applied` says that it was granted. Passed over with `prev` or `dry_run`; nothing is left to represent.", example = "return=minimal"),

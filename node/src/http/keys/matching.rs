@@ -3,8 +3,7 @@
 //! Owns the reading of their bodies with a pointer to every fault, and their answer. Which entries match is decided where
 //! the command is applied. The names are those of `quorate_api::WhereRequest`, which a test holds this file to.
 
-use quorate_api::JsonText;
-use quorate_api::{BulkItem, BulkOutcome, Problem, WhereAnswer, WhereRequest};
+use quorate_api::{BulkItem, BulkOutcome, JsonText, Problem, WhereAnswer, WhereRequest};
 use quorate_store::codec;
 use quorate_store::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
 use quorate_store::types::{
@@ -14,10 +13,11 @@ use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::text;
-use crate::http::call::{command, scan};
+use crate::gateway::scan;
+use crate::gateway::{propose, text};
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
 use crate::http::described::Common;
@@ -89,7 +89,7 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
     let (op, hash) = checked(request, kind)?;
     context.costs_a_find()?;
     let _place = scan::place_in_log(context).await?;
-    let reply = command::decide(context, Action::Where(op), dry_run).await?;
+    let reply = decide(context, Action::Where(op), dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

@@ -1,7 +1,6 @@
 //! `GET /v1/requests/{id}`: what became of a request id.
 
-use quorate_api::{Applied, ErrorCode};
-use quorate_api::{Problem, RequestAnswer, RequestState};
+use quorate_api::{Applied, ErrorCode, Problem, RequestAnswer, RequestState};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 use utoipa_axum::routes;

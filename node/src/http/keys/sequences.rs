@@ -10,12 +10,12 @@ use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::text;
-use crate::http::call::command;
+use crate::gateway::{propose, text};
+use crate::http::command;
 use crate::http::context::Context;
-use crate::http::described::Common;
+use crate::http::described::{Common, NamePath};
 use crate::http::input::extract::Faults;
 use crate::http::input::json_body::JsonOrNone;
 use crate::http::output::response::Outcome;
@@ -29,9 +29,7 @@ pub fn routes() -> Routes {
 
 /// Shows the last number that a sequence gave. One that nobody ever drew from has given 0.
 #[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
-    ),
+    params(NamePath),
     responses(
         (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": 20, "index": 31})),
         Common,
@@ -47,9 +45,7 @@ pub async fn get(context: Context) -> Outcome {
 /// Takes the next numbers of a sequence. None is left out and none given twice, whoever else draws: fields of collections with
 /// `sequence` do, too. Without a body it is one number.
 #[utoipa::path(post, path = "/v1/sequences/{name}", tag = "collections", operation_id = "next_numbers",
-    params(
-        ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders"),
-    ),
+    params(NamePath),
     request_body(content = SequenceRequest, content_type = "application/json", example = json!({"count": 10, "request_id": "numbers-1"})),
     responses(
         (status = 200, description = "The numbers from `first` to `last`.", body = SequenceNext, example = json!({"name": "orders", "first": 43, "last": 52, "revision": 21, "index": 33})),
@@ -65,7 +61,7 @@ pub async fn post(context: Context, JsonOrNone(request): JsonOrNone<SequenceRequ
     let count = faults.complete(count)?;
     context.take_request_id(request.request_id)?;
     let op = NumbersOp { name: name.clone(), count: count as u32 };
-    let reply = command::decide(&context, Action::Numbers(op), false).await?;
+    let reply = decide(&context, Action::Numbers(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Numbers { first, last } => {

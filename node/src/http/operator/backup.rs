@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 use crate::backend::Node;
 use crate::connection::monitor::{Busy, Taking};
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::http::context::Context;
 use crate::http::described::Common;
@@ -26,7 +27,7 @@ use crate::http::input::extract::Query;
 use crate::http::input::headers;
 use crate::http::keys::read;
 use crate::http::output::response::{Answer, Outcome};
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 use crate::limits;
 
 /// The route of backups.

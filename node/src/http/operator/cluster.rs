@@ -3,12 +3,13 @@
 use quorate_api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
 use utoipa_axum::routes;
 
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::json_body::JsonOrNone;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 
 /// The routes of the cluster.
 pub fn routes() -> Routes {

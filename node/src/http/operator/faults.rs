@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quorate_api::FaultsVerb;
-use quorate_api::{Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, ParkedWork, Problem};
+use quorate_api::{
+    Applied, ErrorCode, FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, FaultsVerb, ParkedWork, Problem,
+};
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
 use quorate_store::level::HARDENED;
@@ -15,14 +16,17 @@ use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, FaultsOp, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 
+use crate::gateway::decide::decide;
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
-use crate::http::call::{command, scan};
+use crate::gateway::scan;
+use crate::http::command;
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::json_body::Json;
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 
 /// The routes of contained faults.
 pub fn routes() -> Routes {
@@ -63,7 +67,7 @@ pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outco
         );
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
     }
-    let reply = command::decide(&context, Action::Faults(op), false).await?;
+    let reply = decide(&context, Action::Faults(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
         Decided::Maintained { removed, .. } => {

@@ -11,12 +11,13 @@ use quorate_store::limits::{
 use utoipa_axum::routes;
 
 use crate::app::{AppError, Consistency};
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::Context;
 use crate::http::described::Common;
 use crate::http::input::headers;
 use crate::http::output::response::{Outcome, ok, ok_json};
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 use crate::limits;
 
 /// The routes for those who watch over the node.

@@ -9,16 +9,15 @@ use quorate_api::{
 use utoipa_axum::routes;
 
 use crate::app::integrity::Repaired;
+use crate::gateway::enter::Guard;
 use crate::gateway::failure::{Effect, Failure};
 use crate::http::context::{Context, RequestContext};
 use crate::http::described::Common;
 use crate::http::input::extract::Query;
 use crate::http::input::headers::decimal;
-use crate::http::input::json_body::Empty;
-use crate::http::input::json_body::Json;
-use crate::http::input::json_body::JsonOrNone;
+use crate::http::input::json_body::{Empty, Json, JsonOrNone};
 use crate::http::output::response::{Outcome, ok_json};
-use crate::http::routes::{Guard, Policy, Routes};
+use crate::http::routes::{Policy, Routes};
 use crate::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 
 /// Longer than the name of any host.
@@ -65,8 +64,7 @@ fn shown(seen: MemberSeen, leader: u64) -> Member {
 /// with the join list of the cluster needs none of this: it asks by itself.
 #[utoipa::path(post, path = "/v1/cluster/members", tag = "cluster", operation_id = "add_member",
     params(
-        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
-        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ChangeParams,
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, catching up included."),
     ),
     request_body(content = AddMemberRequest, content_type = "application/json", example = json!({"id": 4, "peer_addr": "10.0.0.4:7200", "promote": true})),
@@ -76,7 +74,7 @@ fn shown(seen: MemberSeen, leader: u64) -> Member {
         Common,
     ))]
 pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Outcome {
-    let how = How::of(&context)?;
+    let how = ChangeParams::of(&context)?;
     let AddMemberRequest { id, peer_addr, promote } = request;
     let id = node_id(id, "/id")?;
     address(&peer_addr)?;
@@ -87,8 +85,7 @@ pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Out
 #[utoipa::path(post, path = "/v1/cluster/members/{id}/promote", tag = "cluster", operation_id = "promote_member",
     params(
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 4),
-        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
-        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ChangeParams,
     ),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
@@ -96,7 +93,7 @@ pub async fn add(context: Context, Json(request): Json<AddMemberRequest>) -> Out
         Common,
     ))]
 pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
-    let (how, id) = (How::of(&context)?, id_of(context.name())?);
+    let (how, id) = (ChangeParams::of(&context)?, id_of(context.name())?);
     change(&context, how, MemberChange::Promote { id }).await
 }
 
@@ -104,8 +101,7 @@ pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) 
 #[utoipa::path(post, path = "/v1/cluster/members/{id}/demote", tag = "cluster", operation_id = "demote_member",
     params(
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 3),
-        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
-        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ChangeParams,
     ),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
@@ -113,7 +109,7 @@ pub async fn promote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) 
         Common,
     ))]
 pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
-    let (how, id) = (How::of(&context)?, id_of(context.name())?);
+    let (how, id) = (ChangeParams::of(&context)?, id_of(context.name())?);
     change(&context, how, MemberChange::Demote { id }).await
 }
 
@@ -121,8 +117,7 @@ pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -
 #[utoipa::path(delete, path = "/v1/cluster/members/{id}", tag = "cluster", operation_id = "remove_member",
     params(
         ("id" = u64, Path, description = "Its node id.", minimum = 1, example = 3),
-        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
-        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ChangeParams,
     ),
     responses(
         (status = 200, description = "It is so.", body = MembersChanged),
@@ -130,7 +125,7 @@ pub async fn demote(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -
         Common,
     ))]
 pub async fn remove(context: Context) -> Outcome {
-    let (how, id) = (How::of(&context)?, id_of(context.name())?);
+    let (how, id) = (ChangeParams::of(&context)?, id_of(context.name())?);
     change(&context, how, MemberChange::Remove { id }).await
 }
 
@@ -138,8 +133,7 @@ pub async fn remove(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/cluster/members/{id}/replace", tag = "cluster", operation_id = "replace_member",
     params(
         ("id" = u64, Path, description = "Who goes.", minimum = 1, example = 3),
-        ("dry_run" = Option<bool>, Query, description = "Only say what it would come to."),
-        ("force" = Option<bool>, Query, description = "Do it also where it is unwise. Never where it would cost quorum."),
+        ChangeParams,
     ),
     request_body(content = ReplaceMemberRequest, content_type = "application/json", example = json!({"with": 4})),
     responses(
@@ -148,7 +142,7 @@ pub async fn remove(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn replace(context: Context, Json(request): Json<ReplaceMemberRequest>) -> Outcome {
-    let (how, old) = (How::of(&context)?, id_of(context.name())?);
+    let (how, old) = (ChangeParams::of(&context)?, id_of(context.name())?);
     let new = node_id(request.with, "/with")?;
     change(&context, how, MemberChange::Replace { old, new }).await
 }
@@ -177,12 +171,18 @@ pub async fn repair(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -
 }
 
 /// The switches that all changes have.
-struct How {
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct ChangeParams {
+    /// Only say what it would come to.
+    #[param(value_type = Option<bool>)]
     dry_run: bool,
+    /// Do it also where it is unwise. Never where it would cost quorum.
+    #[param(value_type = Option<bool>)]
     force: bool,
 }
 
-impl How {
+impl ChangeParams {
     fn of(context: &RequestContext) -> Result<Self, Failure> {
         let mut query = Query::parse(context.head.uri.query());
         let how = Self { dry_run: query.flag("dry_run"), force: query.flag("force") };
@@ -191,8 +191,8 @@ impl How {
     }
 }
 
-async fn change(context: &RequestContext, how: How, wanted: MemberChange) -> Outcome {
-    let How { dry_run, force } = how;
+async fn change(context: &RequestContext, how: ChangeParams, wanted: MemberChange) -> Outcome {
+    let ChangeParams { dry_run, force } = how;
     let asked = MemberRequest { change: wanted, dry_run, force };
     let done = context.api.backend.change_members(asked, context.deadline).await;
     let effect = if dry_run { Effect::Read } else { Effect::Write };

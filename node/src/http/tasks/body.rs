@@ -6,14 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_api::TaskBackoff;
-use quorate_api::TaskCancel;
-use quorate_api::TaskClaim;
-use quorate_api::TaskComplete;
-use quorate_api::TaskExtend;
-use quorate_api::TaskFail;
-use quorate_api::TaskRequeue;
-use quorate_api::TaskSpec;
+use quorate_api::{TaskBackoff, TaskCancel, TaskClaim, TaskComplete, TaskExtend, TaskFail, TaskRequeue, TaskSpec};
 use quorate_store::document::time as rfc3339;
 use quorate_store::limits::{
     CLAIM_LIMIT_MAX, TASK_ATTEMPTS_MAX, TASK_CRON_BYTES_MAX, TASK_ERROR_BYTES_MAX, TASK_EVERY_MS_MAX,

@@ -14,14 +14,14 @@ use utoipa_axum::routes;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
-use crate::http::call::{command, wait};
+use crate::gateway::wait;
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
-use crate::http::described::Common;
+use crate::http::described::{Common, QueuePath};
 use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
 use crate::http::routes::{Policy, Routes};
-use crate::http::tasks::body;
-use crate::http::tasks::{answer, queues};
+use crate::http::tasks::{answer, body, queues};
 use crate::spent::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
@@ -39,7 +39,7 @@ pub fn routes() -> Routes {
 /// to be sent again with the same request id: it gives the same tasks, with what is left of the lease.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/claim", tag = "tasks", operation_id = "claim_tasks",
     params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
+        QueuePath,
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; `wait_ms` comes on top."),
     ),
     request_body(content = TaskClaim, content_type = "application/json",

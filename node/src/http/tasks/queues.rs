@@ -3,10 +3,9 @@
 //! Owns the handlers but for claiming, and what of a path is the queue and what the task. What is due and what becomes of a task is
 //! decided where commands are applied.
 
-use quorate_api::ScheduleRequest;
 use quorate_api::{
-    Applied, ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskCancel, TaskComplete, TaskExtend, TaskFail,
-    TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
+    Applied, ErrorCode, Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete,
+    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
@@ -17,23 +16,21 @@ use utoipa_axum::routes;
 
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::text;
+use crate::gateway::scan::{self, evaluate, scan};
 use crate::gateway::text::quoted;
-use crate::http::call::command;
-use crate::http::call::scan::{self, evaluate, scan};
+use crate::gateway::{propose, text};
+use crate::http::command;
 use crate::http::context::{Context, RequestContext};
-use crate::http::described::Common;
+use crate::http::described::{Common, Page, QueuePath};
 use crate::http::input::cursor::TaskCursor;
 use crate::http::input::extract::Query;
-use crate::http::input::json;
-use crate::http::input::json_body;
 use crate::http::input::json_body::{Json, JsonBytes};
+use crate::http::input::{json, json_body};
 use crate::http::output::response::Outcome;
 use crate::http::routes::{Policy, Routes};
-use crate::http::tasks::answer;
-use crate::http::tasks::body;
+use crate::http::tasks::{answer, body};
 use crate::limits;
 
 /// What stands between the queue and the task in a path.
@@ -69,10 +66,7 @@ pub fn routes() -> Routes {
 
 /// Lists the queues, by name, with what they count.
 #[utoipa::path(get, path = "/v1/tasks", tag = "tasks", operation_id = "queues",
-    params(
-        ("limit" = Option<u64>, Query, description = "Most queues in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
-    ),
+    params(Page),
     responses(
         (status = 200, description = "A page.", body = QueueList, example = json!({"queues": [{"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z"}], "revision": 20, "index": 31})),
         Common,
@@ -105,9 +99,7 @@ pub async fn queues(context: Context) -> Outcome {
 /// due first is given out first. A recurring task (`every_ms`, `cron`) is one task: its next time is set when an occurrence ends,
 /// and times that passed meanwhile are left out.
 #[utoipa::path(post, path = "/v1/tasks/{queue}", tag = "tasks", operation_id = "schedule_tasks",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     request_body(content = ScheduleRequest, content_type = "application/json",
         example = json!({"id": "welcome-7", "payload": {"to": "ann"}, "delay_ms": 60000, "max_attempts": 5, "request_id": "signup-7"})),
     responses(
@@ -172,10 +164,9 @@ fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
 /// 4 MiB, or after 10,000 that are in another state; while there is a `cursor`, there may be more.
 #[utoipa::path(get, path = "/v1/tasks/{queue}", tag = "tasks", operation_id = "tasks",
     params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
+        QueuePath,
         ("state" = Option<String>, Query, description = "`scheduled` (default), `claimed`, `dead`, `done`, `unplanned` or `all`.", example = "dead"),
-        ("limit" = Option<u64>, Query, description = "Most tasks in the page, 1 to 1000; 100 without it.", example = 100),
-        ("cursor" = Option<String>, Query, description = "Of the page before."),
+        Page,
     ),
     responses(
         (status = 200, description = "A page.", body = TaskList, example = json!({"tasks": [{"id": "welcome-7", "state": "dead", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 5, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "last_error": "no such mailbox", "died_at": "2026-11-21T08:10:00.000Z", "payload": {"to": "ann"}}], "revision": 20, "index": 31})),
@@ -208,9 +199,7 @@ pub async fn list(context: Context) -> Outcome {
 
 /// Shows what a queue counts. It costs nothing, however many tasks there are.
 #[utoipa::path(get, path = "/v1/tasks/{queue}/stats", tag = "tasks", operation_id = "queue_stats",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     responses(
         (status = 200, description = "The queue; all zero where nothing was ever scheduled into it.", body = QueueStats, example = json!({"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": 20, "index": 31})),
         Common,
@@ -226,7 +215,7 @@ pub async fn stats(context: Context) -> Outcome {
 /// Shows a task.
 #[utoipa::path(get, path = "/v1/tasks/{queue}/task/{id}", tag = "tasks", operation_id = "task",
     params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
+        QueuePath,
         ("id" = String, Path, description = "The task, percent-encoded; slashes may stand as they are.", example = "welcome-7", min_length = 1, max_length = 256),
     ),
     responses(
@@ -252,9 +241,7 @@ pub async fn get(context: Context) -> Outcome {
 
 /// Lets a claim hold for `lease_ms` from now, any number of times.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/extend", tag = "tasks", operation_id = "extend_task",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     request_body(content = TaskExtend, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21, "lease_ms": 60000})),
     responses(
         (status = 200, description = "The claim holds.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "claimed", "attempts": 1, "max_attempts": 5, "lease_ms": 60000, "revision": 22, "index": 34})),
@@ -268,9 +255,7 @@ pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Ou
 
 /// Completes a task: it is done, once, whoever else had it before. One that recurs waits for its next time.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/complete", tag = "tasks", operation_id = "complete_task",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     request_body(content = TaskComplete, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21})),
     responses(
         (status = 200, description = "It is done.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "done", "attempts": 1, "max_attempts": 5, "revision": 22, "index": 34})),
@@ -285,9 +270,7 @@ pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -
 /// Ends an attempt without success. The task is tried again after a pause, as long as it has attempts left; else it is dead and keeps
 /// the error. `release` gives it back instead, and the attempt does not count.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/fail", tag = "tasks", operation_id = "fail_task",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     request_body(content = TaskFail, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21, "error": "mailbox full", "retry_in_ms": 60000})),
     responses(
         (status = 200, description = "The task as it is now.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:01:00.000Z", "attempts": 1, "max_attempts": 5, "revision": 22, "index": 34})),
@@ -301,9 +284,7 @@ pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcom
 
 /// Takes a task away, whatever its state. Whoever works on it learns of it when the claim is extended or the task completed.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/cancel", tag = "tasks", operation_id = "cancel_task",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     request_body(content = TaskCancel, content_type = "application/json", example = json!({"id": "welcome-7"})),
     responses(
         (status = 200, description = "It is gone.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "gone", "attempts": 0, "max_attempts": 5, "revision": 22, "index": 34})),
@@ -318,9 +299,7 @@ pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Ou
 
 /// Schedules dead tasks again, at once and as if they had never been tried: one by its `id`, or those that died first.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/requeue", tag = "tasks", operation_id = "requeue_tasks",
-    params(
-        ("queue" = String, Path, description = "The queue, percent-encoded, slashes too.", example = "mail", min_length = 1, max_length = 256),
-    ),
+    params(QueuePath),
     request_body(content = TaskRequeue, content_type = "application/json", example = json!({"limit": 100})),
     responses(
         (status = 200, description = "They are scheduled.", body = TasksRequeued, example = json!({"count": 1, "more": false, "revision": 22, "index": 34})),
@@ -366,7 +345,7 @@ async fn decide(context: &RequestContext, queue: QueueName, verb: TaskVerb, dry_
     };
     let what = if matches!(verb, TaskVerb::Requeue(_)) { "dead task" } else { "task" };
     let missing = no_task(&queue, what);
-    let reply = command::decide(context, Action::Task(TaskOp { queue, verb }), dry_run).await?;
+    let reply = decide::decide(context, Action::Task(TaskOp { queue, verb }), dry_run).await?;
     match &reply.outcome {
         Decided::Rejected(why @ Rejection::NotFound) => Err(Failure::from_rejection(&id, &reply, why).saying(missing)),
         Decided::Rejected(why) => Err(Failure::from_rejection(&id, &reply, why)),

@@ -15,7 +15,7 @@ use quorate_store::state::{FeedPosition, Pulled, ReadPosition, RecentChange, Sta
 use quorate_store::types::{Entry, Revision};
 
 use crate::gateway::api::Api;
-use crate::http::call::scan;
+use crate::gateway::scan;
 use crate::http::watch::event::{self, Shown};
 use crate::http::watch::options::WatchView;
 use crate::http::watch::read::{self, Event, Initial, Read, Reading};

@@ -10,25 +10,25 @@ use quorate_store::types::Key;
 
 use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
-use crate::http::context::RequestContext;
 use crate::spent::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
 pub async fn until<T: Send>(
-    context: &RequestContext,
+    call: &Call,
     waker: &Key,
     end: Instant,
     read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
-    let backend = &context.api.backend;
+    let backend = &call.api.backend;
     // Nor who would be one too many: it asks again, after a while in its own class.
-    let Some(_waiting) = context.place.wait() else {
-        instead(context, end).await;
+    let Some(_waiting) = call.place.wait() else {
+        instead(call, end).await;
         return Ok(None);
     };
     // Who has no connection any more is not waited for.
-    let Some(stop) = context.stop() else { return Ok(None) };
+    let Some(stop) = call.stop() else { return Ok(None) };
     loop {
         let mut found = None;
         let left = end.saturating_duration_since(Instant::now());
@@ -54,9 +54,9 @@ pub async fn until<T: Send>(
 }
 
 /// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
-pub async fn instead(context: &RequestContext, end: Instant) {
+pub async fn instead(call: &Call, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
-    context.api.classes.count_refusal(RequestClass::Waiting);
+    call.api.classes.count_refusal(RequestClass::Waiting);
     let until = end.min(Instant::now() + PAUSE);
     spent::on(Part::Wait, tokio::time::sleep_until(until.into())).await;
 }

@@ -1,7 +1,7 @@
 //! From a listening socket to served connections, with every deadline that `axum::serve` lacks.
 //!
 //! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, TLS, and the end of connections: silent, slow, idle,
-//! stalled, too many, drained. Body deadlines are in `body`, request deadlines in `ask`, the handshake of TLS in `handshake`.
+//! stalled, too many, drained. Deadlines of bodies and requests are those of `http`.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, StatusCode, header};
+use ::http::{Request, StatusCode, header};
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
@@ -26,12 +27,10 @@ use tokio_util::task::TaskTracker;
 use crate::connection::handshake::Handshake;
 use crate::connection::mismatch;
 use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
+use crate::connection::origin::Origin;
 use crate::gateway::api::Api;
 use crate::gateway::failure::Failure;
-use crate::gateway::origin::Origin;
-use crate::http::output::response::Answer;
-use crate::http::router;
-use crate::http::service::Arrival;
+use crate::http::{self, Arrival};
 use crate::limits;
 use crate::metrics::ConnectionEnd;
 use crate::net::{Listener, Stream};
@@ -245,7 +244,7 @@ async fn serve_tls(
 }
 
 /// What the router answered. It gives an answer without a body the length 0, which is not that of what has not changed.
-async fn answered(answer: impl Future<Output = Result<Answer, Infallible>>) -> Result<Answer, Infallible> {
+async fn answered(answer: impl Future<Output = Result<Response, Infallible>>) -> Result<Response, Infallible> {
     let mut answer = answer.await?;
     if answer.status() == StatusCode::NOT_MODIFIED {
         answer.headers_mut().remove(header::CONTENT_LENGTH);
@@ -257,7 +256,7 @@ async fn answered(answer: impl Future<Output = Result<Answer, Infallible>>) -> R
 macro_rules! handler {
     ($api:expr, $origin:expr, $monitor:expr) => {{
         let (api, origin, monitor) = ($api, Arc::new($origin), Arc::clone(&$monitor));
-        let router = TowerToHyperService::new(router::router());
+        let router = TowerToHyperService::new(http::router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
         service_fn(move |mut request: Request<Incoming>| {
             let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&monitor)))));

@@ -5,42 +5,52 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 
 use crate::gateway::auth::audit_event::Event;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::proof::Proof;
 use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::gateway::auth::who::{Somebody, Who};
+use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::refresh;
-use crate::http::context::RequestContext;
-use crate::http::output::response::Answer;
-use crate::http::routes::Guard;
+
+/// Who may ask, where authentication is required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Anybody: it tells no more than that the node lives, and what it is.
+    None,
+    /// Whoever says who they are.
+    Known,
+    /// Who may administer everything.
+    Admin,
+    /// Who has a right on what the request names: its handler says what that is.
+    Judged,
+}
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
-pub async fn enter(context: &RequestContext) -> Result<(), Failure> {
-    let authenticator = &context.api.authenticator;
+pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(), Failure> {
+    let authenticator = &call.api.authenticator;
     if authenticator.is_open() {
         return Ok(());
     }
-    let guard = context.policy.guard;
-    context.identify(match guard {
+    call.identify(match guard {
         Guard::None => Who::Nobody,
-        Guard::Known | Guard::Admin | Guard::Judged => identify(context).await?,
+        Guard::Known | Guard::Admin | Guard::Judged => identify(call, headers).await?,
     });
     if guard == Guard::Admin {
         let everything =
             |visit: &mut Visit<'_>| visit(Requirement::Permission(RequiredPermission::Prefix(Permission::Admin, b"")));
-        context.caller().admit(context.deadline, &everything).await?;
+        call.caller().admit(call.deadline, &everything).await?;
     }
     Ok(())
 }
 
 /// Who asks. A proof that this node does not know may be newer than what it has applied.
-async fn identify(context: &RequestContext) -> Result<Who, Failure> {
-    let (authenticator, from) = (&context.api.authenticator, context.origin.address.ip());
-    let proof = match Proof::of(&context.head.headers, &context.origin) {
+async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> {
+    let (authenticator, from) = (&call.api.authenticator, call.origin.address.ip());
+    let proof = match Proof::of(headers, &call.origin) {
         Ok(Some(proof)) => proof,
         Ok(None) => {
             return Err(
@@ -49,11 +59,11 @@ async fn identify(context: &RequestContext) -> Result<Who, Failure> {
         }
         Err(why) => return Err(authenticator.unknown(from, why)),
     };
-    let backend = &context.api.backend;
+    let backend = &call.api.backend;
     let first = authenticator.prove(backend, &proof)?;
     let proved = match first {
         Err(doubt) if doubt.may_be_behind => {
-            refresh(backend, context.deadline).await?;
+            refresh(backend, call.deadline).await?;
             authenticator.prove(backend, &proof)?
         }
         other => other,
@@ -73,16 +83,11 @@ pub fn note_refused(caller: &Caller<'_>, status: StatusCode, request_id: &str) {
 }
 
 /// Tells the audit log of a request that was refused, or that was about the cluster itself.
-pub fn note_answered(context: &RequestContext, response: &Answer, request_id: &str) {
-    let status = response.status().as_u16();
+pub fn note_answered(call: &Call, guard: Guard, method: &str, path: &str, status: StatusCode, request_id: &str) {
+    let (authenticator, status) = (&call.api.authenticator, status.as_u16());
     // Who is told to come later is many, and may be anybody: lines about them would hide the others.
     let is_refused = matches!(status, 401 | 403);
-    if !context.api.authenticator.notes() || !(is_refused || context.policy.guard == Guard::Admin) {
-        return;
+    if authenticator.notes() && (is_refused || guard == Guard::Admin) {
+        authenticator.note(|| Some(Event::answered(&call.caller(), method, path, status, request_id)));
     }
-    let path = context.head.uri.path();
-    context
-        .api
-        .authenticator
-        .note(|| Some(Event::answered(&context.caller(), context.head.method.as_str(), path, status, request_id)));
 }

@@ -14,35 +14,35 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::app::AppError;
 use crate::backend::Node;
+use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
-use crate::http::context::RequestContext;
 use crate::{limits, watchdog};
 
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
 pub async fn scan<T: Send + 'static>(
-    context: &RequestContext,
+    call: &Call,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    blocking(context, &context.api.scans, work).await
+    blocking(call, &call.api.scans, work).await
 }
 
 /// Runs work on the entries that a request names. It has permits of its own, which no scan can take.
 pub async fn evaluate<T: Send + 'static>(
-    context: &RequestContext,
+    call: &Call,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    blocking(context, &context.api.evaluations, work).await
+    blocking(call, &call.api.evaluations, work).await
 }
 
 async fn blocking<T: Send + 'static>(
-    context: &RequestContext,
+    call: &Call,
     places: &Arc<Semaphore>,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (deadline, rules) = (context.deadline, context.api.backend.access_revision());
+    let (deadline, rules) = (call.deadline, call.api.backend.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
     let place = waited.map_err(|_late| too_late())?.expect(OPEN);
-    let backend = context.api.backend.clone();
+    let backend = call.api.backend.clone();
     let done = background::blocking(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
@@ -51,7 +51,7 @@ async fn blocking<T: Send + 'static>(
     });
     let done = done.await;
     // Whoever asked was judged before it waited.
-    if !context.api.authenticator.is_open() && context.api.backend.access_revision() != rules {
+    if !call.api.authenticator.is_open() && call.api.backend.access_revision() != rules {
         let why = "users, roles or tokens changed while the request was at work; ask again";
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
     }
@@ -63,9 +63,8 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
-pub async fn place_in_log<'a>(context: &'a RequestContext) -> Result<SemaphorePermit<'a>, Failure> {
-    let api: &'a crate::gateway::api::Api = &context.api;
-    let waited = tokio::time::timeout_at(context.deadline.into(), api.log_scans.acquire()).await;
+pub async fn place_in_log<'a>(call: &'a Call) -> Result<SemaphorePermit<'a>, Failure> {
+    let waited = tokio::time::timeout_at(call.deadline.into(), call.api.log_scans.acquire()).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }
 
@@ -79,11 +78,11 @@ fn too_late() -> Failure {
 
 /// Reads a body that may take long to understand, however short it is: where it holds up nobody else.
 pub async fn parse_aside<T: Send + 'static>(
-    context: &RequestContext,
+    call: &Call,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    evaluate(context, move |_| Ok(read(&body))).await?
+    evaluate(call, move |_| Ok(read(&body))).await?
 }
 
 /// Reads text of so many bytes where it stands. While a long one is read, others are served by other threads.
@@ -100,12 +99,12 @@ pub fn beside<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
 
 /// Reads a body; a long one where it holds up nobody else.
 pub async fn parse<T: Send + 'static>(
-    context: &RequestContext,
+    call: &Call,
     body: Bytes,
     read: impl FnOnce(&[u8]) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     match body.len() {
         0..=limits::READ_INLINE_BYTES_MAX => read(&body),
-        _ => parse_aside(context, body, read).await,
+        _ => parse_aside(call, body, read).await,
     }
 }

@@ -13,12 +13,12 @@ use quorate_store::types::{
 
 use crate::backend::Node;
 use crate::gateway::auth::requirement::{self, Permission};
+use crate::gateway::call::Call;
+use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
 use crate::gateway::text::quoted;
-use crate::http::call::{command, wait};
-use crate::http::context::RequestContext;
-use crate::http::input::extract::Faults;
+use crate::gateway::wait;
 use crate::limits;
 
 /// A request, and how long a request waits for it.
@@ -30,9 +30,9 @@ pub struct QueueRequest {
 }
 
 /// What a request came to.
-pub struct Stood {
+pub struct Acquired {
     /// Where the session stands.
-    pub standing: Standing,
+    pub state: QueueState,
     /// Revision at which that was decided or read.
     pub revision: Revision,
     /// Log index at which that was decided or read.
@@ -42,7 +42,7 @@ pub struct Stood {
 }
 
 /// Where a session stands.
-pub enum Standing {
+pub enum QueueState {
     /// It holds the lock.
     Holds {
         /// The fencing token.
@@ -57,33 +57,27 @@ pub enum Standing {
     },
 }
 
-/// `poll_ms`.
-pub fn poll(poll_ms: Option<u64>, faults: &mut Faults) -> Duration {
-    let poll = faults.within("/poll_ms", poll_ms, 0..=limits::WAIT_MS_MAX);
-    Duration::from_millis(poll.unwrap_or(limits::POLL_MS_DEFAULT))
-}
-
 /// Asks for the lock, and waits for it as long as the request says.
-pub async fn stand(context: &RequestContext, parsed: QueueRequest) -> Result<Stood, Failure> {
-    let QueueRequest { acquire, poll } = parsed;
+pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Failure> {
+    let QueueRequest { acquire, poll } = request;
     let (lock, session) = (acquire.lock.clone(), acquire.session);
     let end_of_poll = Instant::now() + poll;
     let waits = acquire.wait_ms > 0;
-    let reply = command::decide(context, Action::Lock(LockOp::Acquire(acquire)), false).await?;
+    let reply = decide(call, Action::Lock(LockOp::Acquire(acquire)), false).await?;
     match reply.outcome {
         // The kept answer may be of a hold that is over.
         Decided::Lock(LockReply::Held { token }) if reply.replayed => {
             let place = Place { lock, session, place: token, asked: reply.index };
-            place.look_again(context, &reply).await
+            place.look_again(call, &reply).await
         }
-        Decided::Lock(LockReply::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token })),
+        Decided::Lock(LockReply::Held { token }) => Ok(Acquired::by(&reply, QueueState::Holds { token })),
         // An earlier question of the session waits; this one does not.
         Decided::Lock(LockReply::Waiting { place, .. }) if !waits => {
-            Ok(Stood::by(&reply, Standing::Waits { place, ahead: None }))
+            Ok(Acquired::by(&reply, QueueState::Waits { place, ahead: None }))
         }
         Decided::Lock(LockReply::Waiting { place, asked }) => {
             let place = Place { lock, session, place, asked };
-            place.wait(context, &reply, end_of_poll).await
+            place.wait(call, &reply, end_of_poll).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
         _ => Err(propose::confused(&reply)),
@@ -100,9 +94,9 @@ struct Place {
 }
 
 impl Place {
-    async fn wait(&self, context: &RequestContext, reply: &Reply, end_of_poll: Instant) -> Result<Stood, Failure> {
-        let backend = &context.api.backend;
-        let waits = |ahead| Stood::by(reply, Standing::Waits { place: self.place, ahead });
+    async fn wait(&self, call: &Call, reply: &Reply, end_of_poll: Instant) -> Result<Acquired, Failure> {
+        let backend = &call.api.backend;
+        let waits = |ahead| Acquired::by(reply, QueueState::Waits { place: self.place, ahead });
         if !wait::for_applied(backend, reply.index, end_of_poll).await {
             return Ok(waits(None));
         }
@@ -115,18 +109,18 @@ impl Place {
             other => Ok(Some(other)),
         };
         let end = end_of_poll.min(end_of_wait);
-        match wait::until(context, &self.lock.waker(), end, left).await? {
+        match wait::until(call, &self.lock.waker(), end, left).await? {
             Some(party) => self.found(reply, party),
-            None if end_of_wait <= Instant::now() => self.leave(context).await,
+            None if end_of_wait <= Instant::now() => self.leave(call).await,
             None => Ok(waits(self.ahead(backend)?)),
         }
     }
 
     /// What is true now of a session that was told that it holds the lock.
-    async fn look_again(&self, context: &RequestContext, reply: &Reply) -> Result<Stood, Failure> {
-        let backend = &context.api.backend;
+    async fn look_again(&self, call: &Call, reply: &Reply) -> Result<Acquired, Failure> {
+        let backend = &call.api.backend;
         let wanted = requirement::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
-        context.admit_read(&wanted).await?;
+        call.admit_read(&wanted).await?;
         let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         self.found(reply, party)
     }
@@ -152,32 +146,32 @@ impl Place {
     }
 
     /// What this node's state tells of a session that waits no more.
-    fn found(&self, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Stood, Failure> {
+    fn found(&self, reply: &Reply, (at, party): (ReadPosition, Party)) -> Result<Acquired, Failure> {
         let replayed = reply.replayed;
-        let stood = |standing| Ok(Stood { standing, revision: at.revision, index: at.index, replayed });
+        let acquired = |state| Ok(Acquired { state, revision: at.revision, index: at.index, replayed });
         match party {
-            Party::Holding { token, .. } => stood(Standing::Holds { token }),
+            Party::Holding { token, .. } => acquired(QueueState::Holds { token }),
             // It asked again, elsewhere, after it had left.
-            Party::Waiting { place, .. } => stood(Standing::Waits { place, ahead: None }),
+            Party::Waiting { place, .. } => acquired(QueueState::Waits { place, ahead: None }),
             Party::Nothing => Err(self.over().evaluated_at(at.revision, at.index)),
             Party::Expired => Err(Failure::session_expired(self.session).evaluated_at(at.revision, at.index)),
         }
     }
 
     /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.
-    async fn leave(&self, context: &RequestContext) -> Result<Stood, Failure> {
-        let backend = &context.api.backend;
+    async fn leave(&self, call: &Call) -> Result<Acquired, Failure> {
+        let backend = &call.api.backend;
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
         // Of the same request: a retry of it is told the same.
-        let id = RequestId(context.request_id()).of_part(1);
-        let deadline = Instant::now() + context.timeout;
-        let reply = propose::propose(&context.caller(), Action::Lock(op), id, deadline).await;
+        let id = RequestId(call.request_id()).of_part(1);
+        let deadline = Instant::now() + call.timeout;
+        let reply = propose::propose(&call.caller(), Action::Lock(op), id, deadline).await;
         let reply = reply.map_err(|failure| failure.undecided(WAITS_ON))?;
         match &reply.outcome {
-            Decided::Lock(LockReply::Held { token }) => Ok(Stood::by(&reply, Standing::Holds { token: *token })),
+            Decided::Lock(LockReply::Held { token }) => Ok(Acquired::by(&reply, QueueState::Holds { token: *token })),
             Decided::Lock(LockReply::Waiting { place, .. }) => {
-                Ok(Stood::by(&reply, Standing::Waits { place: *place, ahead: self.ahead(backend)? }))
+                Ok(Acquired::by(&reply, QueueState::Waits { place: *place, ahead: self.ahead(backend)? }))
             }
             Decided::Lock(LockReply::Gone(_)) => Err(self.over().evaluated_at(reply.revision, reply.index)),
             Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &reply, why)),
@@ -196,10 +190,11 @@ impl Place {
     }
 }
 
-pub(super) const WAITS_ON: &str = "the session may wait in the queue until its time is over";
+/// What is said where the fate of a request that waits is not known.
+pub const WAITS_ON: &str = "the session may wait in the queue until its time is over";
 
-impl Stood {
-    fn by(reply: &Reply, standing: Standing) -> Self {
-        Self { standing, revision: reply.revision, index: reply.index, replayed: reply.replayed }
+impl Acquired {
+    fn by(reply: &Reply, state: QueueState) -> Self {
+        Self { state, revision: reply.revision, index: reply.index, replayed: reply.replayed }
     }
 }

@@ -7,13 +7,9 @@ use crate::http::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
-use quorate_store::types::{Action, Reply, RequestId, Revision};
+use quorate_store::types::Revision;
 
-use crate::gateway::admission::classes::RequestClass;
-use crate::gateway::auth::requirement;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::http::call::scan::{evaluate, scan};
 use crate::http::context::RequestContext;
 use crate::http::input::{body, headers};
 use crate::http::output::response::{Outcome, ok_json};
@@ -23,20 +19,6 @@ pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<By
     let kind = headers::json_kind(&context.head, what)?;
     let body = body::collect(context, body, usize::MAX).await?;
     Ok(body.slice_ref(json_body::json_of(kind, &body)?))
-}
-
-/// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and
-/// so holds up nobody else.
-pub async fn decide(context: &RequestContext, action: Action, dry_run: bool) -> Result<Reply, Failure> {
-    if !dry_run {
-        return propose::propose(&context.caller(), action, RequestId(context.request_id()), context.deadline).await;
-    }
-    context.admit_read(&requirement::on_action(&action)).await?;
-    let command = propose::rehearsal(context.who().name(), action)?;
-    match context.place.class() {
-        RequestClass::Scan => scan(context, move |backend| backend.dry_run(&command)).await,
-        _ => evaluate(context, move |backend| backend.dry_run(&command)).await,
-    }
 }
 
 /// A 200 that was evaluated at `revision`, about what has this token now.

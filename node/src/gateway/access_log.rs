@@ -1,4 +1,4 @@
-//! What is told of a request once it was answered: a line in the log where it took too long, a span where a collector shall see it.
+//! What is told of a request once it was answered, whatever the protocol: a line in the log where it took too long, a span where a collector shall see it.
 //!
 //! Owns what they say. Of a key the line shows the beginning, escaped; of a value nothing.
 
@@ -7,7 +7,6 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use crate::gateway::api::Api;
-use crate::http::routes::Route;
 use crate::slow::{ms, shown};
 use crate::spent::{Part, Spent};
 use crate::traces::Answered;
@@ -16,7 +15,7 @@ use crate::traces::Answered;
 #[derive(Debug)]
 pub struct AnsweredRequest<'r> {
     /// Where it went.
-    pub route: &'static Route,
+    pub route: &'static str,
     /// What was to be done there.
     pub method: &'r str,
     /// As it came; empty for a line of an operation stream.
@@ -45,7 +44,7 @@ impl AnsweredRequest<'_> {
             &parent,
             &Answered {
                 method: self.method,
-                route: self.route.template(),
+                route: self.route,
                 status: self.status.as_u16(),
                 request_id: self.request_id,
                 leader_id: api.backend.leader_hint().leader_id,
@@ -61,7 +60,7 @@ impl AnsweredRequest<'_> {
         let Some(left_out) = api.slow.admit() else { return };
         let hint = api.backend.leader_hint();
         tracing::warn!(
-            route = self.route.template(),
+            route = self.route,
             method = self.method,
             path = shown(self.path),
             request_id = shown(self.request_id),

@@ -1,0 +1,195 @@
+//! One request on its way through a node, whatever protocol it came by.
+//!
+//! Owns its deadline, its request id and what it takes of this node until it is answered. Never knows how it was written.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use quorate_api::{Applied, ErrorCode};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::Consistency;
+use crate::connection::monitor::Busy;
+use crate::connection::origin::Origin;
+use crate::gateway::admission::accounts::{Account, Spender};
+use crate::gateway::admission::body_room::BodyPlace;
+use crate::gateway::admission::classes::{Place, RequestClass};
+use crate::gateway::api::Api;
+use crate::gateway::auth::caller::Caller;
+use crate::gateway::auth::requirement::Wanted;
+use crate::gateway::auth::who::Who;
+use crate::gateway::failure::Failure;
+use crate::limits;
+
+/// What is known of a request.
+pub struct Call {
+    /// The API it came to.
+    pub api: Arc<Api>,
+    /// Where it comes from.
+    pub origin: Arc<Origin>,
+    /// The template of its route, or the name of its method.
+    pub route: &'static str,
+    /// How long it may take from its beginning on.
+    pub timeout: Duration,
+    /// When the answer has to be there.
+    pub deadline: Instant,
+    /// What it takes of its class.
+    pub place: Place,
+    /// What its body takes of the memory for all bodies.
+    pub body_place: BodyPlace,
+    /// Whether it is served whatever its account owes.
+    is_vital: bool,
+    /// Who asks; set once that was proved.
+    who: OnceLock<Who>,
+    /// Who pays for it; nobody where that is not bounded.
+    account: OnceLock<Spender>,
+    /// Keeps its connection busy. Taken by an answer that goes on after the handler.
+    busy: Arc<Mutex<Option<Busy>>>,
+    request_id: Mutex<String>,
+}
+
+/// Where a request goes, and what follows from that.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// The template of its route, or the name of its method.
+    pub route: &'static str,
+    /// Where it is admitted.
+    pub class: RequestClass,
+    /// Whether it is served whatever its account owes.
+    pub is_vital: bool,
+}
+
+impl Call {
+    /// Starts with the default deadline, under this request id.
+    pub fn new(
+        api: Arc<Api>,
+        target: Target,
+        origin: Arc<Origin>,
+        busy: Arc<Mutex<Option<Busy>>>,
+        started: Instant,
+        request_id: String,
+    ) -> Self {
+        let timeout = api.settings.request_timeout;
+        let Target { route, class, is_vital } = target;
+        let (place, body_place) = (api.classes.enter(class), api.bodies.place(class == RequestClass::Coordination));
+        Self {
+            api,
+            origin,
+            route,
+            timeout,
+            deadline: started + timeout,
+            place,
+            body_place,
+            is_vital,
+            who: OnceLock::new(),
+            account: OnceLock::new(),
+            busy,
+            request_id: Mutex::new(request_id),
+        }
+    }
+
+    /// Takes the deadline that the caller gave, at most the configured maximum.
+    pub fn give_time(&mut self, wanted: Duration) {
+        let wanted = self.api.timeout(wanted);
+        self.deadline = self.deadline - self.timeout + wanted;
+        self.timeout = wanted;
+    }
+
+    /// Who asks.
+    pub fn who(&self) -> &Who {
+        self.who.get_or_init(|| if self.api.authenticator.is_open() { Who::Anybody } else { Who::Nobody })
+    }
+
+    /// Says who asks, before anybody wants to know.
+    pub fn identify(&self, who: Who) {
+        let first = self.who.set(who);
+        debug_assert!(first.is_ok(), "who asks is said once");
+    }
+
+    /// Who pays for it; nobody where that is not bounded.
+    pub fn account(&self) -> Option<&Spender> {
+        self.account.get()
+    }
+
+    /// What keeps its connection busy, for an answer that goes on after the handler.
+    pub fn take_busy(&self) -> Result<Busy, Failure> {
+        let busy = self.busy.lock().take();
+        busy.ok_or_else(|| Failure::new(ErrorCode::Internal, Applied::No, "the request was answered before").closing())
+    }
+
+    /// The connection ends with the answer, although the request may not have come whole.
+    pub fn linger(&self) {
+        if let Some(busy) = &*self.busy.lock() {
+            busy.monitor().linger();
+        }
+    }
+
+    /// Cancelled when the connection, or this node, is to end; `None` where the answer goes on by itself.
+    pub fn stop(&self) -> Option<CancellationToken> {
+        self.busy.lock().as_ref().map(|busy| busy.monitor().stop().clone())
+    }
+
+    /// Lets it in, as one operation for now, or says when there will be room.
+    pub async fn admit(&self) -> Result<(), Failure> {
+        let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.address.ip())) else {
+            return self.place.check();
+        };
+        let account = self.account.get_or_init(|| account);
+        if self.is_vital {
+            account.pay(1);
+        } else if let Err(failure) = account.admit() {
+            if account.may_keep_back()
+                && let Some(_waiting) = self.place.wait()
+            {
+                account.keep_back(&failure, self.remaining()).await;
+            }
+            return Err(failure);
+        }
+        self.place.check()
+    }
+
+    /// Charges the real cost, once it is known: `cost` units of its class, `ops` operations of its account.
+    pub fn costs(&self, cost: usize, ops: usize) -> Result<(), Failure> {
+        if let Some(account) = self.account() {
+            account.costs(ops)?;
+        }
+        self.place.costs(cost)
+    }
+
+    /// Charges a page of up to this many entries.
+    pub fn costs_page(&self, entries: usize) -> Result<(), Failure> {
+        let cost = 1 + entries / limits::ENTRIES_FOR_COST;
+        self.costs(cost, cost)
+    }
+
+    /// Charges a search that may look at many entries.
+    pub fn costs_a_find(&self) -> Result<(), Failure> {
+        self.costs(limits::FIND_COST, limits::FIND_COST)
+    }
+
+    /// The id under which the outcome of a write is kept: the caller's, else one of our own. For a read, only to find it again.
+    pub fn request_id(&self) -> String {
+        self.request_id.lock().clone()
+    }
+
+    /// Goes on under this request id.
+    pub fn set_request_id(&self, id: String) {
+        *self.request_id.lock() = id;
+    }
+
+    /// Who asks, as authentication sees it.
+    pub fn caller(&self) -> Caller<'_> {
+        Caller { api: &self.api, who: self.who(), origin: &self.origin, route: self.route }
+    }
+
+    /// Waits until this node knows what is true now, and checks that the caller may be told what it wants, by the rules as they are then.
+    pub async fn admit_read(&self, wanted: Wanted<'_>) -> Result<(), Failure> {
+        self.caller().admit_read(Consistency::Linearizable, self.deadline, wanted).await
+    }
+
+    /// What is left until the deadline.
+    pub fn remaining(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}

@@ -1,0 +1,26 @@
+//! Commands that are decided, or only tried.
+//!
+//! Owns the choice between the two. Never knows what a command is about.
+
+use quorate_store::types::{Action, Reply, RequestId};
+
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement;
+use crate::gateway::call::Call;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose;
+use crate::gateway::scan::{evaluate, scan};
+
+/// Has the cluster decide, or only evaluates what it would come to: a linearizable read, which may look at many entries and
+/// so holds up nobody else.
+pub async fn decide(call: &Call, action: Action, dry_run: bool) -> Result<Reply, Failure> {
+    if !dry_run {
+        return propose::propose(&call.caller(), action, RequestId(call.request_id()), call.deadline).await;
+    }
+    call.admit_read(&requirement::on_action(&action)).await?;
+    let command = propose::rehearsal(call.who().name(), action)?;
+    match call.place.class() {
+        RequestClass::Scan => scan(call, move |backend| backend.dry_run(&command)).await,
+        _ => evaluate(call, move |backend| backend.dry_run(&command)).await,
+    }
+}
