@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::leaving::Leaving;
 use crate::operation::milliseconds;
-use crate::place::leaves_nothing;
+use crate::queue_place::leaves_nothing;
 use crate::request::{Call, Intent, RequestId, segment_path};
 use crate::retry::WAIT_PAUSE;
 use crate::session::Session;

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::op::patch_text;
 use crate::operation::milliseconds;
 use crate::pages::Pages;
-use crate::place::{self, Held, PlaceRequest, Queue};
+use crate::queue_place::{self, Held, PlaceRequest, Queue};
 use crate::request::{Call, Intent};
 use crate::session::{Loss, Session};
 use crate::value::Value;
@@ -68,7 +68,7 @@ impl Campaign<'_> {
             ..CampaignRequest::default()
         };
         let queue = Queue::Election(self.name);
-        let held = place::take(self.session, queue, PlaceRequest::Election(request), self.wait).await?;
+        let held = queue_place::take(self.session, queue, PlaceRequest::Election(request), self.wait).await?;
         Ok(Leadership { held })
     }
 }

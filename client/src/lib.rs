@@ -62,7 +62,7 @@ mod op;
 mod operation;
 mod overview;
 mod pages;
-mod place;
+mod queue_place;
 mod request;
 mod request_id;
 mod retry;

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::operation::milliseconds;
 use crate::pages::Pages;
-use crate::place::{self, Held, PlaceRequest, Queue};
+use crate::queue_place::{self, Held, PlaceRequest, Queue};
 use crate::request::{Call, Intent, push_query};
 use crate::session::{Loss, Session};
 
@@ -70,8 +70,8 @@ impl Lock<'_> {
     /// Waits until it is ours. Drop the future, and the place in the queue is given up. Fails with [`Error::Session`] when the
     /// session is lost meanwhile, and with [`Error::Invalid`] at once where this session has the lock or waits for it already. A node that is lost is left for another, where the place is the same.
     pub async fn acquire(self) -> Result<LockGuard, Error> {
-        let held =
-            place::take(self.session, Queue::Lock(self.name), PlaceRequest::Lock(self.request), self.wait).await?;
+        let held = queue_place::take(self.session, Queue::Lock(self.name), PlaceRequest::Lock(self.request), self.wait)
+            .await?;
         Ok(LockGuard { held })
     }
 }

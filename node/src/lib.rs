@@ -23,7 +23,7 @@ pub mod peer;
 pub mod raft_config;
 pub mod server;
 pub mod slow;
-pub mod spent;
+pub mod timings;
 pub mod tls;
 pub mod traces;
 pub mod watchdog;

@@ -32,7 +32,7 @@ use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
     App, Awake, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
-    backup_schedule, levels, maintenance, members, room,
+    backup_schedule, levels, log_trimmer, maintenance, members,
 };
 use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, Config, millis};
@@ -407,7 +407,7 @@ impl Node {
         tasks.spawn(peer::serve(peer_listener, net, raft_cell, answering, state_dir, all_end.clone()));
         tasks.spawn(follow(raft.clone(), view, peers));
         tasks.spawn(mark_recovered(raft.clone(), app.clone(), last_index));
-        tasks.spawn(room::run(app.clone(), log.clone(), config.log_bytes_max));
+        tasks.spawn(log_trimmer::run(app.clone(), log.clone(), config.log_bytes_max));
         tasks.spawn(renewals::run(app.clone(), renewal_queue));
         tasks.spawn(count_elections(raft.clone(), metrics.clone()));
         keep_house(config, &app, parts, &mut tasks);

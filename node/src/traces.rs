@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 
 use crate::metrics::{MetricsSource, Sample};
 use crate::slow::ms;
-use crate::spent::{Part, Spent};
+use crate::timings::{Part, Timings};
 
 /// How often what was gathered is sent.
 const SEND_EVERY: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ pub struct Answered<'r> {
     /// All in all.
     pub took: Duration,
     /// Where that went.
-    pub spent: Spent,
+    pub timings: Timings,
 }
 
 impl Traces {
@@ -115,8 +115,8 @@ impl Traces {
     /// Tells of a request that was chosen.
     pub fn tell(&self, parent: &Context, request: &Answered<'_>) {
         let end = SystemTime::now();
-        let Answered { method, route, status, request_id, leader_id, took, spent } = request;
-        let part = |part: Part| i64::try_from(ms(spent.on(part))).unwrap_or(i64::MAX);
+        let Answered { method, route, status, request_id, leader_id, took, timings } = request;
+        let part = |part: Part| i64::try_from(ms(timings.on(part))).unwrap_or(i64::MAX);
         let mut attributes = vec![
             KeyValue::new("http.request.method", (*method).to_owned()),
             KeyValue::new("http.route", *route),

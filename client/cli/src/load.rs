@@ -26,7 +26,7 @@ use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 
-use lines::{Chunk, Fault, KeyField, Lines, Place};
+use lines::{Chunk, Fault, KeyField, Lines, Position};
 use progress::Progress;
 use state::{Counts, Settings, State};
 
@@ -106,7 +106,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 }
 
 /// Opens the input and reads it on a thread of its own, as far ahead as one chunk.
-fn read(args: &Args, from: Place) -> Result<mpsc::Receiver<Result<Chunk, Failed>>, Failed> {
+fn read(args: &Args, from: Position) -> Result<mpsc::Receiver<Result<Chunk, Failed>>, Failed> {
     let input = open(&args.file, from.offset)?;
     let mut lines = Lines::new(input, from, args.prefix.clone(), args.key_field.clone(), args.op, args.chunk as usize);
     let (sender, receiver) = mpsc::channel(1);
@@ -158,7 +158,7 @@ struct Load {
     form: Form,
     state: State,
     /// Chunks that are done behind one that is not, by their start.
-    ahead: BTreeMap<u64, (Place, Counts)>,
+    ahead: BTreeMap<u64, (Position, Counts)>,
     progress: Progress,
     started: Instant,
     saved: Instant,
@@ -208,7 +208,7 @@ impl Load {
     }
 
     /// Counts a chunk, and moves the place up to which everything is acknowledged.
-    fn settle(&mut self, done: Done) -> Result<(), Failed> {
+    fn settle(&mut self, done: ChunkResult) -> Result<(), Failed> {
         self.report(&done.faults)?;
         self.progress.advance(done.end.offset - done.start.offset, done.end.line - done.start.line);
         assert!(done.start.offset >= self.state.at.offset, "{:?} was done before, at {:?}", done.start, self.state.at);
@@ -286,16 +286,16 @@ impl Load {
 }
 
 /// What came of a chunk.
-struct Done {
-    start: Place,
-    end: Place,
+struct ChunkResult {
+    start: Position,
+    end: Position,
     counts: Counts,
     faults: Vec<Fault>,
 }
 
 /// Sends a chunk until it is decided. Lines that no node takes are left out then, and the rest goes under another id: which
 /// those are depends on the lines alone, so a load that is started again comes by the same ids.
-async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Failed> {
+async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<ChunkResult, Failed> {
     let Chunk { start, end, mut lines, mut faults } = chunk;
     let mut counts = Counts { failed: faults.len() as u64, ..Counts::default() };
     let mut tries = 0;
@@ -330,7 +330,7 @@ async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<Done, Fa
         }
         tries += 1;
     }
-    Ok(Done { start, end, counts, faults })
+    Ok(ChunkResult { start, end, counts, faults })
 }
 
 /// The lines that a bulk could not do, of its answer.

@@ -22,7 +22,7 @@ pub struct Header {
     /// What is added to the time that a cluster may take to go on, in milliseconds: where the machine has other things to do.
     pub slack_ms: u64,
     /// Successes of each of these kinds that must be there before, during and after the faults, or nothing was proved.
-    pub demands: Vec<Demand>,
+    pub requirements: Vec<Requirement>,
     /// Fewest faults.
     pub faults_min: u64,
 }
@@ -30,7 +30,7 @@ pub struct Header {
 /// That an operation has to succeed often enough.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Demand {
+pub struct Requirement {
     /// The kind of the operation.
     pub kind: String,
     /// Fewest successes in each phase.
@@ -164,7 +164,7 @@ mod tests {
                 seed: 1,
                 failover_ms: 2,
                 slack_ms: 0,
-                demands: Vec::new(),
+                requirements: Vec::new(),
                 faults_min: 0,
             },
             records: vec![record],

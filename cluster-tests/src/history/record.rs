@@ -274,7 +274,7 @@ impl Record {
         self.tries.iter().filter_map(|each| Some((each.end, each.outcome.decided()?)))
     }
 
-    /// Whether it did what it was for: it took effect, or truly read. What a run demands of itself is counted by this alone, while
+    /// Whether it did what it was for: it took effect, or truly read. What a run requires of itself is counted by this alone, while
     /// it goes on and afterwards.
     pub fn is_success(&self) -> bool {
         let Some(decided) = self.decided() else { return false };

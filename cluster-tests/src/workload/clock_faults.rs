@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::time::Instant;
 
-use super::fault_place::Place;
+use super::fault_targets::FaultTargets;
 use crate::cluster::Cluster;
 
 /// Farthest jump, in seconds.
@@ -30,20 +30,26 @@ pub enum ClockFault {
 
 impl ClockFault {
     /// From its cause until it is undone. Gives the node that it hurts most.
-    pub(super) async fn cause(self, cluster: &Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
-        let node = if self == Self::FollowerJumps { place.follower } else { place.leader };
+    pub(super) async fn cause(
+        self,
+        cluster: &Cluster,
+        targets: &FaultTargets,
+        lasts: Duration,
+        dice: &mut StdRng,
+    ) -> u64 {
+        let node = if self == Self::FollowerJumps { targets.follower } else { targets.leader };
         let mut jump = |node: u64| cluster.host(node).shift_wall_clock(dice.random_range(-JUMP_MAX..=JUMP_MAX));
         if self == Self::AllStrobe {
             let until = Instant::now() + lasts;
             while Instant::now() < until {
-                place.all.iter().copied().for_each(&mut jump);
+                targets.all.iter().copied().for_each(&mut jump);
                 tokio::time::sleep(BETWEEN).await;
             }
         } else {
             jump(node);
             tokio::time::sleep(lasts).await;
         }
-        place.all.iter().for_each(|node| cluster.host(*node).shift_wall_clock(0));
+        targets.all.iter().for_each(|node| cluster.host(*node).shift_wall_clock(0));
         node
     }
 }

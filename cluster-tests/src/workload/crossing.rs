@@ -1,4 +1,4 @@
-//! Visitors: clients that ask everything there is to ask, over a handful of names, beside whatever else goes on.
+//! API clients that ask everything there is to ask, over a handful of names, beside whatever else goes on.
 //!
 //! Owns sending, what is learnt of answers, and the judgement that holds whatever happens to the cluster: no answer is `internal`, a
 //! repeat under one request id gets the outcome of the first, all pages of a find show one moment, and nobody sees the key of a lock.
@@ -18,11 +18,11 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use self::requests::{Ask, Known, PINNED, PREFIX, Scope, draw, remember};
+use self::requests::{ApiRequest, Known, PINNED, PREFIX, Scope, draw, remember};
 use super::client::Nodes;
 use crate::http::{Answer, Connection, Request};
 
-/// How long an answer may take before its visitor goes on. It is no fault: nodes may be gone.
+/// How long an answer may take before its API client goes on. It is no fault: nodes may be gone.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// How long a stream is listened to.
 const LISTEN: Duration = Duration::from_millis(60);
@@ -34,13 +34,13 @@ const PAGES_IN: u32 = 25;
 const SECRET_DIGITS_MIN: usize = 18;
 
 /// Whether a key is theirs: what becomes of it is in no history.
-pub fn is_of_visitors(key: &str) -> bool {
+pub fn is_of_api_clients(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
 
-/// What all visitors of a run know and met.
+/// What all API clients of a run know and met.
 #[derive(Debug, Clone, Default)]
-pub struct Visitors {
+pub struct ApiClients {
     shared: Arc<Mutex<Shared>>,
     scope: Scope,
 }
@@ -57,13 +57,13 @@ struct Shared {
     is_over: bool,
 }
 
-impl Visitors {
-    /// Visitors that also move the leadership.
+impl ApiClients {
+    /// Clients that also move the leadership.
     pub fn leading() -> Self {
         Self { scope: Scope { may_lead: true, ..Scope::default() }, ..Self::default() }
     }
 
-    /// Visitors of a simulated cluster: a seed has to come to the same each time.
+    /// Clients of a simulated cluster: a seed has to come to the same each time.
     pub fn repeatable() -> Self {
         Self { scope: Scope { is_repeatable: true, ..Scope::default() }, ..Self::default() }
     }
@@ -76,9 +76,9 @@ impl Visitors {
     pub fn start(&self, count: usize, nodes: &Nodes, dice: &mut StdRng, think: Duration) -> JoinSet<()> {
         let mut all = JoinSet::new();
         for first in 0..count {
-            let visitor =
-                Visitor { all: self.clone(), nodes: nodes.clone(), next: first, connections: BTreeMap::new() };
-            all.spawn(visitor.work(StdRng::seed_from_u64(dice.random()), think));
+            let api_client =
+                ApiClient { all: self.clone(), nodes: nodes.clone(), next: first, connections: BTreeMap::new() };
+            all.spawn(api_client.work(StdRng::seed_from_u64(dice.random()), think));
         }
         all
     }
@@ -117,15 +117,15 @@ impl Visitors {
     }
 }
 
-struct Visitor {
-    all: Visitors,
+struct ApiClient {
+    all: ApiClients,
     nodes: Nodes,
     /// The place of the node that is asked next.
     next: usize,
     connections: BTreeMap<u64, Connection>,
 }
 
-impl Visitor {
+impl ApiClient {
     async fn work(mut self, mut dice: StdRng, think: Duration) {
         while !self.all.lock().is_over {
             self.next += usize::from(dice.random_ratio(1, 4));
@@ -139,7 +139,7 @@ impl Visitor {
         }
     }
 
-    async fn perform(&mut self, ask: &Ask, dice: &mut StdRng) {
+    async fn perform(&mut self, ask: &ApiRequest, dice: &mut StdRng) {
         if is_stream(ask.route.1) {
             if let Some(status) = self.listen(&ask.request).await {
                 self.note(ask, status);
@@ -164,7 +164,7 @@ impl Visitor {
         }
     }
 
-    fn note(&self, ask: &Ask, status: u16) {
+    fn note(&self, ask: &ApiRequest, status: u16) {
         *self.all.lock().met.entry(ask.route).or_default().entry(status).or_default() += 1;
     }
 
@@ -175,7 +175,7 @@ impl Visitor {
         }
     }
 
-    fn judge(&self, ask: &Ask, answer: &Answer) {
+    fn judge(&self, ask: &ApiRequest, answer: &Answer) {
         if answer.status == 500 || answer.text().contains("\"code\":\"internal\"") {
             self.accuse(format!("{} is answered {} {}", shown(&ask.request), answer.status, answer.text()));
         }
@@ -193,7 +193,7 @@ impl Visitor {
     }
 
     /// Compares what a request came to with what its repeat did.
-    fn compare(&self, ask: &Ask, first: &Answer, again: &Answer) {
+    fn compare(&self, ask: &ApiRequest, first: &Answer, again: &Answer) {
         self.all.lock().replays += 1;
         let (Some(one), Some(other)) = (decided(first), decided(again)) else { return };
         // A dry run leaves nothing behind that could be repeated, and the secret of a token is shown once.
@@ -331,7 +331,7 @@ fn found(answer: &Answer) -> Option<Found> {
 }
 
 /// Takes from an answer what later requests may use.
-fn learn(known: &mut Known, ask: &Ask, answer: &Answer) {
+fn learn(known: &mut Known, ask: &ApiRequest, answer: &Answer) {
     if !answer.is_success() {
         return;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::fault_place::Place;
+use super::fault_targets::FaultTargets;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::eventually::{eventually, sooner_than};
 use crate::host::{Counts, Failures};
@@ -48,13 +48,19 @@ pub enum DiskFault {
 
 impl DiskFault {
     /// From its cause until it is undone. Gives the node that it hurts most.
-    pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
+    pub(super) async fn cause(
+        self,
+        cluster: &mut Cluster,
+        targets: &FaultTargets,
+        lasts: Duration,
+        dice: &mut StdRng,
+    ) -> u64 {
         let node = match self {
-            Self::SlowFollower | Self::SyncFails | Self::NoRoom => place.follower,
-            _ => place.leader,
+            Self::SlowFollower | Self::SyncFails | Self::NoRoom => targets.follower,
+            _ => targets.leader,
         };
         let hurt = match self {
-            Self::SlowAll | Self::Full | Self::ShortWrites => place.all.clone(),
+            Self::SlowAll | Self::Full | Self::ShortWrites => targets.all.clone(),
             _ => vec![node],
         };
         let begun: Vec<_> = hurt.into_iter().map(|id| (id, self.begin(cluster, id, dice))).collect();

@@ -16,14 +16,14 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::client::{Manner, Nodes, Process};
-use super::crossing::Visitors;
+use super::crossing::ApiClients;
 use super::nemesis::Nemesis;
 use super::progress::Progress;
 use super::watcher::{self, Last};
 use super::{Next, Script, Workload};
 use crate::cluster::{Cluster, PATIENCE};
 use crate::history::check::Report;
-use crate::history::file::{Demand, Header};
+use crate::history::file::{Header, Requirement};
 use crate::history::operation::{Operation, Write};
 use crate::history::record::{Fault, Micros, Outcome};
 use crate::history::{History, Recorder};
@@ -32,7 +32,7 @@ use crate::history::{History, Recorder};
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a leader may take to be replaced on a busy machine, in milliseconds.
 const FAILOVER_MS: u64 = 3_000;
-/// How long a visitor rests between two requests.
+/// How long an API client rests between two requests.
 const VISITORS_REST: Duration = Duration::from_millis(20);
 /// Most keys that one of the last reads lists; a page may hold twice as many.
 const LIST_MAX: usize = 500;
@@ -54,7 +54,7 @@ pub struct Plan {
     /// Who works.
     pub staff: Vec<Staff>,
     /// How many ask everything there is to ask, beside them.
-    pub visitors: usize,
+    pub api_clients: usize,
     /// What is watched, by prefix.
     pub watches: Vec<&'static str>,
     /// How long nothing is wrong at first, at least.
@@ -68,7 +68,7 @@ pub struct Plan {
     /// What is added to the time that the cluster may take to go on after the faults.
     pub slack: Duration,
     /// Successes of a kind that each phase needs.
-    pub demands: Vec<(&'static str, u64)>,
+    pub requirements: Vec<(&'static str, u64)>,
     /// Fewest faults.
     pub faults_min: u64,
     /// Whether nodes come and go; the first one stays.
@@ -90,10 +90,10 @@ pub struct Run {
 
 impl Plan {
     fn header(&self, seed: u64) -> Header {
-        let demand = |(kind, at_least): &(&str, u64)| Demand { kind: (*kind).into(), at_least: *at_least };
-        let demands = self.demands.iter().map(demand).collect();
+        let requirement = |(kind, at_least): &(&str, u64)| Requirement { kind: (*kind).into(), at_least: *at_least };
+        let requirements = self.requirements.iter().map(requirement).collect();
         let (name, slack_ms) = (self.name.into(), self.slack.as_millis() as u64);
-        Header { name, seed, failover_ms: FAILOVER_MS, slack_ms, demands, faults_min: self.faults_min }
+        Header { name, seed, failover_ms: FAILOVER_MS, slack_ms, requirements, faults_min: self.faults_min }
     }
 
     /// Carries it out on a cluster that is ready. The history stands in `QUORATE_HISTORIES`, or the directory for temporary files.
@@ -111,18 +111,23 @@ impl Plan {
         let watches = self.watch(cluster, &recorder, first, &last);
         let shift = Shift::new(recorder.clone(), self.think.clone());
         let clients = employ(&self.staff, &shift, &nodes, &mut dice);
-        let visitors = Visitors::default();
-        let visiting = visitors.start(self.visitors, &nodes, &mut dice, VISITORS_REST);
+        let api_clients = ApiClients::default();
+        let visiting = api_clients.start(self.api_clients, &nodes, &mut dice, VISITORS_REST);
         let progress = &shift.progress;
         self.rest(progress, self.before).await;
         self.hurt(cluster, nemesis, &recorder, &nodes, progress, &mut dice).await;
         progress.begin(recorder.now());
         self.rest(progress, self.after).await;
         shift.end();
-        visitors.end();
+        api_clients.end();
         clients.join_all().await;
         visiting.join_all().await;
-        assert!(visitors.wrong().is_empty(), "{}; the history is {}", visitors.wrong().join("\n"), path.display());
+        assert!(
+            api_clients.wrong().is_empty(),
+            "{}; the history is {}",
+            api_clients.wrong().join("\n"),
+            path.display()
+        );
 
         resolve_unknown(&recorder, &mut hand).await;
         let reads: Vec<_> = self.staff.iter().flat_map(|staff| staff.workload.last_reads()).collect();
@@ -139,7 +144,7 @@ impl Plan {
     async fn rest(&self, progress: &Progress, at_least: Duration) {
         tokio::time::sleep(at_least).await;
         let until = Instant::now() + self.grace;
-        while !progress.has(&self.demands) && Instant::now() < until {
+        while !progress.has(&self.requirements) && Instant::now() < until {
             tokio::time::sleep(LOOK).await;
         }
     }
@@ -156,9 +161,9 @@ impl Plan {
         dice: &mut StdRng,
     ) {
         let begun = Instant::now();
-        let (mut strikes, mut has_demands) = (0, false);
+        let (mut strikes, mut has_all) = (0, false);
         loop {
-            let is_enough = strikes >= self.faults_min && has_demands;
+            let is_enough = strikes >= self.faults_min && has_all;
             let at_most = if is_enough { self.during } else { self.during + self.grace };
             if begun.elapsed() >= at_most {
                 return;
@@ -172,7 +177,7 @@ impl Plan {
             // recover runs from here, and not from when all nodes are well.
             recorder.healed();
             // What is called from here on would be called after the faults.
-            has_demands = progress.has(&self.demands);
+            has_all = progress.has(&self.requirements);
             nodes.update(cluster);
             cluster.wait_all_ready().await;
             cluster.leader().await;

@@ -11,7 +11,7 @@ use quorate_node::EXIT_REMOVED;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::fault_place::Place;
+use super::fault_targets::FaultTargets;
 use crate::cluster::{Cluster, PATIENCE};
 use crate::eventually::eventually;
 use crate::node_process::{describe, run_to_end};
@@ -35,21 +35,21 @@ pub enum MemberFault {
 
 impl MemberFault {
     /// From its cause until what was asked for is done. Gives the node that it hurts most.
-    pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
+    pub(super) async fn cause(self, cluster: &mut Cluster, targets: &FaultTargets, dice: &mut StdRng) -> u64 {
         let first = cluster.ids()[0];
-        let mut old = place.follower;
+        let mut old = targets.follower;
         if self == Self::Backup {
             back_up(cluster).await;
-            return place.leader;
+            return targets.leader;
         }
         if self == Self::ReplaceLeader {
-            if place.leader == first {
+            if targets.leader == first {
                 cluster.hand_leadership_to(old).await;
             } else {
-                old = place.leader;
+                old = targets.leader;
             }
         } else if old == first {
-            old = place.but(place.leader).find(|node| *node != first).expect("there are three nodes");
+            old = targets.but(targets.leader).find(|node| *node != first).expect("there are three nodes");
         }
         let new = cluster.new_id();
         if self == Self::GrowAndShrink {
@@ -65,19 +65,19 @@ impl MemberFault {
             cluster.add_standby(new);
             cluster.bring_up(new).await;
             wait_for(&client(cluster), new, MemberRole::Learner).await;
-            self.replace(cluster, place, old, new, dice).await;
+            self.replace(cluster, targets, old, new, dice).await;
         }
         say_goodbye(cluster, old, self != Self::ReplaceDead).await;
         old
     }
 
-    async fn replace(self, cluster: &mut Cluster, place: &Place, old: u64, new: u64, dice: &mut StdRng) {
+    async fn replace(self, cluster: &mut Cluster, targets: &FaultTargets, old: u64, new: u64, dice: &mut StdRng) {
         let asking = replaced(client(cluster), old, new);
         let killing = async {
             if self == Self::ReplaceAndKill {
                 tokio::time::sleep(Duration::from_millis(dice.random_range(0..100))).await;
-                cluster.kill(place.leader).await;
-                cluster.bring_up(place.leader).await;
+                cluster.kill(targets.leader).await;
+                cluster.bring_up(targets.leader).await;
             }
         };
         tokio::join!(asking, killing);
@@ -98,7 +98,7 @@ async fn wait_for(client: &Client, node: u64, role: MemberRole) {
 }
 
 async fn replaced(client: Client, old: u64, new: u64) {
-    eventually(&format!("node {new} has the place of node {old}"), PATIENCE, async || {
+    eventually(&format!("node {new} has the targets of node {old}"), PATIENCE, async || {
         let done = client.members().replace(old, new).await.map_err(|error| error.to_string())?;
         let is_so = done.voters.contains(&new) && !done.voters.contains(&old);
         if is_so { Ok(()) } else { Err(format!("{done:?}")) }

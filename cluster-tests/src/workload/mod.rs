@@ -11,7 +11,7 @@ pub mod counters;
 pub mod crossing;
 pub mod disk_faults;
 pub mod driver;
-mod fault_place;
+mod fault_targets;
 pub mod fleeting;
 pub mod locks;
 pub mod member_faults;

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 
 use super::clock_faults::ClockFault;
 use super::disk_faults::DiskFault;
-use super::fault_place::Place;
+use super::fault_targets::FaultTargets;
 use super::member_faults::MemberFault;
 use super::network_faults::NetworkFault;
 use super::process_faults::ProcessFault;
@@ -96,14 +96,14 @@ impl Nemesis for Faults {
 
     async fn strike(&mut self, cluster: &mut Cluster, recorder: &Recorder, dice: &mut StdRng) -> Fault {
         let kind = self.draw(dice);
-        let place = Place::choose(cluster, dice).await;
+        let targets = FaultTargets::choose(cluster, dice).await;
         let lasts = Duration::from_millis(dice.random_range(self.pace.lasts_ms.clone()));
         let backdrop = if self.has_backdrops { Backdrop::choose(dice) } else { None };
         let begin = recorder.now();
         if let Some(backdrop) = backdrop {
-            backdrop.begin(cluster, &place, dice);
+            backdrop.begin(cluster, &targets, dice);
         }
-        let node = kind.cause(cluster, &place, lasts, dice).await;
+        let node = kind.cause(cluster, &targets, lasts, dice).await;
         let mut name = kind.name();
         if let Some(backdrop) = backdrop {
             backdrop.end(cluster);
@@ -126,13 +126,13 @@ impl Kind {
         }
     }
 
-    async fn cause(self, cluster: &mut Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
+    async fn cause(self, cluster: &mut Cluster, targets: &FaultTargets, lasts: Duration, dice: &mut StdRng) -> u64 {
         match self {
-            Self::Process(fault) => fault.cause(cluster, place, dice).await,
-            Self::Network(fault) => fault.cause(cluster, place, lasts, dice).await,
-            Self::Disk(fault) => fault.cause(cluster, place, lasts, dice).await,
-            Self::Clock(fault) => fault.cause(cluster, place, lasts, dice).await,
-            Self::Members(fault) => fault.cause(cluster, place, dice).await,
+            Self::Process(fault) => fault.cause(cluster, targets, dice).await,
+            Self::Network(fault) => fault.cause(cluster, targets, lasts, dice).await,
+            Self::Disk(fault) => fault.cause(cluster, targets, lasts, dice).await,
+            Self::Clock(fault) => fault.cause(cluster, targets, lasts, dice).await,
+            Self::Members(fault) => fault.cause(cluster, targets, dice).await,
         }
     }
 }
@@ -146,13 +146,13 @@ impl Backdrop {
         }
     }
 
-    fn begin(self, cluster: &Cluster, place: &Place, dice: &mut StdRng) {
+    fn begin(self, cluster: &Cluster, targets: &FaultTargets, dice: &mut StdRng) {
         let delay = Duration::from_millis(dice.random_range(3..25));
         match self {
-            Self::SlowDisk => cluster.host(place.follower).slow_disk(delay, delay, Duration::ZERO),
+            Self::SlowDisk => cluster.host(targets.follower).slow_disk(delay, delay, Duration::ZERO),
             Self::SlowLinks => {
-                for other in place.but(place.follower) {
-                    cluster.network().rule_both(place.follower, other, Rule::Delay(delay));
+                for other in targets.but(targets.follower) {
+                    cluster.network().rule_both(targets.follower, other, Rule::Delay(delay));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::fault_place::Place;
+use super::fault_targets::FaultTargets;
 use crate::cluster::Cluster;
 use crate::network::{CLIENTS, Network, Rule};
 
@@ -41,39 +41,45 @@ pub enum NetworkFault {
 
 impl NetworkFault {
     /// From its cause until it is undone. Gives the node that it hurts most.
-    pub(super) async fn cause(self, cluster: &Cluster, place: &Place, lasts: Duration, dice: &mut StdRng) -> u64 {
+    pub(super) async fn cause(
+        self,
+        cluster: &Cluster,
+        targets: &FaultTargets,
+        lasts: Duration,
+        dice: &mut StdRng,
+    ) -> u64 {
         let network = cluster.network();
-        self.begin(network, place, dice);
+        self.begin(network, targets, dice);
         tokio::time::sleep(lasts).await;
         if self == Self::AnswersLost {
-            network.rule(place.leader, CLIENTS, Rule::Reset);
+            network.rule(targets.leader, CLIENTS, Rule::Reset);
             tokio::time::sleep(CLOSING).await;
         }
         network.heal();
         match self {
-            Self::IsolateFollower | Self::OneWay | Self::ClientsCut => place.follower,
-            _ => place.leader,
+            Self::IsolateFollower | Self::OneWay | Self::ClientsCut => targets.follower,
+            _ => targets.leader,
         }
     }
 
     /// Makes the rules of the fault.
-    fn begin(self, network: &Network, place: &Place, dice: &mut StdRng) {
-        let (leader, follower) = (place.leader, place.follower);
+    fn begin(self, network: &Network, targets: &FaultTargets, dice: &mut StdRng) {
+        let (leader, follower) = (targets.leader, targets.follower);
         let mut delay = |range: std::ops::Range<u64>| Rule::Delay(Duration::from_millis(dice.random_range(range)));
         match self {
-            Self::IsolateLeader => place.but(leader).for_each(|other| network.rule_both(leader, other, Rule::Stall)),
+            Self::IsolateLeader => targets.but(leader).for_each(|other| network.rule_both(leader, other, Rule::Stall)),
             Self::IsolateFollower => {
-                place.but(follower).for_each(|other| network.rule_both(follower, other, Rule::Stall));
+                targets.but(follower).for_each(|other| network.rule_both(follower, other, Rule::Stall));
             }
             Self::Bridge => network.rule_both(leader, follower, Rule::Stall),
             Self::OneWay => network.rule(follower, leader, Rule::Stall),
-            Self::LeaderUnheard => place.but(leader).for_each(|other| network.rule(leader, other, Rule::Stall)),
+            Self::LeaderUnheard => targets.but(leader).for_each(|other| network.rule(leader, other, Rule::Stall)),
             Self::Slow => {
-                for one in &place.all {
-                    place.but(*one).for_each(|other| network.rule(*one, other, delay(5..80)));
+                for one in &targets.all {
+                    targets.but(*one).for_each(|other| network.rule(*one, other, delay(5..80)));
                 }
             }
-            Self::SlowNode => place.but(leader).for_each(|other| network.rule_both(leader, other, delay(20..200))),
+            Self::SlowNode => targets.but(leader).for_each(|other| network.rule_both(leader, other, delay(20..200))),
             Self::Resets => network.rule_both(leader, follower, Rule::Reset),
             Self::AnswersLost => network.rule(leader, CLIENTS, Rule::Stall),
             Self::ClientsCut => network.rule_both(follower, CLIENTS, Rule::Stall),

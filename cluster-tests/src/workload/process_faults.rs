@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::fault_place::Place;
+use super::fault_targets::FaultTargets;
 use crate::cluster::Cluster;
 
 /// What can be done to processes.
@@ -29,10 +29,10 @@ pub enum ProcessFault {
 
 impl ProcessFault {
     /// From its cause until it is undone. Gives the node that it hurt.
-    pub(super) async fn cause(self, cluster: &mut Cluster, place: &Place, dice: &mut StdRng) -> u64 {
+    pub(super) async fn cause(self, cluster: &mut Cluster, targets: &FaultTargets, dice: &mut StdRng) -> u64 {
         let node = match self {
-            Self::KillFollower | Self::PauseFollower | Self::HandOver => place.follower,
-            Self::KillLeader | Self::KillAll | Self::PauseLeader => place.leader,
+            Self::KillFollower | Self::PauseFollower | Self::HandOver => targets.follower,
+            Self::KillLeader | Self::KillAll | Self::PauseLeader => targets.leader,
         };
         match self {
             Self::KillLeader | Self::KillFollower => {

@@ -1,4 +1,4 @@
-//! How much of what a run demands has happened in its present phase, counted while it happens.
+//! How much of what a run requires has happened in its present phase, counted while it happens.
 //!
 //! Owns the counts by which phases last until they prove something. The verdict is the checker's (`coverage`), which counts again;
 //! what a success is, both ask the record.
@@ -33,8 +33,8 @@ impl Progress {
     }
 
     /// Whether all of this happened.
-    pub fn has(&self, demands: &[(&'static str, u64)]) -> bool {
+    pub fn has(&self, requirements: &[(&'static str, u64)]) -> bool {
         let phase = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        demands.iter().all(|(kind, at_least)| phase.successes.get(kind).is_some_and(|count| count >= at_least))
+        requirements.iter().all(|(kind, at_least)| phase.successes.get(kind).is_some_and(|count| count >= at_least))
     }
 }

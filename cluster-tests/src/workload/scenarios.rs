@@ -26,7 +26,7 @@ pub struct Scenario {
     staff: fn() -> Vec<Staff>,
     watches: &'static [&'static str],
     /// Kinds of operations, and how many of each have to succeed before, during and after the faults.
-    demands: &'static [(&'static str, u64)],
+    requirements: &'static [(&'static str, u64)],
     faults: &'static [Kind],
     /// Whether slow disks and links are combined with the faults.
     has_backdrops: bool,
@@ -116,14 +116,14 @@ impl Scenario {
             name: self.name,
             staff: (self.staff)(),
             // A disk that fails is answered `internal`, as it should.
-            visitors: if self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
+            api_clients: if self.has(|kind| matches!(kind, Kind::Disk(_))) { 0 } else { 2 },
             watches: self.watches.to_vec(),
             before,
             during,
             after,
             grace: grace + EACH_FAULT * u32::try_from(self.faults.len()).expect("few faults"),
             slack,
-            demands: self.demands.to_vec(),
+            requirements: self.requirements.to_vec(),
             faults_min: self.faults.len() as u64,
             has_churn: self.has(|kind| matches!(kind, Kind::Members(_))),
             think,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster_tests::seed::seeded;
 use cluster_tests::workload::client::Nodes;
-use cluster_tests::workload::crossing::{Visitors, declared};
+use cluster_tests::workload::crossing::{ApiClients, declared};
 use cluster_tests::{Cluster, Request, Settings};
 use serde_json::Value;
 
@@ -30,8 +30,8 @@ const REFUSED: [(&str, &str); 6] = [
 type Declared = BTreeMap<(String, String), std::collections::BTreeSet<u16>>;
 
 /// Routes that were never asked, or never with success.
-fn missing(visitors: &Visitors, declared: &Declared) -> Vec<String> {
-    let met = visitors.met();
+fn missing(api_clients: &ApiClients, declared: &Declared) -> Vec<String> {
+    let met = api_clients.met();
     let is_met = |(method, path): &(String, String)| {
         let statuses = met.get(&(method.as_str(), path.as_str()));
         let is_refused = REFUSED.contains(&(method, path));
@@ -51,25 +51,26 @@ async fn every_route_is_asked_in_every_state_and_nothing_is_internal() {
     cluster.wait_all_ready().await;
     let document = Request::get("/openapi.json").send(cluster.client_address(1)).await.expect("it answers");
     let declared: Declared = declared(&document.json::<Value>());
-    let visitors = Visitors::leading();
-    let mut work = visitors.start(VISITORS, &Nodes::of(&cluster), &mut dice, THINK);
+    let api_clients = ApiClients::leading();
+    let mut work = api_clients.start(VISITORS, &Nodes::of(&cluster), &mut dice, THINK);
     let begun = tokio::time::Instant::now();
     tokio::time::sleep(DURING).await;
-    while !missing(&visitors, &declared).is_empty() && begun.elapsed() < DURING_MAX && visitors.wrong().is_empty() {
+    while !missing(&api_clients, &declared).is_empty() && begun.elapsed() < DURING_MAX && api_clients.wrong().is_empty()
+    {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    visitors.end();
+    api_clients.end();
     while work.join_next().await.is_some_and(|ended| ended.is_ok()) {}
-    println!("{}", visitors.table());
-    assert!(visitors.wrong().is_empty(), "{}", visitors.wrong().join("\n"));
-    assert_eq!(missing(&visitors, &declared), Vec::<String>::new(), "never met with success");
-    for ((method, path), statuses) in visitors.met() {
+    println!("{}", api_clients.table());
+    assert!(api_clients.wrong().is_empty(), "{}", api_clients.wrong().join("\n"));
+    assert_eq!(missing(&api_clients, &declared), Vec::<String>::new(), "never met with success");
+    for ((method, path), statuses) in api_clients.met() {
         let known = declared.get(&(method.to_owned(), path.to_owned()));
         let known = known.unwrap_or_else(|| panic!("{method} {path} is not in the document"));
         let strange: Vec<_> = statuses.keys().filter(|status| !known.contains(status)).collect();
         assert!(strange.is_empty(), "{method} {path} is answered {strange:?}, which the document does not say");
     }
-    let (replays, pages) = visitors.looked();
+    let (replays, pages) = api_clients.looked();
     assert!(replays > 50 && pages > 10, "{replays} replays, {pages} finds by pages");
     cluster.assert_agreement().await;
 }

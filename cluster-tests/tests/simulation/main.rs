@@ -13,7 +13,7 @@ const SEEDS: u64 = 150;
 const FIRST: u64 = 20_261_122;
 /// Seeds that once broke a promise, or a rule that judges them.
 const FOUND: [u64; 1] = [700_000_158];
-/// So many with visitors, and so many without, have to run the same a second time.
+/// So many with API clients, and so many without, have to run the same a second time.
 const REPEATED: usize = 3;
 
 fn simulate(arguments: &[&str]) -> (bool, String) {
@@ -59,7 +59,7 @@ fn a_seed_runs_the_same_each_time() {
         let seed = seeds.next().expect("there are more").to_string();
         let first = simulate(&["--only", &seed, "--quiet"]);
         assert!(first.0 && first.1.contains("\"trace\""), "{}", first.1);
-        let left = &mut left[usize::from(first.1.contains("\"visitors\":0"))];
+        let left = &mut left[usize::from(first.1.contains("\"api_clients\":0"))];
         if *left > 0 {
             *left -= 1;
             assert_eq!(first, simulate(&["--only", &seed, "--quiet"]), "seed {seed}");

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use crate::peer::gate::Halt;
 use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 use crate::tls::PortTls;
 use integrity::Integrity;
 use quota::Quota;
@@ -39,6 +39,7 @@ mod clock;
 pub mod cron;
 pub mod integrity;
 pub mod levels;
+pub mod log_trimmer;
 pub mod maintenance;
 pub mod members;
 mod pace;
@@ -47,7 +48,6 @@ mod proposer;
 pub mod quota;
 mod read_index;
 pub mod renewals;
-pub mod room;
 pub mod samples;
 pub mod service;
 pub mod snapshot;
@@ -269,7 +269,7 @@ impl App {
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown outcome is repeated only
     /// where the command carries a request id, which makes the repetition harmless.
     pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        spent::on(Part::Log, self.put_through(command, deadline)).await
+        timings::on(Part::Log, self.put_through(command, deadline)).await
     }
 
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
@@ -308,7 +308,7 @@ impl App {
     /// same time. Tried again until the deadline, also where the outcome of a try is unknown: to renew again is harmless.
     pub async fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> Result<Renewed, AppError> {
         self.check_disk()?;
-        spent::on(Part::Log, self.inner.renewals.renew(sessions, deadline)).await
+        timings::on(Part::Log, self.inner.renewals.renew(sessions, deadline)).await
     }
 
     /// Counts one who waits, until what is returned is dropped.
@@ -370,7 +370,7 @@ impl App {
     pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
         self.check_disk()?;
         match consistency {
-            Consistency::Linearizable => spent::on(Part::Freshness, self.linearizable_barrier(deadline)).await,
+            Consistency::Linearizable => timings::on(Part::Freshness, self.linearizable_barrier(deadline)).await,
             Consistency::Local => {
                 self.check_recovered()?;
                 let shown = tokio::time::timeout_at(deadline.into(), self.inner.state.wait_answered());
@@ -381,7 +381,7 @@ impl App {
                 // It may have shown more than this revision before it was started again.
                 self.check_recovered()?;
                 let reached = self.inner.state.wait_revision(revision);
-                let reached = spent::on(Part::Freshness, tokio::time::timeout_at(deadline.into(), reached)).await;
+                let reached = timings::on(Part::Freshness, tokio::time::timeout_at(deadline.into(), reached)).await;
                 reached.map_err(|_| AppError::TimeoutNotProposed)
             }
         }

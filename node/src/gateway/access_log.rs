@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use crate::gateway::api::Api;
 use crate::slow::{ms, shown};
-use crate::spent::{Part, Spent};
+use crate::timings::{Part, Timings};
 use crate::traces::Answered;
 
 /// A request that was answered.
@@ -29,13 +29,13 @@ pub struct AnsweredRequest<'r> {
     /// All in all.
     pub took: Duration,
     /// Where that went.
-    pub spent: Spent,
+    pub timings: Timings,
 }
 
 impl AnsweredRequest<'_> {
     /// Tells what is to be told. What it waited for at its caller's request was not slow.
     pub fn tell(&self, api: &Api, headers: &HeaderMap) {
-        if api.slow.is_slow(self.took.saturating_sub(self.spent.on(Part::Wait))) {
+        if api.slow.is_slow(self.took.saturating_sub(self.timings.on(Part::Wait))) {
             self.log_slow(api);
         }
         let Some(traces) = &api.settings.traces else { return };
@@ -49,7 +49,7 @@ impl AnsweredRequest<'_> {
                 request_id: self.request_id,
                 leader_id: api.backend.leader_hint().leader_id,
                 took: self.took,
-                spent: self.spent,
+                timings: self.timings,
             },
         );
     }
@@ -66,10 +66,10 @@ impl AnsweredRequest<'_> {
             request_id = shown(self.request_id),
             status = self.status.as_u16(),
             ms = ms(self.took),
-            body_ms = ms(self.spent.on(Part::Body)),
-            log_ms = ms(self.spent.on(Part::Log)),
-            freshness_ms = ms(self.spent.on(Part::Freshness)),
-            wait_ms = ms(self.spent.on(Part::Wait)),
+            body_ms = ms(self.timings.on(Part::Body)),
+            log_ms = ms(self.timings.on(Part::Log)),
+            freshness_ms = ms(self.timings.on(Part::Freshness)),
+            wait_ms = ms(self.timings.on(Part::Wait)),
             bytes_in = self.bytes.0,
             bytes_out = self.bytes.1,
             node = api.settings.node_id,

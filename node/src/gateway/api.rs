@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 
 use crate::backend::{Backend, Node};
 use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Accounts};
-use crate::gateway::admission::answer_room::AnswerRoom;
-use crate::gateway::admission::body_room::BodyRoom;
+use crate::gateway::admission::answer_memory::AnswerMemory;
+use crate::gateway::admission::body_memory::BodyMemory;
 use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::{AuthSettings, Authenticator};
@@ -76,9 +76,9 @@ pub struct Api {
     /// Term and leader as headers.
     pub hints: LeaderHeaders,
     /// Where bodies have their place while their request is handled.
-    pub bodies: Arc<BodyRoom>,
+    pub bodies: Arc<BodyMemory>,
     /// Where long answers have theirs until they are taken.
-    pub answers: AnswerRoom,
+    pub answers: AnswerMemory,
     /// Held by listings, counts and finds while they scan.
     pub scans: Arc<Semaphore>,
     /// Held by dry runs, transactions that only read, and long bodies while they are read.
@@ -102,12 +102,12 @@ impl Api {
     pub fn new(backend: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
         let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
-        let bodies = Arc::new(BodyRoom::new(settings.bodies_bytes_max));
+        let bodies = Arc::new(BodyMemory::new(settings.bodies_bytes_max));
         let classes = Arc::new(RequestClasses::new(settings.classes));
         let accounts = Accounts::new(settings.accounts);
         metrics.add_source(ClassSamples(Arc::clone(&classes)));
         metrics.add_source(AccountSamples(Arc::clone(&accounts)));
-        let answers = AnswerRoom::new(settings.answers_bytes_max);
+        let answers = AnswerMemory::new(settings.answers_bytes_max);
         let (log_scans, scrapes) = (Semaphore::new(limits::LOG_SCANS_MAX), Semaphore::new(limits::SCRAPES_MAX));
         let (in_flight, observers, hints) = (AtomicUsize::new(0), AtomicUsize::new(0), LeaderHeaders::default());
         let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));

@@ -13,8 +13,8 @@ use crate::app::Consistency;
 use crate::connection::monitor::Busy;
 use crate::connection::origin::Origin;
 use crate::gateway::admission::accounts::{Account, Spender};
-use crate::gateway::admission::body_room::BodyPlace;
-use crate::gateway::admission::classes::{Place, RequestClass};
+use crate::gateway::admission::body_memory::BodyPermit;
+use crate::gateway::admission::classes::{Permit, RequestClass};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::requirement::Wanted;
@@ -35,9 +35,9 @@ pub struct Call {
     /// When the answer has to be there.
     pub deadline: Instant,
     /// What it takes of its class.
-    pub place: Place,
+    pub permit: Permit,
     /// What its body takes of the memory for all bodies.
-    pub body_place: BodyPlace,
+    pub body_permit: BodyPermit,
     /// Whether it is served whatever its account owes.
     is_vital: bool,
     /// Who asks; set once that was proved.
@@ -72,15 +72,15 @@ impl Call {
     ) -> Self {
         let timeout = api.settings.request_timeout;
         let Target { route, class, is_vital } = target;
-        let (place, body_place) = (api.classes.enter(class), api.bodies.place(class == RequestClass::Coordination));
+        let (permit, body_permit) = (api.classes.enter(class), api.bodies.place(class == RequestClass::Coordination));
         Self {
             api,
             origin,
             route,
             timeout,
             deadline: started + timeout,
-            place,
-            body_place,
+            permit,
+            body_permit,
             is_vital,
             who: OnceLock::new(),
             account: OnceLock::new(),
@@ -133,20 +133,20 @@ impl Call {
     /// Lets it in, as one operation for now, or says when there will be room.
     pub async fn admit(&self) -> Result<(), Failure> {
         let Some(account) = self.api.accounts.of(|| Account::of(self.who(), self.origin.address.ip())) else {
-            return self.place.check();
+            return self.permit.check();
         };
         let account = self.account.get_or_init(|| account);
         if self.is_vital {
             account.pay(1);
         } else if let Err(failure) = account.admit() {
             if account.may_keep_back()
-                && let Some(_waiting) = self.place.wait()
+                && let Some(_waiting) = self.permit.wait()
             {
                 account.keep_back(&failure, self.remaining()).await;
             }
             return Err(failure);
         }
-        self.place.check()
+        self.permit.check()
     }
 
     /// Charges the real cost, once it is known: `cost` units of its class, `ops` operations of its account.
@@ -154,7 +154,7 @@ impl Call {
         if let Some(account) = self.account() {
             account.costs(ops)?;
         }
-        self.place.costs(cost)
+        self.permit.costs(cost)
     }
 
     /// Charges a page of up to this many entries.

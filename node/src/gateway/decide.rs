@@ -19,7 +19,7 @@ pub async fn decide(call: &Call, action: Action, dry_run: bool) -> Result<Reply,
     }
     call.admit_read(&requirement::on_action(&action)).await?;
     let command = propose::rehearsal(call.who().name(), action)?;
-    match call.place.class() {
+    match call.permit.class() {
         RequestClass::Scan => scan(call, move |backend| backend.dry_run(&command)).await,
         _ => evaluate(call, move |backend| backend.dry_run(&command)).await,
     }

@@ -12,7 +12,7 @@ use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId
 use crate::app::{AppError, Consistency};
 use crate::backend::Node;
 use crate::gateway::auth::audit_event::{Event, Names};
-use crate::gateway::auth::caller::{Caller, Pass};
+use crate::gateway::auth::caller::{Admitted, Caller};
 use crate::gateway::auth::requirement;
 use crate::gateway::failure::{Effect, Failure};
 
@@ -90,8 +90,9 @@ async fn until_judged_in_time(
 ) -> Result<Reply, Failure> {
     let backend = &caller.api.backend;
     loop {
-        let Pass { principal, stamp } = caller.admit(deadline, &requirement::on_action(&action)).await?;
-        let command = Command { request_id: Some(request_id.clone()), principal, action: action.clone(), stamp };
+        let Admitted { principal, access_revision } = caller.admit(deadline, &requirement::on_action(&action)).await?;
+        let command =
+            Command { request_id: Some(request_id.clone()), principal, action: action.clone(), access_revision };
         let reply = submit(backend, command, deadline).await?;
         if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
             return Ok(reply);

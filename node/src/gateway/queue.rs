@@ -67,7 +67,7 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
     match reply.outcome {
         // The kept answer may be of a hold that is over.
         Decided::Lock(LockReply::Held { token }) if reply.replayed => {
-            let place = Place { lock, session, place: token, asked: reply.index };
+            let place = QueuePlace { lock, session, place: token, asked: reply.index };
             place.look_again(call, &reply).await
         }
         Decided::Lock(LockReply::Held { token }) => Ok(Acquired::by(&reply, QueueState::Holds { token })),
@@ -76,7 +76,7 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
             Ok(Acquired::by(&reply, QueueState::Waits { place, ahead: None }))
         }
         Decided::Lock(LockReply::Waiting { place, asked }) => {
-            let place = Place { lock, session, place, asked };
+            let place = QueuePlace { lock, session, place, asked };
             place.wait(call, &reply, end_of_poll).await
         }
         Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
@@ -85,7 +85,7 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
 }
 
 /// A place in a queue, as a command was told of it.
-struct Place {
+struct QueuePlace {
     lock: LockName,
     session: SessionId,
     place: Revision,
@@ -93,7 +93,7 @@ struct Place {
     asked: u64,
 }
 
-impl Place {
+impl QueuePlace {
     async fn wait(&self, call: &Call, reply: &Reply, end_of_poll: Instant) -> Result<Acquired, Failure> {
         let backend = &call.api.backend;
         let waits = |ahead| Acquired::by(reply, QueueState::Waits { place: self.place, ahead });

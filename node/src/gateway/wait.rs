@@ -12,7 +12,7 @@ use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 
 /// Reads until there is something. `None`: the time is over, or the node stops and the caller does better at another one.
 pub async fn until<T: Send>(
@@ -23,7 +23,7 @@ pub async fn until<T: Send>(
 ) -> Result<Option<T>, Failure> {
     let backend = &call.api.backend;
     // Nor who would be one too many: it asks again, after a while in its own class.
-    let Some(_waiting) = call.place.wait() else {
+    let Some(_waiting) = call.permit.wait() else {
         instead(call, end).await;
         return Ok(None);
     };
@@ -46,7 +46,7 @@ pub async fn until<T: Send>(
                 () = stop.cancelled() => Ok(true),
             }
         };
-        let has_stopped = spent::on(Part::Wait, wait).await.map_err(|fault| Failure::from_fault(&fault))?;
+        let has_stopped = timings::on(Part::Wait, wait).await.map_err(|fault| Failure::from_fault(&fault))?;
         if found.is_some() || left.is_zero() || has_stopped {
             return Ok(found);
         }
@@ -58,7 +58,7 @@ pub async fn instead(call: &Call, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
     call.api.classes.count_refusal(RequestClass::Waiting);
     let until = end.min(Instant::now() + PAUSE);
-    spent::on(Part::Wait, tokio::time::sleep_until(until.into())).await;
+    timings::on(Part::Wait, tokio::time::sleep_until(until.into())).await;
 }
 
 /// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.

@@ -30,7 +30,7 @@ use crate::http::input::{body, headers};
 use crate::http::output::response::{Answer, Outcome};
 use crate::http::output::{caught, refusal};
 use crate::http::routes::{self, Operation, Policy, Route};
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 use crate::watchdog;
 
 /// Where a request came to, and from where: whoever serves a connection puts it into the extensions of each request.
@@ -58,14 +58,14 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
     let deadline = context.read_deadline();
     let context = Context(Arc::new(context));
     let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());
-    let worked = spent::of(caught::caught(writes, async {
+    let worked = timings::of(caught::caught(writes, async {
         let Some(operation) = operation else { return Err(refuse_route(&context)) };
         deadline?;
         admit(&context, operation, has_body).await?;
         answer(&context, operation, body, next).await
     }));
-    let (outcome, spent) = watchdog::watched(route.template(), worked).await;
-    finish(&context, outcome, started, spent)
+    let (outcome, timings) = watchdog::watched(route.template(), worked).await;
+    finish(&context, outcome, started, timings)
 }
 
 /// Lets a request in, or says why not.
@@ -115,22 +115,22 @@ async fn answer(context: &Context, operation: &Operation, body: Body, next: Next
 }
 
 /// Tells of a request that was answered, and adds what every answer carries.
-fn finish(context: &RequestContext, outcome: Outcome, started: Instant, spent: spent::Spent) -> Answer {
+fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings: timings::Timings) -> Answer {
     let (api, head, route) = (&context.api, &context.head, context.route);
-    let (took, body_bytes) = (started.elapsed(), context.body_place.bytes());
+    let (took, body_bytes) = (started.elapsed(), context.body_permit.bytes());
     let request_id = context.request_id();
     let response = outcome.unwrap_or_else(|failure| refusal::refuse(failure, head, &request_id));
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if status != StatusCode::TOO_MANY_REQUESTS {
-        api.classes.observe(context.place.class(), took.saturating_sub(spent.on(Part::Wait)));
+        api.classes.observe(context.permit.class(), took.saturating_sub(timings.on(Part::Wait)));
         if let Some(account) = context.account() {
             account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
         }
     }
     let (method, path, bytes) = (head.method.as_str(), head.uri.path(), (body_bytes, answer_bytes));
     enter::note_answered(context, context.policy.guard, method, path, status, &request_id);
-    AnsweredRequest { route: route.template(), method, path, request_id: &request_id, status, bytes, took, spent }
+    AnsweredRequest { route: route.template(), method, path, request_id: &request_id, status, bytes, took, timings }
         .tell(api, &head.headers);
     let response = complete(context, response, request_id).map(|body| api.answers.count(body));
     if response.headers().contains_key(header::CONNECTION) {

@@ -14,12 +14,12 @@ use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{CALL_ANSWER_BYTES_MAX, CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::message::{PeerRequest, PeerResponse};
 
-struct Room {
+struct CallBudget {
     calls: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
 }
 
-impl Room {
+impl CallBudget {
     async fn take(&self, bytes: usize) -> (OwnedSemaphorePermit, OwnedSemaphorePermit) {
         const OPEN: &str = "these semaphores are never closed";
         let bytes = Arc::clone(&self.bytes).acquire_many_owned(bytes as u32).await.expect(OPEN);
@@ -29,20 +29,22 @@ impl Room {
 
 /// Serves until the peer closes; `Err` says what it did wrong.
 pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
-    let room =
-        Room { calls: Arc::new(Semaphore::new(CALLS_MAX)), bytes: Arc::new(Semaphore::new(CALL_BYTES_IN_FLIGHT_MAX)) };
+    let budget = CallBudget {
+        calls: Arc::new(Semaphore::new(CALLS_MAX)),
+        bytes: Arc::new(Semaphore::new(CALL_BYTES_IN_FLIGHT_MAX)),
+    };
     while let Some(frame) = inbound.reader.next().await.map_err(|error| error.to_string())? {
         match frame.kind {
             FrameKind::Ping => pong(&inbound.out).await?,
-            FrameKind::Call => on_call(&inbound, &room, frame).await?,
+            FrameKind::Call => on_call(&inbound, &budget, frame).await?,
             kind => return Err(misplaced(kind, inbound.channel)),
         }
     }
     Ok(())
 }
 
-async fn on_call(inbound: &Inbound, room: &Room, frame: Frame) -> Result<(), String> {
-    let permits = room.take(frame.body.len()).await;
+async fn on_call(inbound: &Inbound, budget: &CallBudget, frame: Frame) -> Result<(), String> {
+    let permits = budget.take(frame.body.len()).await;
     let id = frame.id;
     let request = match codec::decode::<PeerRequest>(&frame.body) {
         Ok(request) => request,

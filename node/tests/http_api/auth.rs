@@ -303,7 +303,7 @@ async fn a_token_is_good_until_it_is_removed_or_over() {
     assert_eq!(put(&format!("{ROOT}x")).await, 401);
     assert_eq!(put(ROOT).await, 200);
     let command = guarded.server.backend.commands().pop().expect("a command");
-    assert_eq!((command.principal.as_str(), command.stamp), ("root", None));
+    assert_eq!((command.principal.as_str(), command.access_revision), ("root", None));
 
     assert_eq!(put(&guarded.app).await, 200);
     let id = TokenText::read(&guarded.app).expect("a token").id;
@@ -356,7 +356,7 @@ async fn a_command_is_judged_again_where_the_rules_changed_on_its_way() {
     let commands = backend.commands();
     assert_eq!(commands.len(), 2);
     assert_eq!(commands[0].request_id, commands[1].request_id);
-    assert!(commands[0].stamp < commands[1].stamp, "{commands:?}");
+    assert!(commands[0].access_revision < commands[1].access_revision, "{commands:?}");
     // One that takes it.
     backend.hold("orders/b");
     let second = put("b");

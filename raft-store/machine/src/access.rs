@@ -6,13 +6,13 @@
 //! All names share one space of prefixes: keys, locks, elections, barriers, latches, queues of tasks, sequences and collections. A team
 //! that has `orders/` has its documents, its locks and its queues with one grant.
 
-mod needs;
+mod requirements;
 
 use bincode::{Decode, Encode};
 
 use crate::keyspace::after_prefix;
 
-pub use needs::{Requirement, Visit};
+pub use requirements::{Requirement, Visit};
 
 /// What somebody may do with what has a prefix.
 ///

@@ -16,13 +16,13 @@ const _: () = assert!(size_of::<crate::types::ClaimedTask>() <= LARGEST_ELEMENT)
 const _: () = assert!(size_of::<crate::types::Reply>() <= LARGEST_ELEMENT);
 const _: () = assert!(size_of::<crate::keyspace::audit::AuditLine>() <= LARGEST_ELEMENT);
 
-/// What stands before the part of a command that [`judged_part`] gives: version byte and stamp.
+/// What stands before the part of a command that [`judged_part`] gives: version byte and access_revision.
 const COMMAND_HEAD_BYTES: usize = 1 + 8;
 
-/// Encodes one command, once, on the node that took it from the client; it stays in this form until apply: version byte, stamp
-/// as eight bytes little endian ([`Command::NO_STAMP`] for none), the rest as a record.
+/// Encodes one command, once, on the node that took it from the client; it stays in this form until apply: version byte, access_revision
+/// as eight bytes little endian ([`Command::NO_ACCESS_REVISION`] for none), the rest as a record.
 pub fn encode_command(command: &Command) -> Bytes {
-    let Command { request_id, principal, action, stamp } = command;
+    let Command { request_id, principal, action, access_revision } = command;
     let id = request_id.as_ref().map_or(0, |id| id.0.len());
     let op = match action {
         Action::Write(op) => bytes_of(op),
@@ -32,12 +32,12 @@ pub fn encode_command(command: &Command) -> Bytes {
     // The rest, numbers and lengths, takes at most 9 bytes each.
     let mut bytes = Vec::with_capacity(72 + id + principal.len() + op);
     bytes.push(FORMAT_VERSION);
-    bytes.extend_from_slice(&stamp.unwrap_or(Command::NO_STAMP).to_le_bytes());
+    bytes.extend_from_slice(&access_revision.unwrap_or(Command::NO_ACCESS_REVISION).to_le_bytes());
     bincode::encode_into_std_write((request_id, principal, action), &mut bytes, CONFIG).expect("encoding into memory");
     Bytes::from(bytes)
 }
 
-/// The part of an encoded command that makes it what it is, whenever it was authorised: all but version and stamp.
+/// The part of an encoded command that makes it what it is, whenever it was authorised: all but version and access_revision.
 pub fn judged_part(encoded: &[u8]) -> &[u8] {
     encoded.get(COMMAND_HEAD_BYTES..).unwrap_or_default()
 }
@@ -51,9 +51,9 @@ fn bytes_of(op: &WriteOp) -> usize {
 pub fn decode_command(bytes: &[u8]) -> Result<Command, CodecError> {
     let mut reader = Reader { bytes, at: 0 };
     reader.version()?;
-    let stamp = Some(reader.u64()?).filter(|stamp| *stamp != Command::NO_STAMP);
+    let access_revision = Some(reader.u64()?).filter(|access_revision| *access_revision != Command::NO_ACCESS_REVISION);
     let (request_id, principal, action): (Option<RequestId>, String, Action) = decode_whole(judged_part(bytes))?;
-    Ok(Command { request_id, principal, action, stamp })
+    Ok(Command { request_id, principal, action, access_revision })
 }
 
 /// Leads a batch with a seed, in place of [`FORMAT_VERSION`]. Builds that do not know it take it for a version of later.

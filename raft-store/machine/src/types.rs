@@ -460,17 +460,17 @@ pub struct Command {
     pub action: Action,
     /// [`crate::machine::Vars::access`] as it was when its principal was found to be allowed to do this: under any other it is
     /// refused with [`Rejection::AccessChanged`]. `None` for what nobody asked for, and while authentication is off. Never
-    /// [`Command::NO_STAMP`].
-    pub stamp: Option<u64>,
+    /// [`Command::NO_ACCESS_REVISION`].
+    pub access_revision: Option<u64>,
 }
 
 impl Command {
-    /// Stands for no stamp in the encoded form: no store gets to this revision.
-    pub const NO_STAMP: u64 = u64::MAX;
+    /// Stands for no access revision in the encoded form: no store gets to this revision.
+    pub const NO_ACCESS_REVISION: u64 = u64::MAX;
 
     /// One that nobody tries again: of a node itself, or only to be evaluated.
     pub fn unnamed(action: Action) -> Self {
-        Self { request_id: None, principal: String::new(), action, stamp: None }
+        Self { request_id: None, principal: String::new(), action, access_revision: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The unit of writing: one group of operations, one write, one sync.
 //!
-//! Owns the byte layout of a group and what its records mean for the log's bounds ([`Standing`]). Never does I/O.
+//! Owns the byte layout of a group and what its records mean for the log's bounds ([`LogState`]). Never does I/O.
 //!
 //! All numbers are little endian. A group starts at a multiple of [`BLOCK`] and is padded with zeros to the next, so no
 //! write ever touches a block that holds something acknowledged: what a power loss can tear is the last group alone.
@@ -8,8 +8,8 @@
 //! | offset | bytes | what |
 //! |---|---|---|
 //! | 0 | 8 | [`MAGIC`] |
-//! | 8 | 4 | checksum, seeded with the stamp, of everything from offset 12 to the end of the directory |
-//! | 12 | 4 | stamp of the data directory |
+//! | 8 | 4 | checksum, seeded with the tag, of everything from offset 12 to the end of the directory |
+//! | 12 | 4 | tag of the data directory |
 //! | 16 | 8 | sequence number: consecutive over the whole log |
 //! | 24 | 8 | number of the segment |
 //! | 32 | 8 | bytes of the entries behind the directory |
@@ -27,7 +27,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use super::record::{RecordError, Stamp};
+use super::record::{DirectoryTag, RecordError};
 use crate::raft::LogEntry;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
 
@@ -48,7 +48,7 @@ const COVERED: usize = 12;
 
 /// What the log amounts to at one point of its history, but for the entries themselves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct LogState {
     /// The last vote.
     pub vote: Option<VoteRecord>,
     /// Last purged entry.
@@ -75,7 +75,7 @@ pub enum Record {
     Purge(LogIdRecord),
 }
 
-impl Standing {
+impl LogState {
     /// Index that the next entry gets.
     pub fn next(&self) -> u64 {
         self.last.map_or(0, |id| id.index + 1)
@@ -140,7 +140,7 @@ pub const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 impl GroupBuilder {
     /// Starts a group of exactly so many records.
-    pub fn start(&mut self, before: &Standing, records: usize) {
+    pub fn start(&mut self, before: &LogState, records: usize) {
         if self.bytes.capacity() > KEPT_BYTES_MAX {
             self.bytes = BytesMut::new();
         }
@@ -163,8 +163,8 @@ impl GroupBuilder {
     }
 
     /// Adds an entry and returns its record.
-    pub fn entry(&mut self, stamp: Stamp, entry: &LogEntry) -> Record {
-        let bytes = stamp.seal_entry(entry, &mut self.bytes);
+    pub fn entry(&mut self, tag: DirectoryTag, entry: &LogEntry) -> Record {
+        let bytes = tag.seal_entry(entry, &mut self.bytes);
         let bytes = u32::try_from(bytes).expect("an entry came in one frame, so it is far below 4 GiB");
         let record = Record::Entry { id: (&entry.log_id).into(), bytes };
         self.record(&record);
@@ -195,16 +195,16 @@ impl GroupBuilder {
     }
 
     /// Seals and pads the group.
-    pub fn finish(&mut self, stamp: Stamp, sequence: u64, segment: u64) -> &[u8] {
+    pub fn finish(&mut self, tag: DirectoryTag, sequence: u64, segment: u64) -> &[u8] {
         assert_eq!(self.records, self.room, "a group of {} records has {}", self.room, self.records);
         let directory_end = directory_end(self.records);
         let payload = (self.bytes.len() - directory_end) as u64;
         let records = u32::try_from(self.records).expect("the queue is bounded");
         self.put(0, &MAGIC);
-        self.put(COVERED, &stamp.get().to_le_bytes());
+        self.put(COVERED, &tag.get().to_le_bytes());
         self.put_numbers(16, &[sequence, segment, payload]);
         self.put(40, &records.to_le_bytes());
-        let checksum = stamp.checksum([&self.bytes[COVERED..directory_end], &[]]);
+        let checksum = tag.checksum([&self.bytes[COVERED..directory_end], &[]]);
         self.put(8, &checksum.to_le_bytes());
         self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK), 0);
         &self.bytes
@@ -233,7 +233,7 @@ pub struct Group {
     /// See the table.
     pub sequence: u64,
     /// What stood before it.
-    pub before: Standing,
+    pub before: LogState,
     /// The directory.
     pub records: Vec<Record>,
     /// Bytes of the entries.
@@ -306,8 +306,8 @@ pub fn preamble(bytes: &[u8], room: u64) -> Result<Preamble, GroupError> {
 
 impl Group {
     /// Reads header and directory, which must be all of `bytes`.
-    pub fn parse(bytes: &[u8], stamp: Stamp, segment: u64) -> Result<Group, GroupError> {
-        let (found, expected) = (stamp.checksum([&bytes[COVERED..], &[]]), number32(bytes, 8));
+    pub fn parse(bytes: &[u8], tag: DirectoryTag, segment: u64) -> Result<Group, GroupError> {
+        let (found, expected) = (tag.checksum([&bytes[COVERED..], &[]]), number32(bytes, 8));
         if found != expected {
             return Err(GroupError::Checksum { found, expected });
         }
@@ -348,21 +348,21 @@ impl Group {
     }
 
     /// Whether these are the bytes of its entries.
-    pub fn check_payload(&self, stamp: Stamp, mut payload: &[u8]) -> Result<(), GroupError> {
+    pub fn check_payload(&self, tag: DirectoryTag, mut payload: &[u8]) -> Result<(), GroupError> {
         for (id, bytes) in self.entries() {
             let (sealed, rest) = payload.split_at(bytes as usize);
-            stamp.check_entry(id.index, sealed).map_err(|source| GroupError::Entry { index: id.index, source })?;
+            tag.check_entry(id.index, sealed).map_err(|source| GroupError::Entry { index: id.index, source })?;
             payload = rest;
         }
         Ok(())
     }
 }
 
-fn parse_standing(bytes: &[u8]) -> Standing {
+fn parse_standing(bytes: &[u8]) -> LogState {
     let flags = number32(bytes, 44);
     let set = |bit: u32| flags & (1 << bit) != 0;
     let vote = VoteRecord { term: number(bytes, 48), node: number(bytes, 56), committed: set(3) };
-    Standing {
+    LogState {
         vote: set(0).then_some(vote),
         purged: set(1).then(|| parse_id(&bytes[64..])),
         last: set(2).then(|| parse_id(&bytes[88..])),
@@ -401,25 +401,25 @@ mod tests {
     use crate::identity::Identity;
     use crate::raft::EncodedBatch;
 
-    fn stamp(node_id: u64) -> Stamp {
-        Stamp::new(&Identity { cluster_id: None, node_id, incarnation: 9 })
+    fn tag(node_id: u64) -> DirectoryTag {
+        DirectoryTag::new(&Identity { cluster_id: None, node_id, incarnation: 9 })
     }
 
     fn id(term: u64, index: u64) -> LogIdRecord {
         LogIdRecord { term, node: 1, index }
     }
 
-    fn parse(bytes: &[u8], stamp: Stamp, segment: u64) -> Result<Group, GroupError> {
+    fn parse(bytes: &[u8], tag: DirectoryTag, segment: u64) -> Result<Group, GroupError> {
         let Preamble { directory_end, payload } = preamble(bytes, bytes.len() as u64)?;
-        let group = Group::parse(&bytes[..directory_end], stamp, segment)?;
-        group.check_payload(stamp, &bytes[directory_end..directory_end + payload as usize])?;
+        let group = Group::parse(&bytes[..directory_end], tag, segment)?;
+        group.check_payload(tag, &bytes[directory_end..directory_end + payload as usize])?;
         Ok(group)
     }
 
     #[test]
     fn a_group_comes_back_and_every_flipped_bit_of_it_is_noticed() {
         let vote = VoteRecord { term: 7, node: 2, committed: true };
-        let before = Standing { vote: Some(vote), purged: Some(id(3, 4)), last: Some(id(6, 20)) };
+        let before = LogState { vote: Some(vote), purged: Some(id(3, 4)), last: Some(id(6, 20)) };
         let entry =
             LogEntry { log_id: id(7, 11).into(), payload: EntryPayload::Normal(EncodedBatch(vec![5; 9].into())) };
         let mut builder = GroupBuilder::default();
@@ -428,36 +428,36 @@ mod tests {
             builder.start(&before, 5);
             small.iter().for_each(|record| builder.record(record));
             builder.record(&Record::Truncate(None));
-            builder.entry(stamp(1), &entry);
+            builder.entry(tag(1), &entry);
         }
-        let written = builder.finish(stamp(1), 70, 3).to_vec();
+        let written = builder.finish(tag(1), 70, 3).to_vec();
         assert_eq!(written.len(), BLOCK);
-        let group = parse(&written, stamp(1), 3).unwrap();
+        let group = parse(&written, tag(1), 3).unwrap();
         assert_eq!((group.sequence, &group.before, &group.records[..3]), (70, &before, &small[..]));
         assert_eq!(group.entries().map(|(id, _)| id.index).collect::<Vec<_>>(), [11]);
-        assert!(parse(&written, stamp(2), 3).is_err());
-        assert_eq!(parse(&written, stamp(1), 4), Err(GroupError::Elsewhere(3)));
+        assert!(parse(&written, tag(2), 3).is_err());
+        assert_eq!(parse(&written, tag(1), 4), Err(GroupError::Elsewhere(3)));
         let whole = group.directory_end() + group.payload as usize;
         for bit in 0..whole * 8 {
             let mut damaged = written.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(parse(&damaged, stamp(1), 3).is_err(), "bit {bit}");
+            assert!(parse(&damaged, tag(1), 3).is_err(), "bit {bit}");
         }
     }
 
     #[test]
     fn records_that_cannot_follow_are_refused() {
-        let mut standing = Standing { last: Some(id(2, 5)), ..Standing::default() };
+        let mut log_state = LogState { last: Some(id(2, 5)), ..LogState::default() };
         let entry = |term, index| Record::Entry { id: id(term, index), bytes: 0 };
-        assert!(standing.apply(&entry(2, 7)).is_err(), "a hole");
-        assert!(standing.apply(&entry(1, 6)).is_err(), "an older term");
-        assert!(standing.apply(&Record::Truncate(Some(id(2, 6)))).is_err(), "beyond the end");
-        standing.apply(&Record::Purge(id(3, 9))).unwrap();
-        assert_eq!(standing.next(), 10);
-        standing.apply(&Record::Purge(id(3, 9))).unwrap();
-        standing.apply(&entry(3, 10)).unwrap();
-        standing.apply(&Record::Truncate(None)).unwrap();
-        standing.apply(&entry(1, 40)).unwrap();
-        assert_eq!((standing.next(), standing.purged), (41, Some(id(3, 9))));
+        assert!(log_state.apply(&entry(2, 7)).is_err(), "a hole");
+        assert!(log_state.apply(&entry(1, 6)).is_err(), "an older term");
+        assert!(log_state.apply(&Record::Truncate(Some(id(2, 6)))).is_err(), "beyond the end");
+        log_state.apply(&Record::Purge(id(3, 9))).unwrap();
+        assert_eq!(log_state.next(), 10);
+        log_state.apply(&Record::Purge(id(3, 9))).unwrap();
+        log_state.apply(&entry(3, 10)).unwrap();
+        log_state.apply(&Record::Truncate(None)).unwrap();
+        log_state.apply(&entry(1, 40)).unwrap();
+        assert_eq!((log_state.next(), log_state.purged), (41, Some(id(3, 9))));
     }
 }

@@ -1,18 +1,18 @@
 //! What is on disk: a place in a segment for every entry that the log holds.
 //!
-//! Owns the order of places and segments, and what a group does to them, the same for the writer and at open. Never does
+//! Owns the order of locations and segments, and what a group does to them, the same for the writer and at open. Never does
 //! I/O.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::group::{Record, Standing, directory_end};
+use super::group::{LogState, Record, directory_end};
 use super::segment::Segment;
 
 /// Everything that was written, in the order in which it was.
 ///
-/// Invariant: the index ends where the standing says, and has a place for every entry that is not purged.
+/// Invariant: the index ends where the log state says, and has a place for every entry that is not purged.
 #[derive(Debug, Default)]
 pub struct Content {
     /// Places of the entries.
@@ -20,7 +20,7 @@ pub struct Content {
     /// The files that they are in.
     pub segments: Segments,
     /// What all of it amounts to.
-    pub standing: Standing,
+    pub log_state: LogState,
 }
 
 impl Content {
@@ -29,9 +29,9 @@ impl Content {
     pub fn apply(&mut self, segment: &Arc<Segment>, offset: u64, records: &[Record]) -> Result<(), String> {
         let (mut at, mut end) = (offset + directory_end(records.len()) as u64, 0);
         for record in records {
-            let before = self.standing;
-            self.standing.apply(record)?;
-            let mut place = Place { segment: segment.number(), offset: 0, bytes: 0 };
+            let before = self.log_state;
+            self.log_state.apply(record)?;
+            let mut place = Location { segment: segment.number(), offset: 0, bytes: 0 };
             if let Record::Entry { id, bytes } = *record {
                 place.offset = u32::try_from(at).map_err(|_| format!("entry {} at offset {at}", id.index))?;
                 place.bytes = bytes;
@@ -54,7 +54,7 @@ impl Content {
 
 /// Where a sealed entry stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Number of the segment.
     pub segment: u64,
     /// Offset in it.
@@ -65,17 +65,17 @@ pub struct Place {
 
 /// A place for each of a run of consecutive entries.
 ///
-/// Invariant: entry `first + i` stands at `places[i]`.
+/// Invariant: entry `first + i` stands at `locations[i]`.
 #[derive(Debug, Default)]
 pub struct Index {
     first: u64,
-    places: VecDeque<Place>,
+    locations: VecDeque<Location>,
 }
 
 impl Index {
     /// An empty run that goes on at `next`.
     pub fn new(next: u64) -> Self {
-        Self { first: next, places: VecDeque::new() }
+        Self { first: next, locations: VecDeque::new() }
     }
 
     /// Index of the first entry, or of the next where there is none.
@@ -85,18 +85,18 @@ impl Index {
 
     /// Index after the last entry.
     pub fn next(&self) -> u64 {
-        self.first + self.places.len() as u64
+        self.first + self.locations.len() as u64
     }
 
-    /// Takes in what a record does. `before` is the standing it comes upon, `place` that of an entry.
-    pub fn apply(&mut self, before: &Standing, record: &Record, place: Place) {
+    /// Takes in what a record does. `before` is the log state it comes upon, `place` that of an entry.
+    pub fn apply(&mut self, before: &LogState, record: &Record, place: Location) {
         match *record {
             Record::Entry { id, .. } => {
                 if before.last.is_none() {
                     *self = Self::new(id.index);
                 }
                 assert_eq!(id.index, self.next(), "entry {} after an index up to {}", id.index, self.next());
-                self.places.push_back(place);
+                self.locations.push_back(place);
             }
             Record::Truncate(keep) => self.truncate(keep.map_or(0, |id| id.index + 1)),
             Record::Purge(upto) => self.drop_below(upto.index + 1),
@@ -105,23 +105,23 @@ impl Index {
     }
 
     fn truncate(&mut self, next: u64) {
-        self.places.truncate(next.saturating_sub(self.first) as usize);
+        self.locations.truncate(next.saturating_sub(self.first) as usize);
         self.first = self.first.min(next);
     }
 
     fn drop_below(&mut self, first: u64) {
-        let dropped = first.saturating_sub(self.first).min(self.places.len() as u64) as usize;
-        self.places.drain(..dropped);
+        let dropped = first.saturating_sub(self.first).min(self.locations.len() as u64) as usize;
+        self.locations.drain(..dropped);
         // Rarely, and only what a burst has left behind.
-        if self.places.capacity() > 4 * self.places.len() + 4096 {
-            self.places.shrink_to(2 * self.places.len());
+        if self.locations.capacity() > 4 * self.locations.len() + 4096 {
+            self.locations.shrink_to(2 * self.locations.len());
         }
         self.first = self.first.max(first);
     }
 
     /// Start of a run of entries before `end` that takes about so many bytes on disk; at least one entry if there is one.
     pub fn run_before(&self, end: u64, bytes_max: u64) -> u64 {
-        let known = self.places.range(..(end.min(self.next()) - self.first) as usize);
+        let known = self.locations.range(..(end.min(self.next()) - self.first) as usize);
         let mut bytes = 0;
         let run = known.rev().take_while(|place| {
             let fits = bytes < bytes_max;
@@ -131,12 +131,12 @@ impl Index {
         end - run.count() as u64
     }
 
-    /// The places from `range.start` on, as far as they are known.
-    pub fn places(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Place)> {
+    /// The locations from `range.start` on, as far as they are known.
+    pub fn locations(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Location)> {
         let known = range.start >= self.first && range.start < self.next();
-        let start = if known { (range.start - self.first) as usize } else { self.places.len() };
+        let start = if known { (range.start - self.first) as usize } else { self.locations.len() };
         let end = (range.end.min(self.next()).saturating_sub(self.first) as usize).max(start);
-        (range.start..).zip(self.places.range(start..end).copied())
+        (range.start..).zip(self.locations.range(start..end).copied())
     }
 }
 
@@ -191,18 +191,18 @@ mod tests {
         LogIdRecord { term: 1, node: 1, index }
     }
 
-    fn place(offset: u32) -> Place {
-        Place { segment: 1, offset, bytes: 10 }
+    fn place(offset: u32) -> Location {
+        Location { segment: 1, offset, bytes: 10 }
     }
 
     /// Applies in order; the offset of an entry is its position among the records.
     fn build(next: u64, records: &[Record]) -> Index {
-        let mut standing = Standing { last: next.checked_sub(1).map(id), ..Standing::default() };
+        let mut log_state = LogState { last: next.checked_sub(1).map(id), ..LogState::default() };
         let mut index = Index::new(next);
         for (offset, record) in (0..).zip(records) {
-            index.apply(&standing, record, place(offset));
-            standing.apply(record).unwrap();
-            assert!(standing.last.is_none() || index.next() == standing.next(), "{record:?}");
+            index.apply(&log_state, record, place(offset));
+            log_state.apply(record).unwrap();
+            assert!(log_state.last.is_none() || index.next() == log_state.next(), "{record:?}");
         }
         index
     }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn offsets(index: &Index, range: Range<u64>) -> Vec<(u64, u32)> {
-        index.places(range).map(|(index, place)| (index, place.offset)).collect()
+        index.locations(range).map(|(index, place)| (index, place.offset)).collect()
     }
 
     #[test]

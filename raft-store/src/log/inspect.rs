@@ -10,7 +10,7 @@ use super::mark::{self, MARK_FILE};
 use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
-use super::record::Stamp;
+use super::record::DirectoryTag;
 use super::recover::{LOG_DIR, Opening, RUN_BYTES, numbers, refuse_earlier_formats, take_lock};
 use super::walk;
 use crate::identity::Identity;
@@ -41,7 +41,7 @@ pub fn inspect(
 ) -> Result<(LogFacts, File), LogOpenError> {
     let dir = data_dir.join(LOG_DIR);
     refuse_earlier_formats(&dir)?;
-    let opening = Opening { data_dir, dir: &dir, identity, stamp: Stamp::new(identity) };
+    let opening = Opening { data_dir, dir: &dir, identity, tag: DirectoryTag::new(identity) };
     if !dir.is_dir() {
         return Err(opening.damaged("it is missing".to_owned()));
     }
@@ -59,14 +59,14 @@ pub fn inspect(
     }
     let segments = opening.segments(&mark, &LogOptions::default())?;
     let (count, bytes) = (segments.len() as u64, segments.iter().map(|segment| segment.capacity()).sum());
-    let walked = walk::walk(segments, opening.stamp)?;
+    let walked = walk::walk(segments, opening.tag)?;
     let view = opening.view(&walked.content)?;
     opening.check_mark(&mark, &view, &walked)?;
     let (first, next) = (view.first, view.next());
     let mut at = first;
     while at < next {
-        let run = read::places(&walked.content, at..next, RUN_BYTES);
-        let entries = read::read_run(&run, opening.stamp).map_err(|error| opening.damaged(error.to_string()))?;
+        let run = read::locations(&walked.content, at..next, RUN_BYTES);
+        let entries = read::read_run(&run, opening.tag).map_err(|error| opening.damaged(error.to_string()))?;
         if entries.is_empty() {
             return Err(opening.damaged(format!("entry {at} is missing")));
         }

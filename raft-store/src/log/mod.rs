@@ -87,7 +87,7 @@ use chores::Chores;
 use index::Content;
 use mark::MarkKeeper;
 use queue::{Queue, Work};
-use record::Stamp;
+use record::DirectoryTag;
 use spare::Spare;
 use view::View;
 use writer::{Position, Writer};
@@ -98,7 +98,7 @@ pub type FatalHook = Arc<dyn Fn(&str) + Send + Sync>;
 /// What the log's handles and threads share.
 struct Shared {
     dir: PathBuf,
-    stamp: Stamp,
+    tag: DirectoryTag,
     /// What is on disk. Locked after the view, if both are; for a moment only, never across I/O.
     content: RwLock<Content>,
     spare: Spare,
@@ -160,14 +160,14 @@ impl LogStore {
     ) -> Result<LogStore, LogOpenError> {
         let recovered = recover::recover(data_dir, identity, options)?;
         let (walked, view, (mark_file, mark)) = (recovered.walked, recovered.view, recovered.mark);
-        let purged_durably = walked.content.standing.purged.map_or(0, |id| id.index + 1);
-        let last = walked.content.standing.last;
+        let purged_durably = walked.content.log_state.purged.map_or(0, |id| id.index + 1);
+        let last = walked.content.log_state.last;
         let (dir, next) = (data_dir.join(LOG_DIR), walked.segment.number() + 1);
         let position = Position { segment: walked.segment, offset: walked.offset, sequence: walked.sequence };
         let shared = Arc::new(Shared {
             spare: Spare::new(dir.clone(), identity.clone(), options.segment_bytes, next, walked.spare, walked.bytes),
             dir,
-            stamp: recovered.stamp,
+            tag: recovered.tag,
             content: RwLock::new(walked.content),
             view: RwLock::new(view),
             queue: Queue::new(),

@@ -26,7 +26,7 @@ const PERMIT_BYTES: usize = 1024;
 const PERMITS: usize = QUEUE_BYTES_MAX / PERMIT_BYTES;
 
 /// How the caller of a waiting operation hears of it.
-pub type Done = oneshot::Sender<io::Result<()>>;
+pub type Completion = oneshot::Sender<io::Result<()>>;
 
 /// One operation on the log.
 pub struct Op {
@@ -52,14 +52,14 @@ pub enum Work {
         /// The vote.
         vote: VoteRecord,
         /// Answered when it is durable.
-        done: Done,
+        done: Completion,
     },
     /// Drop everything after `keep`, sync, answer.
     Truncate {
         /// Last entry that stays (or the purge mark).
         keep: Option<LogIdRecord>,
         /// Answered when it is durable.
-        done: Done,
+        done: Completion,
     },
     /// Remember the purge mark.
     Purge {

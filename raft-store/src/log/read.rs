@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::index::{Content, Place};
-use super::record::Stamp;
+use super::index::{Content, Location};
+use super::record::DirectoryTag;
 use super::segment::Segment;
 use super::{Shared, tail};
 use crate::background;
@@ -87,18 +87,18 @@ fn plan(shared: &Shared, range: &Range<u64>, bytes_max: Option<usize>) -> Plan {
 
 /// Reads consecutive entries from `range.start` on, until one is missing or `bytes_max` would be exceeded.
 fn from_disk(shared: &Shared, range: Range<u64>, bytes_max: usize) -> io::Result<Vec<LogEntry>> {
-    let run = places(&shared.content.read(), range, bytes_max);
-    read_run(&run, shared.stamp)
+    let run = locations(&shared.content.read(), range, bytes_max);
+    read_run(&run, shared.tag)
 }
 
 /// An entry that is to be read: its index, its place and its segment, which stays readable while this is held.
-pub(super) type Wanted = (u64, Place, Arc<Segment>);
+pub(super) type Wanted = (u64, Location, Arc<Segment>);
 
 /// Where the entries from `range.start` on are, until one is unknown or `bytes_max` would be exceeded.
-pub(super) fn places(content: &Content, range: Range<u64>, bytes_max: usize) -> Vec<Wanted> {
+pub(super) fn locations(content: &Content, range: Range<u64>, bytes_max: usize) -> Vec<Wanted> {
     let mut bytes = 0;
     let mut wanted = Vec::new();
-    for (index, place) in content.index.places(range) {
+    for (index, place) in content.index.locations(range) {
         bytes += place.bytes as usize + tail::ENTRY_OVERHEAD_BYTES;
         let Some(segment) = content.segments.get(place.segment) else { break };
         if bytes > bytes_max && !wanted.is_empty() {
@@ -110,7 +110,7 @@ pub(super) fn places(content: &Content, range: Range<u64>, bytes_max: usize) -> 
 }
 
 /// Reads and verifies entries, those that stand close together at once.
-pub(super) fn read_run(run: &[Wanted], stamp: Stamp) -> io::Result<Vec<LogEntry>> {
+pub(super) fn read_run(run: &[Wanted], tag: DirectoryTag) -> io::Result<Vec<LogEntry>> {
     let mut entries = Vec::with_capacity(run.len());
     let mut rest = run;
     while let Some((_, first, segment)) = rest.first() {
@@ -123,7 +123,7 @@ pub(super) fn read_run(run: &[Wanted], stamp: Stamp) -> io::Result<Vec<LogEntry>
             let from = (place.offset - first.offset) as usize;
             // Copied, so that an entry which is kept does not keep the whole span.
             let sealed = Bytes::copy_from_slice(&bytes[from..from + place.bytes as usize]);
-            let entry = stamp.open_entry(*index, sealed);
+            let entry = tag.open_entry(*index, sealed);
             entries.push(entry.map_err(|error| at(segment, &format!("entry {index}: {error}")))?);
         }
         rest = behind;
@@ -131,12 +131,12 @@ pub(super) fn read_run(run: &[Wanted], stamp: Stamp) -> io::Result<Vec<LogEntry>
     Ok(entries)
 }
 
-fn place_end(place: Place) -> u64 {
+fn place_end(place: Location) -> u64 {
     u64::from(place.offset) + u64::from(place.bytes)
 }
 
 /// Whether both are read at once. What is appended later stands further on.
-fn is_close(first: Place, other: Place) -> bool {
+fn is_close(first: Location, other: Location) -> bool {
     let start = u64::from(first.offset);
     other.segment == first.segment && other.offset >= first.offset && place_end(other) - start <= SPAN_BYTES_MAX
 }

@@ -1,6 +1,6 @@
 //! Sealed entries: bytes that carry what it takes to notice a rotten or misplaced one at every later read.
 //!
-//! Owns the seal (checksum, stamp of the data directory) in front of an entry's own bytes ([`wire::encode_entry`]).
+//! Owns the seal (checksum, tag of the data directory) in front of an entry's own bytes ([`wire::encode_entry`]).
 //! Never does I/O, and knows nothing of where the bytes stand: that is [`super::group`].
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -9,7 +9,7 @@ use crate::codec::CodecError;
 use crate::identity::Identity;
 use crate::raft::{LogEntry, wire};
 
-/// Bytes in front of every entry: checksum, stamp.
+/// Bytes in front of every entry: checksum, tag.
 pub const SEAL_BYTES: usize = 4 + 4;
 
 /// Why an entry cannot be believed.
@@ -19,11 +19,11 @@ pub enum RecordError {
     #[error("{0} bytes are no sealed entry")]
     Short(usize),
     /// Written by another node, or before this data directory was made anew.
-    #[error("stamped {found:08x} by another data directory, this one is {expected:08x}")]
+    #[error("tagged {found:08x} by another data directory, this one is {expected:08x}")]
     Foreign {
-        /// Stamp in the row.
+        /// Tag in the row.
         found: u32,
-        /// Stamp of this directory.
+        /// Tag of this directory.
         expected: u32,
     },
     /// The bytes, or the index they are read for, are not those that were written.
@@ -50,10 +50,10 @@ pub enum RecordError {
 /// The cluster id is left out on purpose: it is not known yet when the log is first opened, and the random
 /// incarnation already tells any two directories apart.
 #[derive(Debug, Clone, Copy)]
-pub struct Stamp(u32);
+pub struct DirectoryTag(u32);
 
-impl Stamp {
-    /// The stamp of a data directory.
+impl DirectoryTag {
+    /// The tag of a data directory.
     pub fn new(identity: &Identity) -> Self {
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(&identity.incarnation.to_le_bytes());
@@ -61,7 +61,7 @@ impl Stamp {
         Self(hasher.finalize())
     }
 
-    /// The stamp as it stands in files.
+    /// The tag as it stands in files.
     pub fn get(self) -> u32 {
         self.0
     }
@@ -88,12 +88,12 @@ impl Stamp {
 
     /// Whether the bytes are the entry that was sealed under this index.
     pub fn check_entry(self, index: u64, sealed: &[u8]) -> Result<(), RecordError> {
-        let Some((&[a, b, c, d, stamp @ ..], body)) = sealed.split_first_chunk::<SEAL_BYTES>() else {
+        let Some((&[a, b, c, d, tag @ ..], body)) = sealed.split_first_chunk::<SEAL_BYTES>() else {
             return Err(RecordError::Short(sealed.len()));
         };
         let (found, expected) = (self.checksum([&index.to_le_bytes(), body]), u32::from_le_bytes([a, b, c, d]));
-        match u32::from_le_bytes(stamp) {
-            stamp if stamp != self.0 => Err(RecordError::Foreign { found: stamp, expected: self.0 }),
+        match u32::from_le_bytes(tag) {
+            tag if tag != self.0 => Err(RecordError::Foreign { found: tag, expected: self.0 }),
             _ if found != expected => Err(RecordError::Checksum { found, expected }),
             _ => Ok(()),
         }
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
     use crate::raft::{EncodedBatch, LogId, wire::LogIdRecord};
 
-    fn stamp(incarnation: u128) -> Stamp {
-        Stamp::new(&Identity { cluster_id: None, node_id: 1, incarnation })
+    fn tag(incarnation: u128) -> DirectoryTag {
+        DirectoryTag::new(&Identity { cluster_id: None, node_id: 1, incarnation })
     }
 
     fn entry(index: u64, payload: Vec<u8>) -> LogEntry {
@@ -134,17 +134,17 @@ mod tests {
         ) {
             let entry = entry(index, payload);
             let mut row = BytesMut::from(&b"before"[..]);
-            let bytes = stamp(9).seal_entry(&entry, &mut row);
+            let bytes = tag(9).seal_entry(&entry, &mut row);
             let row = row.freeze().slice(6..);
             prop_assert_eq!(bytes, row.len());
-            prop_assert_eq!(stamp(9).open_entry(index, row.clone()).unwrap(), entry);
-            prop_assert!(stamp(9).open_entry(index ^ 1, row.clone()).is_err());
-            let foreign = stamp(10).open_entry(index, row.clone());
+            prop_assert_eq!(tag(9).open_entry(index, row.clone()).unwrap(), entry);
+            prop_assert!(tag(9).open_entry(index ^ 1, row.clone()).is_err());
+            let foreign = tag(10).open_entry(index, row.clone());
             prop_assert!(matches!(foreign, Err(RecordError::Foreign { .. })), "{:?}", foreign);
             let mut damaged = row.to_vec();
             let at = flip.index(damaged.len());
             damaged[at] ^= 1 << bit;
-            prop_assert!(stamp(9).open_entry(index, damaged.into()).is_err());
+            prop_assert!(tag(9).open_entry(index, damaged.into()).is_err());
         }
     }
 }

@@ -19,7 +19,7 @@ use super::mark::{self, MARK_FILE, Mark, MarkFile};
 use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
-use super::record::Stamp;
+use super::record::DirectoryTag;
 use super::segment::{self, Segment, SegmentError};
 use super::tail::{self, Tail};
 use super::view::{TAIL_BYTES_MAX, View};
@@ -45,7 +45,7 @@ pub(super) const RUN_BYTES: usize = 1024 * 1024;
 pub struct Recovered {
     /// Keeps other processes out.
     pub lock: File,
-    pub stamp: Stamp,
+    pub tag: DirectoryTag,
     pub mark: (MarkFile, Mark),
     pub walked: Walked,
     pub view: View,
@@ -59,8 +59,8 @@ pub fn recover(data_dir: &Path, identity: &Identity, options: &LogOptions) -> Re
     let lock = dir.is_dir().then(|| take_lock(&dir)).transpose()?;
     let (mut file, mut mark) = read_mark(data_dir, &dir, identity)?;
     let lock = lock.map_or_else(|| take_lock(&dir), Ok)?;
-    let opening = Opening { data_dir, dir: &dir, identity, stamp: Stamp::new(identity) };
-    let walked = walk::walk(opening.segments(&mark, options)?, opening.stamp)?;
+    let opening = Opening { data_dir, dir: &dir, identity, tag: DirectoryTag::new(identity) };
+    let walked = walk::walk(opening.segments(&mark, options)?, opening.tag)?;
     let view = opening.view(&walked.content)?;
     opening.check_mark(&mark, &view, &walked)?;
     walked.settle()?;
@@ -70,7 +70,7 @@ pub fn recover(data_dir: &Path, identity: &Identity, options: &LogOptions) -> Re
         let path = data_dir.join(MARK_FILE);
         file.write(&mark, "mark-before-sync").map_err(|source| LogOpenError::Io { path, source })?;
     }
-    Ok(Recovered { lock, stamp: opening.stamp, mark: (file, mark), walked, view })
+    Ok(Recovered { lock, tag: opening.tag, mark: (file, mark), walked, view })
 }
 
 /// Format 1 was a RocksDB. Everything about it differs, so it is known by a file that a RocksDB always has.
@@ -135,7 +135,7 @@ pub(super) struct Opening<'a> {
     pub data_dir: &'a Path,
     pub dir: &'a Path,
     pub identity: &'a Identity,
-    pub stamp: Stamp,
+    pub tag: DirectoryTag,
 }
 
 impl Opening<'_> {
@@ -169,31 +169,31 @@ impl Opening<'_> {
     }
 
     pub fn view(&self, content: &Content) -> Result<View, LogOpenError> {
-        let standing = &content.standing;
-        let first = standing.purged.map_or(0, |id| id.index + 1);
+        let log_state = &content.log_state;
+        let first = log_state.purged.map_or(0, |id| id.index + 1);
         let found = content.index.first();
-        if standing.purged.is_none() && !content.is_from_the_start() {
+        if log_state.purged.is_none() && !content.is_from_the_start() {
             let path = self.dir.join(segment::name(1));
             return Err(LogOpenError::Damaged { path, reason: "it is missing, though nothing was purged".to_owned() });
         }
-        if standing.purged.is_some() && found > first {
+        if log_state.purged.is_some() && found > first {
             return Err(self.damaged(format!("entries {first} to {} are missing", found - 1)));
         }
         // A log that never purged anything may have started anywhere.
-        let first = if standing.purged.is_none() { found } else { first };
+        let first = if log_state.purged.is_none() { found } else { first };
         let tail = self.verify(content, first)?;
-        let last = standing.last.map(LogId::from);
-        Ok(View::new(standing.purged.map(LogId::from), last, first, standing.vote.map(Into::into), tail))
+        let last = log_state.last.map(LogId::from);
+        Ok(View::new(log_state.purged.map(LogId::from), last, first, log_state.vote.map(Into::into), tail))
     }
 
     /// Verifies the newest entries, backwards, down to `first` at most. The newest of them stay in memory.
     fn verify(&self, content: &Content, first: u64) -> Result<Tail, LogOpenError> {
-        let (mut tail, mut bytes, mut cached) = (Tail::new(content.standing.next(), TAIL_BYTES_MAX), 0, true);
+        let (mut tail, mut bytes, mut cached) = (Tail::new(content.log_state.next(), TAIL_BYTES_MAX), 0, true);
         let mut end = content.index.next();
         while end > first && bytes <= VERIFIED_BYTES {
             let start = content.index.run_before(end, RUN_BYTES as u64).max(first);
-            let run = read::places(content, start..end, usize::MAX);
-            let entries = read::read_run(&run, self.stamp).map_err(|error| self.damaged(error.to_string()))?;
+            let run = read::locations(content, start..end, usize::MAX);
+            let entries = read::read_run(&run, self.tag).map_err(|error| self.damaged(error.to_string()))?;
             for entry in entries.into_iter().rev() {
                 bytes += tail::cost(&entry);
                 cached = cached && tail.push_front_within_bound(entry);
@@ -224,8 +224,8 @@ impl Opening<'_> {
     }
 
     fn entry(&self, content: &Content, index: u64) -> Result<LogEntry, LogOpenError> {
-        let run = read::places(content, index..index + 1, usize::MAX);
-        let read = read::read_run(&run, self.stamp).map_err(|error| self.damaged(error.to_string()))?;
+        let run = read::locations(content, index..index + 1, usize::MAX);
+        let read = read::read_run(&run, self.tag).map_err(|error| self.damaged(error.to_string()))?;
         read.into_iter().next().ok_or_else(|| self.damaged(format!("entry {index} is missing")))
     }
 

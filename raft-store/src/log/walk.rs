@@ -16,7 +16,7 @@ use super::direct::Blocks;
 use super::group::{self, BLOCK, Group, GroupError, HEADER_BYTES, Preamble};
 use super::index::{Content, Index, Segments};
 use super::open_error::LogOpenError;
-use super::record::Stamp;
+use super::record::DirectoryTag;
 use super::segment::{FIRST_GROUP, Segment};
 
 /// Bytes looked at at once in search of what stands behind the end.
@@ -81,11 +81,11 @@ impl Walked {
 }
 
 /// Reads the segments, which are all there are and in order.
-pub fn walk(mut segments: Vec<Arc<Segment>>, stamp: Stamp) -> Result<Walked, LogOpenError> {
+pub fn walk(mut segments: Vec<Arc<Segment>>, tag: DirectoryTag) -> Result<Walked, LogOpenError> {
     let oldest = Arc::clone(&segments[0]);
     let from_the_start = oldest.number() == 1;
     let sequence = from_the_start.then_some(1);
-    let mut walker = Walker { stamp, oldest, content: None, sequence, pending: None, newest: None };
+    let mut walker = Walker { tag, oldest, content: None, sequence, pending: None, newest: None };
     let (mut at, mut offset) = (0, FIRST_GROUP);
     let mut reason = loop {
         match walker.find(&segments[at], offset)? {
@@ -106,7 +106,7 @@ pub fn walk(mut segments: Vec<Arc<Segment>>, stamp: Stamp) -> Result<Walked, Log
     let Some(sequence) = sequence.filter(|_| from_the_start || content.is_some()) else {
         return Err(damaged(&segments[0], format!("its first group cannot be read: {reason}")));
     };
-    let torn = find_torn(&segments[at..], offset, sequence, stamp)?.map(|stretch| (stretch, reason));
+    let torn = find_torn(&segments[at..], offset, sequence, tag)?.map(|stretch| (stretch, reason));
     check_unused(&segments[at + 1..])?;
     let bytes = segments[..=at].iter().map(|segment| segment.capacity()).sum();
     let spare = segments.drain(at + 1..).next();
@@ -117,7 +117,7 @@ pub fn walk(mut segments: Vec<Arc<Segment>>, stamp: Stamp) -> Result<Walked, Log
 }
 
 struct Walker {
-    stamp: Stamp,
+    tag: DirectoryTag,
     oldest: Arc<Segment>,
     /// `None` before the first group.
     content: Option<Content>,
@@ -132,7 +132,7 @@ struct Walker {
 impl Walker {
     /// The group that continues the log at this place, its entries not verified.
     fn find(&self, segment: &Arc<Segment>, offset: u64) -> Result<Result<Group, GroupError>, LogOpenError> {
-        let found = find_group(segment, offset, self.stamp)?;
+        let found = find_group(segment, offset, self.tag)?;
         match (&found, self.sequence) {
             (Ok(group), Some(expected)) if group.sequence != expected => {
                 let reason = format!("at offset {offset} is group {} where {expected} should be", group.sequence);
@@ -163,7 +163,7 @@ impl Walker {
         let Some((stretch, group)) = self.pending.take() else { return Ok(None) };
         let from = stretch.start + group.directory_end() as u64;
         let payload = on(&stretch.segment, || stretch.segment.read(from, group.payload as usize))?;
-        match group.check_payload(self.stamp, &payload) {
+        match group.check_payload(self.tag, &payload) {
             Ok(()) => self.take_in(stretch, &group).map(|()| None),
             Err(error) => {
                 self.sequence = Some(group.sequence);
@@ -177,10 +177,10 @@ impl Walker {
             let mut segments = Segments::default();
             // The very first one stays empty where the very first group was too large for it.
             segments.written(&self.oldest, 0);
-            Content { index: Index::new(group.before.next()), segments, standing: group.before }
+            Content { index: Index::new(group.before.next()), segments, log_state: group.before }
         });
-        if content.standing != group.before {
-            let reason = format!("group {} follows {:?}, not {:?}", group.sequence, group.before, content.standing);
+        if content.log_state != group.before {
+            let reason = format!("group {} follows {:?}, not {:?}", group.sequence, group.before, content.log_state);
             return Err(damaged(&stretch.segment, reason));
         }
         let taken = content.apply(&stretch.segment, stretch.start, &group.records);
@@ -196,11 +196,11 @@ fn find_torn(
     segments: &[Arc<Segment>],
     offset: u64,
     sequence: u64,
-    stamp: Stamp,
+    tag: DirectoryTag,
 ) -> Result<Option<Stretch>, LogOpenError> {
     let mut torn: Option<Stretch> = None;
     for (segment, start) in segments.iter().zip([offset].into_iter().chain(std::iter::repeat(FIRST_GROUP))) {
-        let Some(found) = search(segment, start, sequence, stamp)? else { continue };
+        let Some(found) = search(segment, start, sequence, tag)? else { continue };
         if torn.replace(found).is_some() {
             let reason = format!("neither group {sequence} nor what stands behind it can be read");
             return Err(damaged(&segments[0], reason));
@@ -210,7 +210,12 @@ fn find_torn(
 }
 
 /// Searches one segment.
-fn search(segment: &Arc<Segment>, start: u64, sequence: u64, stamp: Stamp) -> Result<Option<Stretch>, LogOpenError> {
+fn search(
+    segment: &Arc<Segment>,
+    start: u64,
+    sequence: u64,
+    tag: DirectoryTag,
+) -> Result<Option<Stretch>, LogOpenError> {
     let mut torn: Option<Stretch> = None;
     let mut at = start;
     while at < segment.capacity() {
@@ -219,7 +224,7 @@ fn search(segment: &Arc<Segment>, start: u64, sequence: u64, stamp: Stamp) -> Re
             if *block == ZEROS[..block.len()] {
                 continue;
             }
-            if let Some(found) = whole_group(segment, offset, stamp)?.filter(|found| *found >= sequence) {
+            if let Some(found) = whole_group(segment, offset, tag)?.filter(|found| *found >= sequence) {
                 let reason = format!(
                     "group {sequence}, which should start at offset {start}, cannot be read, but group {found} at \
                      offset {offset} can"
@@ -235,11 +240,11 @@ fn search(segment: &Arc<Segment>, start: u64, sequence: u64, stamp: Stamp) -> Re
 }
 
 /// The number of the group that starts here, if one does and is whole.
-fn whole_group(segment: &Arc<Segment>, offset: u64, stamp: Stamp) -> Result<Option<u64>, LogOpenError> {
-    let Ok(group) = find_group(segment, offset, stamp)? else { return Ok(None) };
+fn whole_group(segment: &Arc<Segment>, offset: u64, tag: DirectoryTag) -> Result<Option<u64>, LogOpenError> {
+    let Ok(group) = find_group(segment, offset, tag)? else { return Ok(None) };
     let from = offset + group.directory_end() as u64;
     let payload = on(segment, || segment.read(from, group.payload as usize))?;
-    Ok(group.check_payload(stamp, &payload).is_ok().then_some(group.sequence))
+    Ok(group.check_payload(tag, &payload).is_ok().then_some(group.sequence))
 }
 
 /// A segment is made only once the one before it is in use.
@@ -251,7 +256,11 @@ fn check_unused(unused: &[Arc<Segment>]) -> Result<(), LogOpenError> {
 }
 
 /// Header and directory of the group at this place.
-fn find_group(segment: &Arc<Segment>, offset: u64, stamp: Stamp) -> Result<Result<Group, GroupError>, LogOpenError> {
+fn find_group(
+    segment: &Arc<Segment>,
+    offset: u64,
+    tag: DirectoryTag,
+) -> Result<Result<Group, GroupError>, LogOpenError> {
     let room = segment.capacity().saturating_sub(offset);
     if room < HEADER_BYTES as u64 {
         return Ok(Err(GroupError::NoMagic));
@@ -264,7 +273,7 @@ fn find_group(segment: &Arc<Segment>, offset: u64, stamp: Stamp) -> Result<Resul
     if directory_end > bytes.len() {
         bytes = on(segment, || segment.read(offset, directory_end))?;
     }
-    Ok(Group::parse(&bytes[..directory_end], stamp, segment.number()))
+    Ok(Group::parse(&bytes[..directory_end], tag, segment.number()))
 }
 
 fn damaged(segment: &Segment, reason: String) -> LogOpenError {

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::Shared;
 use super::direct::Blocks;
-use super::group::{BLOCK, GroupBuilder, KEPT_BYTES_MAX, Record, Standing};
+use super::group::{BLOCK, GroupBuilder, KEPT_BYTES_MAX, LogState, Record};
 use super::options::SimulatedDisk;
 use super::queue::{Op, Work};
 use super::segment::{FIRST_GROUP, Segment};
@@ -31,7 +31,7 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
     position: Position,
     /// What the log amounts to once everything taken from the queue is on disk.
-    standing: Standing,
+    log_state: LogState,
     group: GroupBuilder,
     /// The group as it goes to the disk. Room kept between groups.
     blocks: Blocks,
@@ -51,9 +51,9 @@ struct Pending {
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, position: Position) -> Self {
-        let standing = shared.content.read().standing;
+        let log_state = shared.content.read().log_state;
         let (group, blocks, records) = (GroupBuilder::default(), Blocks::default(), Vec::new());
-        Self { shared, position, standing, group, blocks, records, spare_wanted: false, outcome: Ok(()) }
+        Self { shared, position, log_state, group, blocks, records, spare_wanted: false, outcome: Ok(()) }
     }
 
     /// Runs until the queue is closed and empty, or the first error.
@@ -128,7 +128,7 @@ impl Writer {
             self.roll_over(bytes)?;
         }
         let Position { segment, sequence, .. } = &self.position;
-        let group = self.group.finish(self.shared.stamp, *sequence, segment.number());
+        let group = self.group.finish(self.shared.tag, *sequence, segment.number());
         if self.blocks.capacity() > KEPT_BYTES_MAX {
             self.blocks = Blocks::default();
         }
@@ -184,13 +184,13 @@ impl Writer {
             Work::Append { entries, .. } => entries.len(),
             Work::Vote { .. } | Work::Truncate { .. } | Work::Purge { .. } => 1,
         });
-        self.group.start(&self.standing, counts.sum());
+        self.group.start(&self.log_state, counts.sum());
         self.records.clear();
         for op in ops {
             match &op.work {
                 Work::Append { entries, .. } => {
-                    let stamp = self.shared.stamp;
-                    self.records.extend(entries.iter().map(|entry| self.group.entry(stamp, entry)));
+                    let tag = self.shared.tag;
+                    self.records.extend(entries.iter().map(|entry| self.group.entry(tag, entry)));
                 }
                 Work::Vote { vote, .. } => self.small(Record::Vote(*vote)),
                 Work::Truncate { keep, .. } => self.small(Record::Truncate(*keep)),
@@ -199,7 +199,7 @@ impl Writer {
         }
         for record in &self.records {
             // Never written: the log would not open again.
-            self.standing.apply(record).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
+            self.log_state.apply(record).map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
         }
         Ok(self.records.iter().filter(|record| matches!(record, Record::Entry { .. })).count() as u64)
     }
@@ -215,7 +215,7 @@ impl Writer {
         // Before the view may drop anything from memory.
         let applied = self.shared.content.write().apply(segment, *offset, &self.records);
         applied.map_err(io::Error::other)?;
-        self.shared.mark.raise(self.standing.last);
+        self.shared.mark.raise(self.log_state.last);
         for op in ops {
             match &op.work {
                 Work::Append { entries, epoch, .. } => {

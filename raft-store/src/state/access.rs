@@ -16,7 +16,7 @@ use crate::types::{Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, Use
 /// Users, roles and tokens.
 impl StateReader {
     /// The revision at which users, roles or tokens last changed, 0 while there never were any: what commands are stamped with,
-    /// see [`crate::types::Command::stamp`]. Cheap. Read it before the rules: they are then as of it, or newer, and a command
+    /// see [`crate::types::Command::access_revision`]. Cheap. Read it before the rules: they are then as of it, or newer, and a command
     /// that was authorised by newer ones than it says is refused once and authorised again.
     pub fn access_revision(&self) -> Revision {
         self.shared.access_revision()

@@ -12,7 +12,7 @@ use openraft::EntryPayload;
 
 use super::db::LatestView;
 use super::digests;
-use super::feed::Told;
+use super::feed::ChangeSet;
 use super::shared::{Shared, position_of};
 use super::types::StateFault;
 use crate::command_codec;
@@ -146,7 +146,7 @@ impl Committer {
         self.shared.digests.note(at.index, self.record.vars.digest());
         let (changes, names) = (applied.changed, &applied.woken);
         let (after, oldest) = (at.revision, at.oldest_revision);
-        self.shared.feed.tell(Told { changes, names, before, after, oldest });
+        self.shared.feed.tell(ChangeSet { changes, names, before, after, oldest });
         Ok(())
     }
 }

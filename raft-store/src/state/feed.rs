@@ -29,7 +29,7 @@ pub struct Feed {
 
 /// What one apply call changed.
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct ChangeSet<'a> {
     /// Each change of a key, in order of revision.
     pub changes: Vec<KeyChange>,
     /// Names of what else has changed, see [`crate::types::Waker`].
@@ -77,8 +77,8 @@ impl Feed {
     }
 
     /// Tells what was changed. Readers see it already. There must be one caller at a time.
-    pub fn tell(&self, told: Told<'_>) {
-        let Told { changes, names, before, after, oldest } = told;
+    pub fn tell(&self, told: ChangeSet<'_>) {
+        let ChangeSet { changes, names, before, after, oldest } = told;
         self.register.note_names(names, before.saturating_add(1)).wake();
         // Held until the ring has them: who has news already waits for that, and who begins to watch finds all or nothing.
         let mut ring = self.ring.write();

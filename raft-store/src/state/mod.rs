@@ -54,7 +54,7 @@ pub use coordination::{
 };
 pub use declared::CollectionsPage;
 pub use faults::{FaultsRead, KeptFault, Parked};
-pub use feed::{Feed, Pulled, Told, Watch};
+pub use feed::{ChangeSet, Feed, Pulled, Watch};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use range::WatchRange;
 pub use reader::StateReader;

@@ -56,7 +56,7 @@ pub(crate) struct Register {
 /// A place and how many have a ticket for it.
 #[derive(Default)]
 struct Member {
-    place: Arc<Place>,
+    place: Arc<Waiters>,
     tickets: usize,
 }
 
@@ -69,7 +69,7 @@ struct Span {
 
 /// Those who wait for one set of keys.
 #[derive(Default)]
-struct Place {
+struct Waiters {
     armed: Mutex<Vec<Arc<Slot>>>,
 }
 
@@ -100,12 +100,12 @@ pub(crate) struct Ticket {
     register: Arc<Register>,
     /// Where it is registered, which is a wider range than asked for where the register was full.
     range: WatchRange,
-    place: Arc<Place>,
+    place: Arc<Waiters>,
     slot: Arc<Slot>,
 }
 
 impl Member {
-    fn join(&mut self) -> Arc<Place> {
+    fn join(&mut self) -> Arc<Waiters> {
         self.tickets += 1;
         Arc::clone(&self.place)
     }
@@ -117,7 +117,7 @@ impl Member {
     }
 }
 
-impl Place {
+impl Waiters {
     /// Notes a change at `revision` for those who are armed, or that they may have missed one from there on.
     fn note(&self, revision: Revision, noted: &mut Noted) {
         let mut armed = self.armed.lock();
@@ -177,7 +177,7 @@ impl Register {
         Ticket { register: Arc::clone(self), range, place, slot }
     }
 
-    fn enter(&self, range: WatchRange) -> (WatchRange, Arc<Place>) {
+    fn enter(&self, range: WatchRange) -> (WatchRange, Arc<Waiters>) {
         match range {
             WatchRange::Key(key) => {
                 let place = self.shard(&key).lock().entry(key.clone()).or_default().join();

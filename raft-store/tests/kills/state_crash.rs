@@ -84,20 +84,20 @@ fn after_kill_9_the_state_is_a_prefix_of_the_log_and_the_rest_applies_to_it() {
 }
 
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     applied: u64,
     durable: u64,
 }
 
 /// Runs the child and kills it as soon as it has applied `stop_at` or the end of the workload.
-fn run_child_until(dir: &Path, stop_at: u64) -> Told {
+fn run_child_until(dir: &Path, stop_at: u64) -> Acknowledged {
     let mut child = Process::new(std::env::current_exe().unwrap())
         .args(["--exact", "state_crash::child_that_applies_until_it_is_killed", "--nocapture"])
         .env(CHILD_DIR, dir)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut told = Told::default();
+    let mut told = Acknowledged::default();
     let mut start = None;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();

@@ -161,13 +161,10 @@ fn commands() -> impl Strategy<Value = Command> {
     let access = access().prop_map(Action::Access);
     let action =
         prop_oneof![4 => write, 1 => bulk, 1 => txn, 1 => expire, 1 => compact, 1 => raise, 1 => access].boxed();
-    let stamp = option::of(0..Command::NO_STAMP);
-    (option::of(ids()), ".{0,10}", action, stamp).prop_map(|(request_id, principal, action, stamp)| Command {
-        request_id,
-        principal,
-        action,
-        stamp,
-    })
+    let access_revision = option::of(0..Command::NO_ACCESS_REVISION);
+    (option::of(ids()), ".{0,10}", action, access_revision).prop_map(
+        |(request_id, principal, action, access_revision)| Command { request_id, principal, action, access_revision },
+    )
 }
 
 fn grants() -> impl Strategy<Value = Grant> {
@@ -425,16 +422,16 @@ proptest! {
         let mut bytes = command_codec::encode_command(&command).to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= by;
-        if let Ok(other) = command_codec::decode_command(&bytes) && (Command { stamp: command.stamp, ..other.clone() }) != command {
+        if let Ok(other) = command_codec::decode_command(&bytes) && (Command { access_revision: command.access_revision, ..other.clone() }) != command {
             prop_assert_ne!(other.fingerprint(), command.fingerprint());
         }
     }
 
     #[test]
-    fn the_stamp_is_no_part_of_the_fingerprint(command in commands(), stamp in option::of(0..Command::NO_STAMP)) {
-        let again = Command { stamp, ..command.clone() };
+    fn the_access_revision_is_no_part_of_the_fingerprint(command in commands(), access_revision in option::of(0..Command::NO_ACCESS_REVISION)) {
+        let again = Command { access_revision, ..command.clone() };
         prop_assert_eq!(again.fingerprint(), command.fingerprint());
-        prop_assert_eq!(command_codec::encode_command(&again) == command_codec::encode_command(&command), stamp == command.stamp);
+        prop_assert_eq!(command_codec::encode_command(&again) == command_codec::encode_command(&command), access_revision == command.access_revision);
     }
 
     #[test]
@@ -464,7 +461,7 @@ proptest! {
     fn tasks_come_back(task in tasks()) {
         let (op, row) = task;
         let action = Action::Task(op);
-        let command = Command { request_id: None, principal: String::new(), action, stamp: None };
+        let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
         prop_assert_eq!(command_codec::decode_command(&command_codec::encode_command(&command)).unwrap(), command);
         prop_assert_eq!(codec::decode::<TaskRow>(&codec::encode(&row)).unwrap(), row);
     }
@@ -570,7 +567,7 @@ proptest! {
 
 #[test]
 fn a_length_beyond_all_bounds_is_refused_and_not_allocated() {
-    // Version, stamp, no id, a principal of 2^62 bytes.
+    // Version, access_revision, no id, a principal of 2^62 bytes.
     let bytes = [&[codec::FORMAT_VERSION][..], &[0; 8], &[0, 253], &(1_u64 << 62).to_le_bytes()].concat();
     assert!(matches!(command_codec::decode_command(&bytes), Err(codec::CodecError::Malformed(_))));
 }

@@ -28,7 +28,7 @@ use quorate_store::types::{
 const CLUSTER: u128 = 77;
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, stamp: None }
+    Command { request_id: None, principal: String::new(), action, access_revision: None }
 }
 
 fn administered(op: AccessOp) -> Command {

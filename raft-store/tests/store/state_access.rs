@@ -105,11 +105,11 @@ fn users_roles_and_tokens_come_by_name_and_in_pages() {
 fn outcomes_and_sessions_say_whose_they_are_and_what_was_not_decided_is_not_kept() {
     let dir = tempfile::tempdir().unwrap();
     let (mut state, reader) = open(dir.path());
-    let by = |id: &str, stamp, action| Command {
+    let by = |id: &str, access_revision, action| Command {
         request_id: Some(RequestId(id.into())),
         principal: "ann".into(),
         action,
-        stamp: Some(stamp),
+        access_revision: Some(access_revision),
     };
     let session = || Action::Session(SessionOp::Create { ttl_ms: 1_000, owner: "o".into(), labels: Vec::new() });
     runtime().block_on(async {

@@ -10,7 +10,7 @@ use quorate_store::types::{
 };
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, stamp: None }
+    Command { request_id: None, principal: String::new(), action, access_revision: None }
 }
 
 fn name(text: &str) -> Name {

@@ -20,7 +20,7 @@ fn name(text: &str) -> CollectionName {
 }
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, stamp: None }
+    Command { request_id: None, principal: String::new(), action, access_revision: None }
 }
 
 fn rules(of: &str, text: Option<&str>) -> Command {

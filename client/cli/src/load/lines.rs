@@ -25,7 +25,7 @@ const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How much of the input lies before something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Place {
+pub struct Position {
     /// Bytes.
     pub offset: u64,
     /// Lines.
@@ -80,9 +80,9 @@ pub struct Fault {
 #[derive(Debug)]
 pub struct Chunk {
     /// Before its first line.
-    pub start: Place,
+    pub start: Position,
     /// Behind its last line.
-    pub end: Place,
+    pub end: Position,
     /// The good ones.
     pub lines: Vec<Line>,
     /// The others.
@@ -92,7 +92,7 @@ pub struct Chunk {
 /// Reads chunks.
 pub struct Lines {
     input: BufReader<Box<dyn Read + Send>>,
-    at: Place,
+    at: Position,
     /// Was read, and belongs to the next chunk.
     held: Option<Vec<u8>>,
     prefix: String,
@@ -105,7 +105,7 @@ impl Lines {
     /// Of an input that begins at `at`.
     pub fn new(
         input: Box<dyn Read + Send>,
-        at: Place,
+        at: Position,
         prefix: String,
         key_field: Option<KeyField>,
         mode: Mode,
@@ -238,7 +238,7 @@ fn key_in(text: &str, field: &KeyField) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn lines(text: &str, at: Place, key_field: Option<KeyField>, lines_max: usize) -> Lines {
+    fn lines(text: &str, at: Position, key_field: Option<KeyField>, lines_max: usize) -> Lines {
         let rest = text.as_bytes()[at.offset as usize..].to_vec();
         Lines::new(Box::new(std::io::Cursor::new(rest)), at, "p/".into(), key_field, Mode::Insert, lines_max)
     }
@@ -251,14 +251,14 @@ mod tests {
     fn chunks_from_the_end_of_one_are_the_same_again() {
         let long = "x".repeat(CHUNK_BYTES_MAX / 3);
         let text: String = (0..20).map(|n| format!("{{\"key\":\"k{n}\",\"value\":\"{long}\"}}\n\n")).collect();
-        let places = |at: Place| {
+        let places = |at: Position| {
             let chunks = chunks(lines(&text, at, None, 7));
             chunks.iter().map(|chunk| (chunk.start, chunk.end, chunk.lines.len())).collect::<Vec<_>>()
         };
-        let all = places(Place::default());
+        let all = places(Position::default());
         assert!(all.len() > 3, "{all:?}");
         assert_eq!(all.iter().map(|(_, _, lines)| lines).sum::<usize>(), 20);
-        assert_eq!(all.last().expect("there are some").1, Place { offset: text.len() as u64, line: 40 });
+        assert_eq!(all.last().expect("there are some").1, Position { offset: text.len() as u64, line: 40 });
         for (start, end, _) in &all {
             assert!(end.offset - start.offset <= CHUNK_BYTES_MAX as u64, "{start:?} {end:?}");
         }
@@ -277,7 +277,7 @@ mod tests {
             "hello\n",
             "{\"key\":\"e\",\"value\":1.50}"
         );
-        let [chunk] = &chunks(lines(text, Place::default(), None, 100))[..] else { panic!("one chunk") };
+        let [chunk] = &chunks(lines(text, Position::default(), None, 100))[..] else { panic!("one chunk") };
         let keys: Vec<_> = chunk.lines.iter().map(|line| (line.number, line.key.as_str())).collect();
         assert_eq!(keys, [(1, "p/a"), (2, "p/b"), (6, "p/e")]);
         assert_eq!(chunk.faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [3, 4, 5]);
@@ -288,7 +288,7 @@ mod tests {
     fn the_key_of_a_document_is_where_the_path_says() {
         let text = "{\"who\":{\"a.b\":\"x\",\"id\":7}}\n{\"who\":{\"id\":1.5}}\n{\"who\":7}\n";
         let keys = |path: &str| -> Vec<_> {
-            let chunks = chunks(lines(text, Place::default(), Some(key_field(path).expect("a path")), 100));
+            let chunks = chunks(lines(text, Position::default(), Some(key_field(path).expect("a path")), 100));
             chunks.into_iter().flat_map(|chunk| chunk.lines).map(|line| (line.number, line.key)).collect()
         };
         assert_eq!(keys("who.id"), [(1, "p/7".to_owned())]);
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_not_held_in_memory() {
         let endless = std::io::repeat(b'x');
-        let mut lines = Lines::new(Box::new(endless), Place::default(), String::new(), None, Mode::Insert, 10);
+        let mut lines = Lines::new(Box::new(endless), Position::default(), String::new(), None, Mode::Insert, 10);
         assert!(lines.chunk().expect_err("too long").to_string().contains("line 1 is longer"));
     }
 }

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::lines::Place;
+use super::lines::Position;
 
 /// A bar over the bytes of the input; without end for one of unknown length.
 pub struct Progress {
@@ -12,7 +12,7 @@ pub struct Progress {
 
 impl Progress {
     /// Of an input that is done up to a place.
-    pub fn new(length: Option<u64>, at: Place) -> Self {
+    pub fn new(length: Option<u64>, at: Position) -> Self {
         let template = match length {
             Some(_) => "loading [{bar:40}] {percent:>3}%  {msg}  {bytes_per_sec}, {eta} left",
             None => "loading {bytes}  {msg}  {bytes_per_sec}",

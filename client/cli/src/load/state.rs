@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use quorate_client::RequestId;
 use serde::{Deserialize, Serialize};
 
-use super::lines::Place;
+use super::lines::Position;
 use crate::fail::Failed;
 
 /// Longest id of a load: the place of a chunk is added to it, and request ids have a limit.
@@ -56,7 +56,7 @@ pub struct State {
     /// Its id.
     pub load: RequestId,
     /// Up to here everything is acknowledged.
-    pub at: Place,
+    pub at: Position,
     /// Of what is before that.
     pub counts: Counts,
     /// Whether that is the end.
@@ -71,7 +71,7 @@ pub struct State {
 struct Kept {
     load: String,
     settings: Settings,
-    at: Place,
+    at: Position,
     counts: Counts,
     complete: bool,
 }
@@ -99,7 +99,7 @@ impl State {
         }
         let new = State {
             load: id.clone().unwrap_or_else(RequestId::random),
-            at: Place::default(),
+            at: Position::default(),
             counts: Counts::default(),
             complete: false,
             settings,

@@ -39,7 +39,7 @@ struct State {
     queued: u64,
     taken: u64,
     /// Invariant: at most [`CALLS_MAX`].
-    places: Vec<Place>,
+    places: Vec<PendingCall>,
     /// Places that nobody has, by index.
     free: Vec<usize>,
     /// How often a place was given away; makes the number of each call unique.
@@ -70,7 +70,7 @@ struct Pace {
     has_waited: bool,
 }
 
-struct Place {
+struct PendingCall {
     /// The call that has it.
     n: u64,
     /// Where its line begins in all that was queued.
@@ -274,7 +274,7 @@ impl State {
         assert!(index < CALLS_MAX, "a permit stands for a free place, but {index} of {CALLS_MAX} are taken");
         let n = self.given * CALLS_MAX as u64 + index as u64;
         self.given += 1;
-        let place = Place { n, begin: self.queued, stage: Stage::Waiting(waker.clone()) };
+        let place = PendingCall { n, begin: self.queued, stage: Stage::Waiting(waker.clone()) };
         match self.places.get_mut(index) {
             Some(free) => *free = place,
             None => self.places.push(place),

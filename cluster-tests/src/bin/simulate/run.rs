@@ -15,7 +15,7 @@ use cluster_tests::workload::Workload;
 use cluster_tests::workload::accounts::Accounts;
 use cluster_tests::workload::client::{Manner, Nodes, Process};
 use cluster_tests::workload::counters::Counters;
-use cluster_tests::workload::crossing::Visitors;
+use cluster_tests::workload::crossing::ApiClients;
 use cluster_tests::workload::driver::{Shift, Staff, employ, put_mark, read_last, resolve_unknown};
 use cluster_tests::workload::fleeting::Fleeting;
 use cluster_tests::workload::locks::Locks;
@@ -48,7 +48,7 @@ const QUIET: u64 = 250;
 const CALM: u64 = 8_000;
 /// One of so many seeds ends so.
 const CALM_IN: u32 = 8;
-/// One of so many seeds has visitors, and how long each of them rests.
+/// One of so many seeds has API clients, and how long each of them rests.
 const VISITED_IN: u32 = 8;
 const VISITORS_REST: Duration = Duration::from_millis(12);
 
@@ -70,7 +70,7 @@ pub struct Outcome {
     /// Milliseconds of virtual time.
     pub millis: u64,
     /// How many clients asked everything there is to ask.
-    pub visitors: usize,
+    pub api_clients: usize,
     /// A number of everything that happened.
     pub trace: u64,
     /// Kinds of faults.
@@ -110,7 +110,7 @@ struct Plan {
     staff: Vec<Staff>,
     watches: u64,
     /// Who asks everything there is to ask, beside the others.
-    visitors: usize,
+    api_clients: usize,
 }
 
 impl Plan {
@@ -131,8 +131,8 @@ impl Plan {
         let staff = staff.into_iter().map(|kind| work(kind, dice)).collect();
         let calm = if dice.random_ratio(1, CALM_IN) { CALM } else { QUIET };
         let watches = dice.random_range(0..=3);
-        let visitors = if dice.random_ratio(1, VISITED_IN) { 2 } else { 0 };
-        Self { nodes, sizes, wounds, rest, during, calm, staff, watches, visitors }
+        let api_clients = if dice.random_ratio(1, VISITED_IN) { 2 } else { 0 };
+        Self { nodes, sizes, wounds, rest, during, calm, staff, watches, api_clients }
     }
 }
 
@@ -163,7 +163,7 @@ struct Run {
     dice: StdRng,
     faults: u64,
     kinds: BTreeSet<String>,
-    visitors: Visitors,
+    api_clients: ApiClients,
 }
 
 /// Runs a seed in this directory. With `tell`, says on stderr what happens.
@@ -182,7 +182,7 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     let header = Header { name: "simulation".into(), seed, failover_ms: 3_000, ..Header::default() };
     let recorder = world.clients.at_once(async { Recorder::in_memory(header) });
     let mut run =
-        Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), visitors: Visitors::repeatable() };
+        Run { world, nodes, recorder, dice, faults: 0, kinds: BTreeSet::new(), api_clients: ApiClients::repeatable() };
     let broken = run.go(&plan, tell).err();
     run.judge(seed, &plan, broken)
 }
@@ -194,7 +194,7 @@ impl Run {
                 eprintln!("{now:>7} ms  {what}")
             }
         };
-        say(0, &format!("{} nodes, {:?}, {:?}, {} visitors", plan.nodes, plan.sizes, plan.wounds, plan.visitors));
+        say(0, &format!("{} nodes, {:?}, {:?}, {} API clients", plan.nodes, plan.sizes, plan.wounds, plan.api_clients));
         self.world.start_all();
         self.until_ready()?;
         say(self.world.now, "all nodes are ready");
@@ -224,9 +224,9 @@ impl Run {
         self.until(UP_MAX, "the members are not those that were asked for", World::has_its_members)?;
         self.steps(plan.calm)?;
         shift.end();
-        self.visitors.end();
+        self.api_clients.end();
         self.until(END_MAX, "the clients do not end", |_| clients.is_finished() && visiting.is_finished())?;
-        if let Some(wrong) = self.visitors.wrong().first() {
+        if let Some(wrong) = self.api_clients.wrong().first() {
             return Err(wrong.clone());
         }
         let reading = self.last_reads(plan, last);
@@ -260,8 +260,8 @@ impl Run {
     }
 
     fn visit(&mut self, plan: &Plan) -> JoinHandle<()> {
-        let (nodes, dice, visitors) = (&self.nodes, &mut self.dice, &self.visitors);
-        let start = async { visitors.start(plan.visitors, nodes, dice, VISITORS_REST) };
+        let (nodes, dice, api_clients) = (&self.nodes, &mut self.dice, &self.api_clients);
+        let start = async { api_clients.start(plan.api_clients, nodes, dice, VISITORS_REST) };
         let visiting = self.world.clients.at_once(start);
         self.world.clients.spawn(async move {
             visiting.join_all().await;
@@ -339,7 +339,7 @@ impl Run {
             torn: self.world.torn,
             member_changes: self.world.member_changes(),
             millis: self.world.now,
-            visitors: plan.visitors,
+            api_clients: plan.api_clients,
             trace: self.world.net.trace() ^ self.world.facts.trace.rotate_left(32) ^ self.world.net.bytes(),
             kinds: self.kinds,
             broken,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cluster_tests::history::Recorder;
 use cluster_tests::history::record::{Event, Moment, Shown};
 use cluster_tests::workload::client::Nodes;
-use cluster_tests::workload::crossing::is_of_visitors;
+use cluster_tests::workload::crossing::is_of_api_clients;
 use cluster_tests::workload::wire::event_of;
 use cluster_tests::{Connection, Request};
 use quorate_client::api::{WatchEnd, WatchEndCode, WatchEvent, WatchProgress};
@@ -42,7 +42,7 @@ struct Message {
 }
 
 /// How far a watch has come.
-struct Place {
+struct Position {
     /// Everything up to this revision was shown.
     shown: u64,
     /// What is known of the one behind it.
@@ -53,7 +53,7 @@ impl Watch {
     /// Follows it to the last revision.
     pub async fn follow(self) {
         self.put(Shown::Begun { prefix: self.prefix.into(), from: self.from });
-        let mut place = Place { shown: self.from - 1, pending: Vec::new() };
+        let mut place = Position { shown: self.from - 1, pending: Vec::new() };
         for node in self.number as usize.. {
             match self.follow_at(node, &mut place).await {
                 Ok(Some(why)) => return self.put(Shown::Ended(why)),
@@ -68,7 +68,7 @@ impl Watch {
     }
 
     /// Until the end: with a reason where there has to be none. An error is one of the connection or the node.
-    async fn follow_at(&self, node: usize, place: &mut Place) -> io::Result<Option<String>> {
+    async fn follow_at(&self, node: usize, place: &mut Position) -> io::Result<Option<String>> {
         place.pending.clear();
         let (_, address) = self.nodes.at(node);
         let mut connection = in_time(self.nodes.connect(address)).await?;
@@ -95,11 +95,11 @@ impl Watch {
     }
 
     /// Takes a message. Gives why the watch cannot go on, if that is so.
-    fn take(&self, message: &Message, place: &mut Place) -> io::Result<Option<String>> {
+    fn take(&self, message: &Message, place: &mut Position) -> io::Result<Option<String>> {
         match message.event.as_str() {
             "put" | "delete" => {
                 let event: WatchEvent = serde_json::from_str(&message.data)?;
-                if !is_of_visitors(&event.key) {
+                if !is_of_api_clients(&event.key) {
                     match event_of(event) {
                         Ok(event) => place.pending.push(event),
                         Err(why) => return Ok(Some(why)),

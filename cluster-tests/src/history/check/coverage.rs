@@ -1,6 +1,6 @@
 //! C13: whether enough happened for the other verdicts to mean something.
 //!
-//! Owns the counts that a run demands of itself, of what succeeded: a refusal, a place in a queue or an empty claim is none. Never
+//! Owns the counts that a run requires of itself, of what succeeded: a refusal, a place in a queue or an empty claim is none. Never
 //! says that something is broken: where too little happened, nothing is known.
 
 use std::collections::BTreeMap;
@@ -28,10 +28,10 @@ pub fn check(history: &History) -> Verdict {
         for record in history.records.iter().filter(within) {
             *kinds.entry(record.operation.kind()).or_default() += 1;
         }
-        for demand in &history.header.demands {
-            let count = kinds.get(demand.kind.as_str()).copied().unwrap_or(0);
-            if count < demand.at_least {
-                return Verdict::Unknown(format!("{count} of {} {} {phase}", demand.at_least, demand.kind));
+        for requirement in &history.header.requirements {
+            let count = kinds.get(requirement.kind.as_str()).copied().unwrap_or(0);
+            if count < requirement.at_least {
+                return Verdict::Unknown(format!("{count} of {} {} {phase}", requirement.at_least, requirement.kind));
             }
         }
     }

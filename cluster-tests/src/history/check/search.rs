@@ -98,21 +98,21 @@ enum Act {
     /// It reads this.
     Read(Option<u32>),
     /// It leaves this, where the need is met.
-    Set(Option<u32>, Need),
+    Set(Option<u32>, Precondition),
     /// It was refused, so the need was not met.
-    Refused(Need),
+    Refused(Precondition),
 }
 
 /// What a write needs.
 #[derive(Debug, Clone, Copy)]
-enum Need {
+enum Precondition {
     Nothing,
     Absent,
     Present,
     Value(u32),
 }
 
-impl Need {
+impl Precondition {
     fn is_met(self, state: Option<u32>) -> bool {
         match self {
             Self::Nothing => true,
@@ -166,10 +166,10 @@ fn call_of(record: &Record, tokens: &Tokens) -> Option<Option<Call>> {
         (Operation::Write(Write { change: Change::Adjust { .. }, .. }), _) => None,
         (Operation::Write(write), outcome) => {
             let need = match (write.cas, &write.change) {
-                (Some(cas), _) => Need::Value(*tokens.by_token.get(&(write.key.clone(), cas))?),
-                (None, Change::Put(_)) => Need::Nothing,
-                (None, Change::Insert(_)) => Need::Absent,
-                (None, _) => Need::Present,
+                (Some(cas), _) => Precondition::Value(*tokens.by_token.get(&(write.key.clone(), cas))?),
+                (None, Change::Put(_)) => Precondition::Nothing,
+                (None, Change::Insert(_)) => Precondition::Absent,
+                (None, _) => Precondition::Present,
             };
             let set = Act::Set(write.change.value().map(number), need);
             match outcome {
@@ -177,7 +177,7 @@ fn call_of(record: &Record, tokens: &Tokens) -> Option<Option<Call>> {
                 Outcome::Decided(decided) => match &decided.seen {
                     Seen::Written(_) => call(set, false),
                     Seen::Refused(Refused { code, .. }) if code == "not_found" => {
-                        call(Act::Refused(Need::Present), false)
+                        call(Act::Refused(Precondition::Present), false)
                     }
                     Seen::Refused(Refused { code, .. }) if code == "already_exists" || code == "cas_mismatch" => {
                         call(Act::Refused(need), false)
@@ -297,7 +297,7 @@ mod tests {
     }
 
     fn set(value: u32) -> Act {
-        Act::Set(Some(value), Need::Nothing)
+        Act::Set(Some(value), Precondition::Nothing)
     }
 
     #[test]

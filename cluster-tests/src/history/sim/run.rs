@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use super::Mutant;
 use super::store::Store;
 use crate::history::History;
-use crate::history::file::{Demand, Header};
+use crate::history::file::{Header, Requirement};
 use crate::history::operation::Operation;
 use crate::history::record::{Event, Fault, Micros, Moment, Outcome, Record, Shown, Try};
 use crate::workload::accounts::Accounts;
@@ -95,9 +95,10 @@ impl Run {
     fn new(seed: u64, mutant: Option<Mutant>) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
         let store = Store::new(mutant, StdRng::seed_from_u64(dice.random()));
-        let demands =
-            ["get", "put", "cas", "txn", "list"].map(|kind| Demand { kind: kind.into(), at_least: 10 }).into();
-        let header = Header { name: "simulated".into(), seed, failover_ms: 0, slack_ms: 0, demands, faults_min: 1 };
+        let requirements =
+            ["get", "put", "cas", "txn", "list"].map(|kind| Requirement { kind: kind.into(), at_least: 10 }).into();
+        let header =
+            Header { name: "simulated".into(), seed, failover_ms: 0, slack_ms: 0, requirements, faults_min: 1 };
         let faults = vec![Fault { kind: "none, for the phases".into(), node: 1, begin: 2_000_000, end: HEALED }];
         let history = History { header, faults, healed: Some(HEALED), ..History::default() };
         let (clients, agenda, opens) = Default::default();

@@ -47,7 +47,7 @@ pub struct Known {
 
 /// A request, and the route of the OpenAPI document that it is for.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct ApiRequest {
     /// Method in lower case, and path.
     pub route: (&'static str, &'static str),
     /// What is sent.
@@ -154,7 +154,7 @@ const ROUTES: [(&str, &str, u32); 88] = [
     ("post", "/v1/update_where", 8),
 ];
 
-/// Which requests visitors may send.
+/// Which requests API clients may send.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scope {
     /// Those that move the leadership.
@@ -171,13 +171,13 @@ impl Scope {
 }
 
 /// Draws a request within this scope.
-pub fn draw(known: &Known, dice: &mut StdRng, scope: Scope) -> Ask {
+pub fn draw(known: &Known, dice: &mut StdRng, scope: Scope) -> ApiRequest {
     let drawn = ROUTES.choose_weighted(dice, |(_, path, weight)| scope.weight_of(path, *weight));
     let (method, path, _) = *drawn.expect("there are routes, and each has a weight");
     let mut draft = Draft { known, dice, may_lead: scope.may_lead };
     let key = path.contains("{key}").then(|| draft.key());
     let request = draft.request(method, path, key.as_deref());
-    Ask { route: (method, path), request }
+    ApiRequest { route: (method, path), request }
 }
 
 struct Draft<'a> {

@@ -27,8 +27,15 @@ use crate::workload::set::Set;
 use crate::workload::tasks::Tasks;
 
 /// What a scenario has that says nothing of it.
-const QUIET: Scenario =
-    Scenario { name: "", staff: Vec::new, watches: &[], demands: &[], faults: &[], has_backdrops: false, flags: &[] };
+const QUIET: Scenario = Scenario {
+    name: "",
+    staff: Vec::new,
+    watches: &[],
+    requirements: &[],
+    faults: &[],
+    has_backdrops: false,
+    flags: &[],
+};
 
 /// Each node takes snapshots all the time, and who was away for a second needs one.
 const SNAPSHOTS_OFTEN: &[(&str, u64)] = &[("--snapshot-every-entries", 200), ("--keep-log-entries", 50)];
@@ -55,7 +62,7 @@ const MEMBERS: Scenario = Scenario {
         vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
     },
     watches: &["", "accounts/"],
-    demands: &[("get", 5), ("put", 3), ("txn", 3)],
+    requirements: &[("get", 5), ("put", 3), ("txn", 3)],
     faults: &[
         Members(ReplaceFollower),
         Members(ReplaceLeader),
@@ -79,7 +86,7 @@ pub const SLICES: [Scenario; 3] = [
             [free, pinned].into_iter().chain(rest).collect()
         },
         watches: &["", "registers/one/", "accounts/", "set/"],
-        demands: &[
+        requirements: &[
             ("get", 10),
             ("local", 5),
             ("lock", 1),
@@ -109,7 +116,7 @@ pub const SLICES: [Scenario; 3] = [
             locks.into_iter().chain([storm, staff(Tasks, 4, Persistent)]).collect()
         },
         watches: &["locks/", "fleeting/", "storm/"],
-        demands: &[("acquire", 3), ("renew", 3), ("put", 3), ("schedule", 3), ("claim", 3), ("complete", 2)],
+        requirements: &[("acquire", 3), ("renew", 3), ("put", 3), ("schedule", 3), ("claim", 3), ("complete", 2)],
         faults: &[Process(PauseLeader), Process(KillLeader), Process(HandOver), Process(KillFollower)],
         ..QUIET
     },
@@ -125,7 +132,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![free, staff(Registers { name: "pinned" }, 3, Pinned), staff(Counters, 2, Persistent)]
         },
         watches: &["", "registers/one/"],
-        demands: &[
+        requirements: &[
             ("get", 10),
             ("local", 5),
             ("lock", 1),
@@ -142,7 +149,7 @@ pub const SCENARIOS: [Scenario; 13] = [
         name: "accounts",
         staff: || vec![staff(Accounts, 4, Persistent), staff(Accounts, 2, Pinned), staff(Set, 3, Persistent)],
         watches: &["accounts/", "", "set/"],
-        demands: &[("txn", 10), ("list", 5), ("find", 2), ("insert", 5)],
+        requirements: &[("txn", 10), ("list", 5), ("find", 2), ("insert", 5)],
         faults: &[Process(KillLeader), Process(PauseLeader), Process(KillAll)],
         ..QUIET
     },
@@ -150,7 +157,7 @@ pub const SCENARIOS: [Scenario; 13] = [
         name: "locks",
         staff: || vec![staff(Locks, 8, Persistent), staff(Fleeting, 4, Persistent)],
         watches: &["locks/"],
-        demands: &[("acquire", 5), ("renew", 3), ("put", 3)],
+        requirements: &[("acquire", 5), ("renew", 3), ("put", 3)],
         faults: &[Process(PauseLeader), Process(PauseLeader), Process(KillLeader), Process(HandOver)],
         ..QUIET
     },
@@ -161,7 +168,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![registers, staff(Accounts, 2, Persistent), staff(Fleeting, 2, Persistent)]
         },
         watches: &["", "", "", "accounts/", "registers/many/", "fleeting/"],
-        demands: &[("put", 3), ("txn", 3)],
+        requirements: &[("put", 3), ("txn", 3)],
         faults: &[Process(KillLeader), Process(KillFollower), Process(PauseFollower), Process(HandOver)],
         ..QUIET
     },
@@ -172,7 +179,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![registers, staff(Accounts, 2, Storming), staff(Locks, 2, Storming), staff(Tasks, 2, Storming)]
         },
         watches: &[""],
-        demands: &[("put", 3), ("bulk", 3), ("txn", 3)],
+        requirements: &[("put", 3), ("bulk", 3), ("txn", 3)],
         faults: &[Process(KillLeader), Process(PauseLeader)],
         ..QUIET
     },
@@ -180,7 +187,7 @@ pub const SCENARIOS: [Scenario; 13] = [
         name: "tasks",
         staff: || vec![staff(Tasks, 6, Persistent)],
         watches: &[],
-        demands: &[("schedule", 5), ("claim", 5), ("complete", 5)],
+        requirements: &[("schedule", 5), ("claim", 5), ("complete", 5)],
         faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
         ..QUIET
     },
@@ -192,7 +199,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)]
         },
         watches: &["", "accounts/"],
-        demands: &[("get", 5), ("put", 3), ("txn", 3)],
+        requirements: &[("get", 5), ("put", 3), ("txn", 3)],
         faults: &[
             Network(IsolateLeader),
             Network(IsolateFollower),
@@ -210,7 +217,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![storm, staff(Locks, 5, Persistent), staff(Tasks, 3, Persistent)]
         },
         watches: &[""],
-        demands: &[("put", 2), ("acquire", 1), ("claim", 1)],
+        requirements: &[("put", 2), ("acquire", 1), ("claim", 1)],
         faults: &[
             Network(AnswersLost),
             Network(ClientsCut),
@@ -228,7 +235,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Tasks, 2, Persistent)]
         },
         watches: &["", "set/"],
-        demands: &[("get", 5), ("put", 3), ("txn", 3), ("insert", 3)],
+        requirements: &[("get", 5), ("put", 3), ("txn", 3), ("insert", 3)],
         faults: DISKS,
         ..QUIET
     },
@@ -239,7 +246,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![registers, staff(Locks, 5, Persistent), staff(Fleeting, 4, Persistent)]
         },
         watches: &["locks/", "fleeting/"],
-        demands: &[("acquire", 3), ("renew", 2), ("put", 3)],
+        requirements: &[("acquire", 3), ("renew", 2), ("put", 3)],
         faults: CLOCKS,
         ..QUIET
     },
@@ -251,7 +258,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             vec![storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Tasks, 3, Persistent)]
         },
         watches: &["", "set/"],
-        demands: &[("put", 3), ("txn", 3), ("insert", 3)],
+        requirements: &[("put", 3), ("txn", 3), ("insert", 3)],
         faults: &[
             Process(KillFollower),
             Process(PauseFollower),
@@ -275,7 +282,7 @@ pub const SCENARIOS: [Scenario; 13] = [
             data.into_iter().chain(coordination).collect()
         },
         watches: &["", "accounts/", "set/"],
-        demands: &[("get", 2), ("put", 2), ("txn", 2)],
+        requirements: &[("get", 2), ("put", 2), ("txn", 2)],
         faults: &[
             Process(KillLeader),
             Process(KillFollower),

@@ -20,7 +20,7 @@ use crate::gateway::auth::who::Who;
 use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 
 /// What one account may take; 0 stands for no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -211,7 +211,7 @@ impl Spender {
         let pause = failure.retry_after().clamp(bounds[0], bounds[1]).min(most);
         let _kept = KeptBack::begin(&self.ledger.kept_back);
         // Nobody has to look for why that took long.
-        spent::on(Part::Wait, tokio::time::sleep(pause)).await;
+        timings::on(Part::Wait, tokio::time::sleep(pause)).await;
     }
 
     /// An operation that was let in turned out to be so many. Refused while others of the account owe much: many that begin at

@@ -71,7 +71,7 @@ impl Default for ClassLimits {
 /// One class. On a cache line of its own: another one's traffic does not slow it down.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Room {
+struct ClassLoad {
     bound: usize,
     in_use: AtomicUsize,
     refused: AtomicU64,
@@ -79,7 +79,7 @@ struct Room {
     took: AtomicU64,
 }
 
-impl Room {
+impl ClassLoad {
     fn new(bound: usize) -> Self {
         Self { bound, in_use: AtomicUsize::new(0), refused: AtomicU64::new(0), took: AtomicU64::new(0) }
     }
@@ -87,16 +87,16 @@ impl Room {
 
 /// All classes of a node.
 #[derive(Debug)]
-pub struct RequestClasses([Room; RequestClass::ALL.len()]);
+pub struct RequestClasses([ClassLoad; RequestClass::ALL.len()]);
 
 impl RequestClasses {
     /// All of them empty.
     pub fn new(bounds: ClassLimits) -> Self {
         let ClassLimits { coordination, point, scan, waiting } = bounds;
-        Self([coordination, point, scan, waiting, usize::MAX].map(Room::new))
+        Self([coordination, point, scan, waiting, usize::MAX].map(ClassLoad::new))
     }
 
-    fn room(&self, class: RequestClass) -> &Room {
+    fn room(&self, class: RequestClass) -> &ClassLoad {
         &self.0[class as usize]
     }
 
@@ -121,10 +121,10 @@ impl RequestClasses {
         self.room(class).in_use.fetch_sub(cost, Ordering::Relaxed);
     }
 
-    /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Place::check`].
-    pub fn enter(self: &Arc<Self>, class: RequestClass) -> Place {
+    /// Takes a place for a request whose cost is 1 so far, whether there is room or not: see [`Permit::check`].
+    pub fn enter(self: &Arc<Self>, class: RequestClass) -> Permit {
         let fits = self.try_take(class, 1);
-        Place { classes: Arc::clone(self), class, cost: AtomicUsize::new(1), fits }
+        Permit { classes: Arc::clone(self), class, cost: AtomicUsize::new(1), fits }
     }
 
     /// A request was done after this time, waits that it wished for aside.
@@ -176,7 +176,7 @@ impl RequestClasses {
 
 /// What a request takes of its class, until it is answered.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     classes: Arc<RequestClasses>,
     class: RequestClass,
     /// Changed by its own request only.
@@ -184,7 +184,7 @@ pub struct Place {
     fits: bool,
 }
 
-impl Place {
+impl Permit {
     /// The class.
     pub fn class(&self) -> RequestClass {
         self.class
@@ -220,7 +220,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.classes.give_back(self.class, self.cost.load(Ordering::Relaxed));
     }
@@ -246,7 +246,7 @@ pub struct ClassSamples(pub Arc<RequestClasses>);
 
 impl MetricsSource for ClassSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
-        type Number = fn(&Room) -> Sample;
+        type Number = fn(&ClassLoad) -> Sample;
         let numbers: [Number; 3] = [
             |room| {
                 let in_use = room.in_use.load(Ordering::Relaxed) as u64;

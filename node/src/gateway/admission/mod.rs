@@ -3,7 +3,7 @@
 //! Owns the bounds and the refusals. Never knows what the work is.
 
 pub mod accounts;
-pub mod answer_room;
-pub mod body_room;
+pub mod answer_memory;
+pub mod body_memory;
 pub mod bucket;
 pub mod classes;

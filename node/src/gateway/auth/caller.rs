@@ -43,11 +43,11 @@ impl Copy for Caller<'_> {}
 
 /// What a command takes along that was let in.
 #[derive(Debug, Default)]
-pub struct Pass {
+pub struct Admitted {
     /// Who asked; empty for anybody.
     pub principal: String,
     /// By which rules that was judged; `None` where no rules were.
-    pub stamp: Option<Revision>,
+    pub access_revision: Option<Revision>,
 }
 
 /// What is missing.
@@ -71,9 +71,9 @@ impl Refusal {
 
 impl Caller<'_> {
     /// Lets a command in, or says why not.
-    pub async fn admit(&self, deadline: Instant, wanted: Wanted<'_>) -> Result<Pass, Failure> {
+    pub async fn admit(&self, deadline: Instant, wanted: Wanted<'_>) -> Result<Admitted, Failure> {
         if let Who::Anybody = self.who {
-            return Ok(Pass::default());
+            return Ok(Admitted::default());
         }
         if let Ok(pass) = self.judge(wanted) {
             return Ok(pass);
@@ -142,13 +142,13 @@ impl Caller<'_> {
         self.person().map(|_| ())
     }
 
-    fn judge(&self, wanted: Wanted<'_>) -> Result<Pass, Failure> {
-        let Some(person) = self.person()? else { return Ok(Pass::default()) };
+    fn judge(&self, wanted: Wanted<'_>) -> Result<Admitted, Failure> {
+        let Some(person) = self.person()? else { return Ok(Admitted::default()) };
         match self.refusal(&person, wanted)?.failure(&person.name) {
             Some(failure) => Err(failure),
             None => {
-                let stamp = (!person.is_root).then_some(person.revision);
-                Ok(Pass { principal: person.name.to_string(), stamp })
+                let access_revision = (!person.is_root).then_some(person.revision);
+                Ok(Admitted { principal: person.name.to_string(), access_revision })
             }
         }
     }

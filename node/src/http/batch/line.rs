@@ -27,7 +27,7 @@ use crate::http::input::{headers, json};
 use crate::http::keys::op_body::ParsedOp;
 use crate::http::output::render;
 use crate::http::routes::Route;
-use crate::spent;
+use crate::timings;
 
 const FIELDS: &str = "n, timeout_ms, op";
 
@@ -125,12 +125,12 @@ fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Opt
 }
 
 /// A line's place in its class and among the requests in flight, and its bytes' among the bodies. All are free again when it goes.
-pub struct Place {
+pub struct LinePermit {
     api: Arc<Api>,
     bytes: usize,
 }
 
-impl Place {
+impl LinePermit {
     /// Takes both, or says which of them is full.
     pub fn take(api: &Arc<Api>, bytes: usize) -> Result<Self, Failure> {
         api.classes.take(RequestClass::Point, 1)?;
@@ -143,7 +143,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LinePermit {
     fn drop(&mut self) {
         self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.api.bodies.give_back(self.bytes);
@@ -156,7 +156,7 @@ pub struct Task {
     /// What to do.
     pub line: Line,
     /// Where it is counted.
-    pub place: Place,
+    pub place: LinePermit,
     /// Why it is not to be executed, if so, and whose account has taken all that it may.
     pub refused: Option<(Failure, Spender)>,
     /// When it came.
@@ -222,13 +222,13 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
 /// Executes a line.
 pub async fn run(task: Task) -> Answered {
     let (api, route, bytes_in, came) = (Arc::clone(&task.place.api), task.route, task.place.bytes, task.came);
-    let ((answered, request_id), spent) = spent::of(execute(task)).await;
+    let ((answered, request_id), timings) = timings::of(execute(task)).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
     if answered.status != StatusCode::TOO_MANY_REQUESTS {
         api.classes.observe(RequestClass::Point, took);
     }
     let (method, path, request_id) = ("POST", "", &request_id);
-    AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, spent }
+    AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, timings }
         .tell(&api, &HeaderMap::new());
     answered
 }

@@ -12,7 +12,7 @@ use quorate_api::OpKind;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::http::keys::{read, write};
-use crate::http::output::done::Done;
+use crate::http::output::completed::Completed;
 
 /// Executes a checked operation.
 pub async fn perform(
@@ -20,7 +20,7 @@ pub async fn perform(
     parsed: ParsedOp,
     request_id: &str,
     deadline: Instant,
-) -> Result<Done, Failure> {
+) -> Result<Completed, Failure> {
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: parsed.kind == OpKind::GetAndTouch };
     let key = parsed.key;
     match parsed.step {

@@ -30,7 +30,7 @@ use crate::gateway::auth::who::Who;
 use crate::gateway::failure::Failure;
 use crate::gateway::lines::{Lines, Next};
 use crate::gateway::scan;
-use crate::http::batch::line::{Answered, BadLine, Line, Place, Task, run};
+use crate::http::batch::line::{Answered, BadLine, Line, LinePermit, Task, run};
 use crate::http::context::RequestContext;
 use crate::http::input::body::BodyPatience;
 use crate::http::input::{headers, json};
@@ -268,7 +268,7 @@ where
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();
         }
-        match Place::take(&self.api, text.len()) {
+        match LinePermit::take(&self.api, text.len()) {
             Err(failure) => self.write(&Answered::refused(Some(line.n), failure, came), came),
             Ok(place) => {
                 let timeout = line.timeout.map_or(self.timeout, |wanted| self.api.timeout(wanted));

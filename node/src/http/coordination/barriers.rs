@@ -75,7 +75,7 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
     if !seen.found.is_in && !seen.found.lives {
         return Err(Failure::session_expired(session).evaluated_at(seen.at.revision, seen.at.index));
     }
-    Told::seen(&seen, reply.replayed).answer(&name, BarrierState::Open)
+    BarrierView::seen(&seen, reply.replayed).answer(&name, BarrierState::Open)
 }
 
 /// Leaves a barrier. The barrier can be used anew once all have left. Works on a full disk.
@@ -113,7 +113,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
     // Another opening, or none yet, means that all had left in between.
     let is_over = |row: Option<BarrierRow>| row.is_none_or(|row| row.opened != opened);
     let seen = watch(&context, &name, session, end, |read| is_over(read.row)).await?;
-    let mut told = Told::seen(&seen, reply.replayed);
+    let mut told = BarrierView::seen(&seen, reply.replayed);
     told.row = told.row.filter(|row| !is_over(Some(*row)));
     told.answer(&name, BarrierState::Empty)
 }
@@ -129,7 +129,7 @@ pub async fn get(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;
     context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let seen = context.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
-    let told = Told::seen(&seen, false);
+    let told = BarrierView::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)
 }
 
@@ -150,24 +150,24 @@ async fn watch(
 }
 
 /// What a command left.
-fn after(name: &Name, reply: &Reply) -> Result<Told, Failure> {
+fn after(name: &Name, reply: &Reply) -> Result<BarrierView, Failure> {
     let Reply { revision, index, replayed, .. } = *reply;
     match &reply.outcome {
-        Decided::Barrier(row) => Ok(Told { row: *row, revision, index, replayed }),
+        Decided::Barrier(row) => Ok(BarrierView { row: *row, revision, index, replayed }),
         Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), reply, why)),
         _ => Err(propose::confused(reply)),
     }
 }
 
-/// A barrier as it is told of.
-struct Told {
+/// A barrier as answers show it.
+struct BarrierView {
     row: Option<BarrierRow>,
     revision: Revision,
     index: u64,
     replayed: bool,
 }
 
-impl Told {
+impl BarrierView {
     fn seen(seen: &Observed<BarrierRead>, replayed: bool) -> Self {
         Self { row: seen.found.row, revision: seen.at.revision, index: seen.at.index, replayed }
     }

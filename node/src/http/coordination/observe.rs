@@ -61,7 +61,7 @@ pub async fn get(context: Context) -> Outcome {
     let election = coordinate::name_of(context.name())?;
     let resume = options::last_event_id(&context.head)?.map(|position| position.revision);
     context.admit_read(&requirement::on_name(Permission::Read, election.as_str().as_bytes())).await?;
-    let Some(place) = Place::take(&context.api) else {
+    let Some(place) = ObserverPermit::take(&context.api) else {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };
     let Observed { at, found, .. } =
@@ -112,9 +112,9 @@ fn event(out: &mut Vec<u8>, election: &Name, (revision, leader): &LeaderChange, 
 }
 
 /// One of the observers that the node has room for.
-struct Place(Arc<Api>);
+struct ObserverPermit(Arc<Api>);
 
-impl Place {
+impl ObserverPermit {
     fn take(api: &Arc<Api>) -> Option<Self> {
         let before = api.observers.fetch_add(1, Ordering::Relaxed);
         let place = Self(Arc::clone(api));
@@ -122,7 +122,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ObserverPermit {
     fn drop(&mut self) {
         self.0.observers.fetch_sub(1, Ordering::Relaxed);
     }
@@ -130,7 +130,7 @@ impl Drop for Place {
 
 /// An observation and where it is.
 struct ObserveBody {
-    place: Place,
+    place: ObserverPermit,
     election: Name,
     /// The present state, until it is sent.
     first: Option<Vec<u8>>,

@@ -17,7 +17,7 @@ use crate::gateway::api::ApiSettings;
 use crate::gateway::failure::Failure;
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
 pub fn check_declared(context: &RequestContext, bytes_max: Option<usize>) -> Result<(), Failure> {
@@ -45,7 +45,7 @@ pub async fn collect(context: &RequestContext, body: Body, bytes_max: usize) -> 
 /// Reads a body that may be longer than the configured limit. It keeps its place in memory until the request is
 /// answered: until then there is the body, or what was made of it.
 pub async fn collect_long(context: &RequestContext, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
-    spent::on(Part::Body, collect_in_time(context, body, bytes_max)).await
+    timings::on(Part::Body, collect_in_time(context, body, bytes_max)).await
 }
 
 async fn collect_in_time(context: &RequestContext, mut body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
@@ -58,7 +58,7 @@ async fn collect_in_time(context: &RequestContext, mut body: Body, bytes_max: us
     let mut lease = Lease::new(settings, context.deadline);
     let Some(first) = lease.next(&mut body, 0).await? else { return Ok(Bytes::new()) };
     check_size(first.len(), bytes_max)?;
-    context.body_place.grow(first.len())?;
+    context.body_permit.grow(first.len())?;
     if body.is_end_stream() {
         return Ok(first);
     }
@@ -67,7 +67,7 @@ async fn collect_in_time(context: &RequestContext, mut body: Body, bytes_max: us
     whole.extend_from_slice(&first);
     while let Some(chunk) = lease.next(&mut body, whole.len()).await? {
         check_size(whole.len() + chunk.len(), bytes_max)?;
-        context.body_place.grow(chunk.len())?;
+        context.body_permit.grow(chunk.len())?;
         whole.extend_from_slice(&chunk);
     }
     Ok(whole.freeze())

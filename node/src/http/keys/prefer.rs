@@ -16,7 +16,7 @@ use crate::backend::Node;
 use crate::http::context::RequestContext;
 use crate::http::input::headers;
 use crate::http::input::key::NamedKey;
-use crate::http::output::done::{Decided, Done};
+use crate::http::output::completed::{Completed, Decided};
 use crate::http::output::response::Answer;
 use crate::limits;
 
@@ -69,12 +69,12 @@ fn wanted(head: &Parts) -> Option<String> {
 }
 
 /// Answers as preferred where that is possible, else as usual.
-pub async fn answer(context: &RequestContext, done: Done, preferred: Option<Preferred>) -> Answer {
+pub async fn answer(context: &RequestContext, done: Completed, preferred: Option<Preferred>) -> Answer {
     let (Some(preferred), Some(decided)) = (preferred, done.decided) else { return done.into_response() };
     let mut response = match &preferred {
         Preferred::Minimal => without_body(done, &decided),
         Preferred::Representation(key) => match written(&context.api.backend, key, &decided, context.deadline).await {
-            Some((entry, at)) => Done::read(&key.text, &entry, at).into_response(),
+            Some((entry, at)) => Completed::read(&key.text, &entry, at).into_response(),
             None => return done.into_response(),
         },
     };
@@ -86,7 +86,7 @@ pub async fn answer(context: &RequestContext, done: Done, preferred: Option<Pref
     response
 }
 
-fn without_body(done: Done, decided: &Decided) -> Answer {
+fn without_body(done: Completed, decided: &Decided) -> Answer {
     let mut response = done.into_response();
     *response.status_mut() = StatusCode::NO_CONTENT;
     *response.body_mut() = Body::default();

@@ -21,10 +21,10 @@ use crate::http::input::conditions::{ReadCondition, Verdict, Versions};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers;
 use crate::http::input::key::NamedKey;
-use crate::http::output::done::Done;
+use crate::http::output::completed::Completed;
 use crate::http::output::response::{Outcome, ok};
 use crate::limits;
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 
 /// Reads as the request wants it.
 pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
@@ -44,12 +44,12 @@ pub async fn read(context: &RequestContext, key: NamedKey<'_>) -> Outcome {
 }
 
 /// Reads without any requests: what an operation in JSON does.
-pub async fn perform(caller: &Caller<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Done, Failure> {
+pub async fn perform(caller: &Caller<'_>, key: &NamedKey<'_>, deadline: Instant) -> Result<Completed, Failure> {
     let wanted = requirement::on_name(Permission::Read, key.key.as_bytes());
     caller.admit_read(Consistency::Linearizable, deadline, &wanted).await?;
     let KeyRead { at, entry } = caller.api.backend.get(&key.key).map_err(|fault| Failure::from_fault(&fault))?;
     let entry = entry.ok_or_else(|| Failure::no_entry(&key.text, at))?;
-    Ok(Done::read(&key.text, &entry, at))
+    Ok(Completed::read(&key.text, &entry, at))
 }
 
 /// What a reader wants.
@@ -150,7 +150,7 @@ async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> R
     let backend = &context.api.backend;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = params.wait else { return Ok(read) };
-    let Some(_waiting) = context.place.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
+    let Some(_waiting) = context.permit.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
     let until = Instant::now() + wait;
     while params.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());
@@ -158,7 +158,7 @@ async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> R
             break;
         }
         let seen = read.entry.as_ref().map_or(read.at.revision, |entry| entry.meta.mod_revision);
-        spent::on(Part::Wait, backend.wait_key_change(key, seen, left)).await;
+        timings::on(Part::Wait, backend.wait_key_change(key, seen, left)).await;
         read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     }
     Ok(read)
@@ -180,7 +180,7 @@ fn answer_read(context: &RequestContext, key: &str, read: KeyRead, params: &Read
         }
         None => return Err(Failure::no_entry(key, at)),
         Some(entry) if params.raw => raw(entry, at.clock),
-        Some(entry) => Done::read(key, &entry, at).into_response(),
+        Some(entry) => Completed::read(key, &entry, at).into_response(),
     };
     let fields = response.headers_mut();
     fields.insert(headers::REVISION, at.revision.into());

@@ -9,7 +9,7 @@ use quorate_store::types::{Action, Outcome, RequestId, WriteOp};
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose::{confused, evaluate, propose};
-use crate::http::output::done::Done;
+use crate::http::output::completed::Completed;
 
 /// How a write is carried out and answered.
 #[derive(Debug, Clone, Copy)]
@@ -28,16 +28,16 @@ pub async fn perform(
     manner: Manner,
     request_id: &str,
     deadline: Instant,
-) -> Result<Done, Failure> {
+) -> Result<Completed, Failure> {
     let reply = match manner.dry_run {
         true => evaluate(caller, Action::Write(op), deadline).await?,
         false => propose(caller, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
     };
     match &reply.outcome {
         Outcome::Written(written) if manner.shows_entry => {
-            Done::read_by_write(key, &reply, written, manner.dry_run).ok_or_else(|| confused(&reply))
+            Completed::read_by_write(key, &reply, written, manner.dry_run).ok_or_else(|| confused(&reply))
         }
-        Outcome::Written(written) => Ok(Done::write(key, &reply, written, manner.dry_run)),
+        Outcome::Written(written) => Ok(Completed::write(key, &reply, written, manner.dry_run)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
         _ => Err(confused(&reply)),

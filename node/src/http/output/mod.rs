@@ -3,7 +3,7 @@
 //! Owns their JSON, and how long they may wait for their peers. Never decides what an answer says.
 
 pub mod caught;
-pub mod done;
+pub mod completed;
 pub mod refusal;
 pub mod render;
 pub mod response;

@@ -22,7 +22,7 @@ use crate::http::input::json_body::Json;
 use crate::http::output::response::Outcome;
 use crate::http::routes::{Policy, Routes};
 use crate::http::tasks::{answer, body, queues};
-use crate::spent::{self, Part};
+use crate::timings::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -115,14 +115,14 @@ impl Claim {
     /// Tries again when it is this request's turn and something may be due. Gives the first try that found something, or the last.
     async fn wait(&self, context: &RequestContext, mut tried: Tried, until: Instant) -> Result<Tried, Failure> {
         // Who would be one too many to wait asks again.
-        let Some(_waiting) = context.place.wait() else {
+        let Some(_waiting) = context.permit.wait() else {
             wait::instead(context, until).await;
             return Ok(tried);
         };
         let mut line = context.api.task_lines.enter(self.queue());
-        while spent::on(Part::Wait, line.come_to_head(until)).await {
+        while timings::on(Part::Wait, line.come_to_head(until)).await {
             loop {
-                if !spent::on(Part::Wait, self.wait_until_due(context, &tried, until)).await? {
+                if !timings::on(Part::Wait, self.wait_until_due(context, &tried, until)).await? {
                     return Ok(tried);
                 }
                 tried = self.attempt(context).await?;

@@ -46,7 +46,7 @@ impl Coordination for Fake {
     fn renew(&self, sessions: Vec<SessionId>, deadline: Instant) -> BoxFuture<'_, Result<Renewed, AppError>> {
         Box::pin(async move {
             let action = Action::Session(SessionOp::Renew(sessions));
-            let command = Command { request_id: None, principal: String::new(), action, stamp: None };
+            let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
             let reply = self.write(command, deadline).await?;
             match reply.outcome {
                 Outcome::Session(SessionReply::Renewed(each)) => {

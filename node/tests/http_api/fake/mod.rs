@@ -26,9 +26,9 @@ use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
 use quorate_store::state::{
-    AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, Feed,
-    FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
-    PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery, Told,
+    AuditFound, AuditPage, AuditQuery, ChangeSet, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
+    Feed, FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery,
+    ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_store::types::CollectionRow;
 use quorate_store::types::{
@@ -252,7 +252,7 @@ impl Fake {
         });
         let before = changes.first().map_or(at.revision, |change| change.revision - 1);
         let names = Default::default();
-        self.feed.tell(Told { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
+        self.feed.tell(ChangeSet { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
         self.changed.notify_waiters();
     }
 
@@ -481,7 +481,7 @@ impl Backend for Fake {
                 if let Some(kept) = state.replies.get(&id) {
                     return Ok(Reply { replayed: true, ..kept.clone() });
                 }
-                if command.stamp.is_some_and(|stamp| stamp != state.admitted.revision) {
+                if command.access_revision.is_some_and(|stamp| stamp != state.admitted.revision) {
                     return Ok(state.reply(Outcome::Rejected(Rejection::AccessChanged)));
                 }
                 let reply = state.execute(&command.action);

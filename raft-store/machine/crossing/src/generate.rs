@@ -106,9 +106,9 @@ impl Generator<'_> {
         });
         let principal = if self.chance.percent(10) { "ann" } else { "" };
         let access = self.picture.vars.access;
-        let stamp = (!is_own && access > 0 && self.chance.percent(50))
+        let access_revision = (!is_own && access > 0 && self.chance.percent(50))
             .then(|| if self.chance.percent(90) { access } else { access - 1 });
-        Command { request_id, principal: principal.into(), action, stamp }
+        Command { request_id, principal: principal.into(), action, access_revision }
     }
 
     /// What is in the middle of something goes on sooner than by mere chance, so that its end is met as well.

@@ -30,7 +30,7 @@ pub struct Bounds {
 
 /// What a client may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ask {
+pub enum Request {
     /// That its session goes on.
     Renew,
     /// A slot of the lock, or a place in its queue.
@@ -47,9 +47,9 @@ pub enum Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// A client asks, and it is applied at once.
-    Do(usize, Ask),
+    Do(usize, Request),
     /// A client asks, and it stays in flight.
-    Delay(usize, Ask),
+    Delay(usize, Request),
     /// What a client has in flight is applied.
     Deliver(usize),
     /// What was applied last of a client is applied again.
@@ -79,16 +79,16 @@ impl Model for Bounds {
             steps.push(Step::NewLeader);
         }
         for (at, client) in world.clients.iter().enumerate() {
-            steps.extend([Ask::Renew, Ask::Acquire, Ask::Campaign].map(|ask| Step::Do(at, ask)));
+            steps.extend([Request::Renew, Request::Acquire, Request::Campaign].map(|ask| Step::Do(at, ask)));
             if client.token.is_some() {
-                steps.extend([Ask::Write, Ask::Release].map(|ask| Step::Do(at, ask)));
+                steps.extend([Request::Write, Request::Release].map(|ask| Step::Do(at, ask)));
             }
             match client.in_flight {
                 Some(_) => steps.push(Step::Deliver(at)),
                 None if client.token.is_some() => {
-                    steps.extend([Ask::Write, Ask::Release].map(|ask| Step::Delay(at, ask)));
+                    steps.extend([Request::Write, Request::Release].map(|ask| Step::Delay(at, ask)));
                 }
-                None => steps.push(Step::Delay(at, Ask::Renew)),
+                None => steps.push(Step::Delay(at, Request::Renew)),
             }
             if client.applied.is_some() {
                 steps.push(Step::Repeat(at));

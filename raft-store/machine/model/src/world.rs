@@ -17,7 +17,7 @@ use quorate_machine::types::{
 };
 use quorate_machine::{codec, command_codec, level, mutants};
 
-use crate::{Ask, Bounds, Step};
+use crate::{Bounds, Request, Step};
 
 /// How long a session lives without a renewal.
 const TTL_MS: u64 = 100;
@@ -62,7 +62,7 @@ pub enum Seen {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sent {
     id: String,
-    ask: Ask,
+    ask: Request,
     token: Revision,
 }
 
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, at: usize, ask: Ask) -> Sent {
+    fn send(&mut self, at: usize, ask: Request) -> Sent {
         let client = &mut self.clients[at];
         client.asked += 1;
         Sent { id: format!("{at}-{}", client.asked), ask, token: client.token.unwrap_or_default() }
@@ -217,7 +217,7 @@ impl World {
         for (at, lived) in living.into_iter().enumerate() {
             self.judge_session(at, lived);
         }
-        let released = sent.filter(|(_, sent)| sent.ask == Ask::Release).map(|(_, sent)| sent.token);
+        let released = sent.filter(|(_, sent)| sent.ask == Request::Release).map(|(_, sent)| sent.token);
         for (lock, before) in before.iter().enumerate() {
             self.judge_lock(bounds, lock, before, released.filter(|_| lock == 0), sent.map(|(at, _)| at));
         }
@@ -326,11 +326,11 @@ impl World {
             Action::Lock(LockOp::Acquire(request))
         };
         let action = match sent.ask {
-            Ask::Renew => Action::Session(SessionOp::Renew(vec![session])),
-            Ask::Acquire => acquire(name(0), bounds.slots),
-            Ask::Campaign => acquire(name(1), 1),
-            Ask::Release => Action::Lock(LockOp::Release { lock: name(0), token: sent.token }),
-            Ask::Write => Action::Write(WriteOp {
+            Request::Renew => Action::Session(SessionOp::Renew(vec![session])),
+            Request::Acquire => acquire(name(0), bounds.slots),
+            Request::Campaign => acquire(name(1), 1),
+            Request::Release => Action::Lock(LockOp::Release { lock: name(0), token: sent.token }),
+            Request::Write => Action::Write(WriteOp {
                 key: Key::new("guarded").expect("a key"),
                 expect: Expect::Any,
                 condition: Criteria::default(),

@@ -72,7 +72,7 @@ impl Cause {
 pub fn append(group: AuditGroup, changes: &mut Vec<KeyChange>) {
     let first = changes.len();
     let (clock, wall) = (group.clock, group.wall);
-    let mut place = Place::default();
+    let mut place = RevisionIndex::default();
     for line in group.lines {
         let Some(key) = line.key else { continue };
         let value = match line.effect {
@@ -95,12 +95,12 @@ pub fn append(group: AuditGroup, changes: &mut Vec<KeyChange>) {
 
 /// The next place among those that share a revision.
 #[derive(Default)]
-struct Place {
+struct RevisionIndex {
     revision: Revision,
     next: u32,
 }
 
-impl Place {
+impl RevisionIndex {
     fn take(&mut self, revision: Revision) -> u32 {
         if self.revision != revision {
             *self = Self { revision, next: 0 };

@@ -28,7 +28,7 @@ type Judged = Result<Step, Rejection>;
 impl<V: View> Applier<'_, V> {
     /// Whether the rules by which a command was authorised still hold. What the cluster does by itself is not asked.
     pub(super) fn is_still_authorised(&self, command: &Command) -> bool {
-        command.stamp.is_none_or(|stamp| stamp == self.vars.access)
+        command.access_revision.is_none_or(|access_revision| access_revision == self.vars.access)
     }
 
     /// Sets or removes a user, a role or a token.

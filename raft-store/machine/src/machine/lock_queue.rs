@@ -19,7 +19,7 @@ use crate::types::{
 };
 
 /// What a command about a lock comes to.
-type Done = Result<LockReply, Rejection>;
+type LockOutcome = Result<LockReply, Rejection>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a command about a lock.
@@ -41,7 +41,7 @@ impl<V: View> Applier<'_, V> {
         })
     }
 
-    fn acquire(&mut self, request: Acquire, asker: &Asker) -> Result<Done, Fault> {
+    fn acquire(&mut self, request: Acquire, asker: &Asker) -> Result<LockOutcome, Fault> {
         if let Some(why) = acquire_fault(&request) {
             return Ok(Err(Rejection::Unsupported(why)));
         }
@@ -88,7 +88,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// A session that asks again keeps what it has, and its wait begins anew.
-    fn acquire_again(&mut self, request: &Acquire, at: PartyAt) -> Result<Done, Fault> {
+    fn acquire_again(&mut self, request: &Acquire, at: PartyAt) -> Result<LockOutcome, Fault> {
         let is_same = |party: &HolderRow| {
             party.mode == request.mode && request.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
@@ -164,7 +164,7 @@ impl<V: View> Applier<'_, V> {
         Ok(LockReply::Waiting { place, asked })
     }
 
-    fn release(&mut self, lock: &LockName, token: Revision, asker: &Asker) -> Result<Done, Fault> {
+    fn release(&mut self, lock: &LockName, token: Revision, asker: &Asker) -> Result<LockOutcome, Fault> {
         let mut token = token;
         if mutants::is("any token releases") {
             token = self.any_token(lock)?.unwrap_or(token);
@@ -185,7 +185,7 @@ impl<V: View> Applier<'_, V> {
         asked: Option<u64>,
         release: bool,
         asker: &Asker,
-    ) -> Result<Done, Fault> {
+    ) -> Result<LockOutcome, Fault> {
         let at = match self.party_at(lock, session)? {
             None => return Ok(Ok(LockReply::Gone(false))),
             Some(PartyAt::Holding(token)) if !release => return Ok(Ok(LockReply::Held { token })),
@@ -204,7 +204,13 @@ impl<V: View> Applier<'_, V> {
         Ok(Ok(LockReply::Gone(true)))
     }
 
-    fn proclaim(&mut self, lock: &LockName, token: Revision, value: Value, asker: &Asker) -> Result<Done, Fault> {
+    fn proclaim(
+        &mut self,
+        lock: &LockName,
+        token: Revision,
+        value: Value,
+        asker: &Asker,
+    ) -> Result<LockOutcome, Fault> {
         if let Some(why) = value_fault(lock, Some(&value)) {
             return Ok(Err(Rejection::Unsupported(why)));
         }

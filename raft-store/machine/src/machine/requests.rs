@@ -26,7 +26,7 @@ impl Command {
 }
 
 /// [`Command::fingerprint`] of a command in its encoded form: decoding and encoding give the same bytes again. Not of its
-/// stamp: a retry that was authorised anew is the same command.
+/// access revision: a retry that was authorised anew is the same command.
 pub(super) fn fingerprint_of(encoded: &[u8]) -> u64 {
     xxh3_64(command_codec::judged_part(encoded))
 }

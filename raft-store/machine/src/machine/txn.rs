@@ -20,7 +20,7 @@ use crate::types::{
 };
 
 /// What a branch came to, unless a step was rejected.
-type Done<T> = Result<T, Box<StepRejected>>;
+type Stepped<T> = Result<T, Box<StepRejected>>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a transaction, or says which step forbids it.
@@ -46,8 +46,8 @@ impl<V: View> Applier<'_, V> {
     fn jointly<T>(
         &mut self,
         asker: Asker,
-        work: impl FnOnce(&mut Self, usize) -> Result<Done<T>, Fault>,
-    ) -> Result<Done<T>, Fault> {
+        work: impl FnOnce(&mut Self, usize) -> Result<Stepped<T>, Fault>,
+    ) -> Result<Stepped<T>, Fault> {
         let (revision, lines, taken) = (self.vars.revision, self.lines.len(), self.taken());
         self.overlay.begin();
         let done = self.sharing_revision(|applier| work(applier, taken))?;
@@ -99,7 +99,13 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Judges the checks and takes the steps that follow. `place` points to the transaction.
-    fn branch(&mut self, txn: &Txn, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<TxnReply>, Fault> {
+    fn branch(
+        &mut self,
+        txn: &Txn,
+        place: &str,
+        asker: &Asker,
+        taken_before: usize,
+    ) -> Result<Stepped<TxnReply>, Fault> {
         let mut failed = None;
         for (at, check) in txn.checks.iter().enumerate() {
             let judged = self.check(check)?;
@@ -128,7 +134,13 @@ impl<V: View> Applier<'_, V> {
         Ok(Ok(TxnReply { failed, results }))
     }
 
-    fn step(&mut self, step: &Step, place: &str, asker: &Asker, taken_before: usize) -> Result<Done<StepReply>, Fault> {
+    fn step(
+        &mut self,
+        step: &Step,
+        place: &str,
+        asker: &Asker,
+        taken_before: usize,
+    ) -> Result<Stepped<StepReply>, Fault> {
         match step {
             Step::Get(key) => {
                 let shown = self.live(key, |_, row| row.map(|row| row.to_shown()))?;

@@ -1,4 +1,4 @@
-//! What must hold of users, roles, tokens and stamps under any sequence of commands, held against a model. That their rows agree
+//! What must hold of users, roles, tokens and access_revisions under any sequence of commands, held against a model. That their rows agree
 //! with one another is among what the store checks of itself.
 //!
 //! The seed of a failure is printed by proptest; `PROPTEST_CASES` sets how many are tried.
@@ -114,19 +114,19 @@ proptest! {
     ) {
         let (mut store, mut model) = (Store::default(), Model::default());
         // Access revisions so far, the present one last.
-        let mut stamps = vec![0];
+        let mut access_revisions = vec![0];
         for (at, commands) in all.into_iter().enumerate() {
             let clock = at as u64 * STEP;
             for (action, ago) in commands {
-                let stamp = ago.map(|ago| stamps[stamps.len().saturating_sub(ago + 1)]);
-                let (present, before) = (*stamps.last().unwrap(), store.clone());
-                let command = Command { request_id: None, principal: "p".into(), action: action.clone(), stamp };
+                let access_revision = ago.map(|ago| access_revisions[access_revisions.len().saturating_sub(ago + 1)]);
+                let (present, before) = (*access_revisions.last().unwrap(), store.clone());
+                let command = Command { request_id: None, principal: "p".into(), action: action.clone(), access_revision };
                 let batch = batch(clock, &[command]);
                 let wall = batch.wall;
                 let (replies, _) = store.apply(&[batch]).unwrap();
                 store.check();
                 let reply = &replies[0][0];
-                if stamp.is_some_and(|stamp| stamp != present) {
+                if access_revision.is_some_and(|access_revision| access_revision != present) {
                     prop_assert_eq!(&reply.outcome, &Outcome::Rejected(Rejection::AccessChanged));
                     prop_assert_eq!((&store.view, store.vars.revision), (&before.view, before.vars.revision));
                     continue;
@@ -143,7 +143,7 @@ proptest! {
                         prop_assert_eq!(store.vars.revision, before.vars.revision + u64::from(changes));
                         if changes {
                             prop_assert_eq!(store.vars.access, store.vars.revision);
-                            stamps.push(store.vars.access);
+                            access_revisions.push(store.vars.access);
                         }
                     }
                     Err(fault) => {
@@ -156,7 +156,7 @@ proptest! {
             }
         }
         store.begin_epoch();
-        prop_assert_eq!(store.vars.access > 0, stamps.len() > 1);
+        prop_assert_eq!(store.vars.access > 0, access_revisions.len() > 1);
     }
 }
 

@@ -147,7 +147,7 @@ fn commands() -> impl Strategy<Value = Command> {
     ];
     (action, prop::option::weighted(0.3, 0..5u8)).prop_map(|(action, id)| {
         let request_id = id.filter(|_| !matches!(action, Action::Maintain(_))).map(|id| RequestId(format!("r{id}")));
-        Command { request_id, principal: String::new(), action, stamp: None }
+        Command { request_id, principal: String::new(), action, access_revision: None }
     })
 }
 
@@ -227,7 +227,7 @@ proptest! {
         let batches: Vec<Batch> = history.iter().map(|(clock, commands)| batch(*clock, commands)).collect();
         store.apply(&batches).unwrap();
         let expected = claimable(&store, &op);
-        let command = Command { request_id: None, principal: String::new(), action: Action::Claim(op.clone()), stamp: None };
+        let command = Command { request_id: None, principal: String::new(), action: Action::Claim(op.clone()), access_revision: None };
         let (replies, _) = store.apply(&[batch(0, &[command])]).unwrap();
         store.check();
         let Outcome::Claimed(done) = &replies[0][0].outcome else { panic!("{replies:?}") };
@@ -261,7 +261,7 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
         session: None,
         guard: None,
     };
-    let command = |action| Command { request_id: None, principal: String::new(), action, stamp: None };
+    let command = |action| Command { request_id: None, principal: String::new(), action, access_revision: None };
     let entries = limits::COMMAND_ENTRIES_MAX + 10;
     for first in (0..entries).step_by(limits::BULK_OPS_MAX) {
         let ops = (first..entries.min(first + limits::BULK_OPS_MAX as u64)).map(insert).collect();
@@ -303,7 +303,7 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
 #[test]
 fn a_claim_of_large_entries_ends_at_the_bound_of_a_batch() {
     let mut store = Store::default();
-    let command = |action| Command { request_id: None, principal: String::new(), action, stamp: None };
+    let command = |action| Command { request_id: None, principal: String::new(), action, access_revision: None };
     for number in 0..20 {
         let data = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20)).into_bytes();
         let op = WriteOp {

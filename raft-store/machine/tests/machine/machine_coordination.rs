@@ -208,7 +208,12 @@ fn play(steps: &[Move]) -> Vec<Batch> {
         let action = model.command(&store, step);
         let commands: Vec<_> = action
             .iter()
-            .map(|action| Command { request_id: None, principal: String::new(), action: action.clone(), stamp: None })
+            .map(|action| Command {
+                request_id: None,
+                principal: String::new(),
+                action: action.clone(),
+                access_revision: None,
+            })
             .collect();
         let wall = 3_600_000 * u64::try_from(hours.max(0)).unwrap();
         let next = Batch { wall, ..batch(model.clock, &commands) };
@@ -276,7 +281,7 @@ proptest! {
 }
 
 fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, stamp: None }
+    Command { request_id: None, principal: String::new(), action, access_revision: None }
 }
 
 fn create(ttl_ms: u64) -> Command {

@@ -280,12 +280,16 @@ fn query(store: &Store, line: &str) -> String {
 fn command(line: &str) -> Command {
     let (stamps, words): (Vec<&str>, Vec<&str>) = line.split(' ').partition(|word| word.starts_with("stamp="));
     let stamp = stamps.first().map(|word| word["stamp=".len()..].parse().unwrap());
-    Command { stamp, ..unstamped(&words) }
+    Command { access_revision: stamp, ..unstamped(&words) }
 }
 
 fn unstamped(words: &[&str]) -> Command {
-    let plain =
-        |what| Command { request_id: None, principal: String::new(), action: Action::Maintain(what), stamp: None };
+    let plain = |what| Command {
+        request_id: None,
+        principal: String::new(),
+        action: Action::Maintain(what),
+        access_revision: None,
+    };
     match words[0] {
         "expire" => plain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
         "compact" => {
@@ -306,7 +310,7 @@ fn unstamped(words: &[&str]) -> Command {
                 request_id,
                 principal: String::new(),
                 action: Action::Task(crate::machine_support::tasks::op(&words)),
-                stamp: None,
+                access_revision: None,
             }
         }
         "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(words),
@@ -319,11 +323,16 @@ fn unstamped(words: &[&str]) -> Command {
             let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
             let by = |word: &&str| word.strip_prefix("by=").map(str::to_owned);
             let request_id = parts[0].iter().find_map(id);
-            Command { request_id, principal: parts[0].iter().find_map(by).unwrap_or_default(), action, stamp: None }
+            Command {
+                request_id,
+                principal: parts[0].iter().find_map(by).unwrap_or_default(),
+                action,
+                access_revision: None,
+            }
         }
         _ => {
             let (op, request_id, principal) = write_op(words);
-            Command { request_id, principal, action: Action::Write(op), stamp: None }
+            Command { request_id, principal, action: Action::Write(op), access_revision: None }
         }
     }
 }
@@ -370,7 +379,7 @@ fn query_command(words: &[&str]) -> Command {
         }
     };
     let request_id = option("id").map(|id| RequestId(id.into()));
-    Command { request_id, principal: option("by").unwrap_or_default().to_owned(), action, stamp: None }
+    Command { request_id, principal: option("by").unwrap_or_default().to_owned(), action, access_revision: None }
 }
 
 fn criteria(list: &str) -> Criteria {

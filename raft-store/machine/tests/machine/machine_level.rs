@@ -9,8 +9,12 @@ use quorate_machine::types::{Action, Batch, Command, Maintenance};
 
 fn raise(level: u32) -> Batch {
     let action = Action::Maintain(Maintenance::RaiseLevel { level });
-    let command =
-        command_codec::encode_command(&Command { request_id: None, principal: String::new(), action, stamp: None });
+    let command = command_codec::encode_command(&Command {
+        request_id: None,
+        principal: String::new(),
+        action,
+        access_revision: None,
+    });
     Batch { clock: 1, wall: 1, seed: None, commands: vec![command] }
 }
 

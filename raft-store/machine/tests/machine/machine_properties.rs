@@ -131,7 +131,12 @@ fn commands() -> impl Strategy<Value = Command> {
     ];
     (action, prop::option::weighted(0.4, 0..4u8), 0..8u8).prop_map(|(action, id, who)| {
         let request_id = id.filter(|_| !matches!(action, Action::Maintain(_))).map(|id| RequestId(format!("r{id}")));
-        Command { request_id, principal: if who == 0 { "ann".into() } else { String::new() }, action, stamp: None }
+        Command {
+            request_id,
+            principal: if who == 0 { "ann".into() } else { String::new() },
+            action,
+            access_revision: None,
+        }
     })
 }
 
@@ -426,7 +431,7 @@ fn a_bulk_stops_at_the_bound_and_says_which_items_are_undecided() {
         request_id: None,
         principal: String::new(),
         action: Action::Bulk(ops),
-        stamp: None,
+        access_revision: None,
     };
     // One command cannot carry so much, so the entries are there first, and then each is touched.
     for number in 0..20 {
@@ -455,7 +460,7 @@ fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
     }
     let before = store.clone();
     let action = Action::Txn(Txn { checks: Vec::new(), then: steps, otherwise: Vec::new() });
-    let command = Command { request_id: None, principal: String::new(), action, stamp: None };
+    let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
     let (replies, changed) = store.apply(&[batch(1, &[command])]).unwrap();
     assert!(matches!(replies[0][0].outcome, Outcome::TxnRejected(_)), "{:?}", replies[0][0].outcome);
     assert_eq!((changed, store.vars.revision), (Vec::new(), before.vars.revision));
@@ -473,7 +478,7 @@ fn a_transaction_that_only_looks_is_bounded_too() {
         Check { key: Key::new(b"a").unwrap(), expect: Expect::Any, condition }
     };
     let action = Action::Txn(Txn { checks: (0..1_000).map(check).collect(), ..Txn::default() });
-    let command = Command { request_id: None, principal: String::new(), action, stamp: None };
+    let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
     let (replies, _) = store.apply(&[batch(1, &[command])]).unwrap();
     let Outcome::TxnRejected(rejected) = &replies[0][0].outcome else { panic!("{replies:?}") };
     assert!(matches!(rejected.why, Rejection::TooLarge { .. }), "{rejected:?}");
@@ -507,11 +512,11 @@ fn write(key: &[u8], change: Change) -> Command {
     let key = Key::new(key).unwrap();
     let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    Command { request_id: None, principal: String::new(), action: Action::Write(op), stamp: None }
+    Command { request_id: None, principal: String::new(), action: Action::Write(op), access_revision: None }
 }
 
 fn maintain(what: Maintenance) -> Command {
-    Command { request_id: None, principal: String::new(), action: Action::Maintain(what), stamp: None }
+    Command { request_id: None, principal: String::new(), action: Action::Maintain(what), access_revision: None }
 }
 
 /// Not a test: says what a put costs. Run with `--run-ignored only --no-capture`.

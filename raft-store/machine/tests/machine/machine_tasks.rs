@@ -15,7 +15,7 @@ const PAUSE: u64 = 400;
 
 /// What is asked, with the token of a claim as one of those seen so far.
 #[derive(Debug, Clone)]
-enum Ask {
+enum Request {
     Schedule { id: usize, delay: u64, every: Option<u64>, max: u32, keep: u64, replace: bool },
     Claim { limit: u32, lease: u64, again: bool },
     Extend { claim: prop::sample::Index, lease: u64 },
@@ -31,7 +31,7 @@ fn pauses() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(0), 1 => Just(1), 2 => Just(99), 3 => Just(100), 1 => Just(1_000), 2 => 0..900_u64]
 }
 
-fn asks() -> impl Strategy<Value = Ask> {
+fn asks() -> impl Strategy<Value = Request> {
     use prop::sample::Index;
     let hundreds = |range: std::ops::Range<u64>| range.prop_map(|count| 100 * count);
     let id = || 0..IDS.len();
@@ -44,14 +44,14 @@ fn asks() -> impl Strategy<Value = Ask> {
     let every = prop::option::weighted(0.2, 300..900_u64);
     prop_oneof![
         4 => (id(), hundreds(0..15), every, 1..4_u32, prop_oneof![Just(0), Just(2_000_u64)], any::<bool>())
-            .prop_map(|(id, delay, every, max, keep, replace)| Ask::Schedule { id, delay, every, max, keep, replace }),
-        5 => (1..4_u32, hundreds(10..25), any::<bool>()).prop_map(|(limit, lease, again)| Ask::Claim { limit, lease, again }),
-        2 => (any::<Index>(), hundreds(10..25)).prop_map(|(claim, lease)| Ask::Extend { claim, lease }),
-        4 => any::<Index>().prop_map(|claim| Ask::Complete { claim }),
-        3 => (any::<Index>(), then).prop_map(|(claim, then)| Ask::Fail { claim, then }),
-        1 => id().prop_map(|id| Ask::Cancel { id }),
-        1 => id().prop_map(|id| Ask::Requeue { id }),
-        1 => (1..3_u32).prop_map(|limit| Ask::RequeueOldest { limit }),
+            .prop_map(|(id, delay, every, max, keep, replace)| Request::Schedule { id, delay, every, max, keep, replace }),
+        5 => (1..4_u32, hundreds(10..25), any::<bool>()).prop_map(|(limit, lease, again)| Request::Claim { limit, lease, again }),
+        2 => (any::<Index>(), hundreds(10..25)).prop_map(|(claim, lease)| Request::Extend { claim, lease }),
+        4 => any::<Index>().prop_map(|claim| Request::Complete { claim }),
+        3 => (any::<Index>(), then).prop_map(|(claim, then)| Request::Fail { claim, then }),
+        1 => id().prop_map(|id| Request::Cancel { id }),
+        1 => id().prop_map(|id| Request::Requeue { id }),
+        1 => (1..3_u32).prop_map(|limit| Request::RequeueOldest { limit }),
     ]
 }
 
@@ -180,14 +180,14 @@ impl Run {
         Self { store, model, clock: 1_000, claims: vec![("a".into(), 1)], batches: Vec::new(), claim_ids: 0 }
     }
 
-    fn verb(&self, ask: &Ask) -> TaskVerb {
+    fn verb(&self, ask: &Request) -> TaskVerb {
         let id = |at: usize| TaskId::new(IDS[at]).unwrap();
         let ticket = |claim: &prop::sample::Index| {
             let (id, token) = claim.get(&self.claims);
             Ticket { id: TaskId::new(id.as_str()).unwrap(), token: *token }
         };
         match ask {
-            Ask::Schedule { id: at, delay, every, max, keep, replace } => {
+            Request::Schedule { id: at, delay, every, max, keep, replace } => {
                 let retry = RetryPlan { max_attempts: *max, initial_ms: PAUSE, max_ms: PAUSE, factor_milli: 1_000 };
                 TaskVerb::Schedule(vec![NewTask {
                     id: Some(id(*at)),
@@ -199,21 +199,22 @@ impl Run {
                     replace: *replace,
                 }])
             }
-            Ask::Claim { limit, lease, .. } => {
+            Request::Claim { limit, lease, .. } => {
                 TaskVerb::Claim { limit: *limit, lease_ms: *lease, worker: String::new(), session: None }
             }
-            Ask::Extend { claim, lease } => TaskVerb::Extend { ticket: ticket(claim), lease_ms: *lease },
-            Ask::Complete { claim } => TaskVerb::Complete(ticket(claim)),
-            Ask::Fail { claim, then } => TaskVerb::Fail { ticket: ticket(claim), error: "no".into(), then: *then },
-            Ask::Cancel { id: at } => TaskVerb::Cancel(id(*at)),
-            Ask::Requeue { id: at } => TaskVerb::Requeue(Requeue::One(id(*at))),
-            Ask::RequeueOldest { limit } => TaskVerb::Requeue(Requeue::Oldest(*limit)),
+            Request::Extend { claim, lease } => TaskVerb::Extend { ticket: ticket(claim), lease_ms: *lease },
+            Request::Complete { claim } => TaskVerb::Complete(ticket(claim)),
+            Request::Fail { claim, then } => TaskVerb::Fail { ticket: ticket(claim), error: "no".into(), then: *then },
+            Request::Cancel { id: at } => TaskVerb::Cancel(id(*at)),
+            Request::Requeue { id: at } => TaskVerb::Requeue(Requeue::One(id(*at))),
+            Request::RequeueOldest { limit } => TaskVerb::Requeue(Requeue::Oldest(*limit)),
         }
     }
 
     fn apply(&mut self, verb: TaskVerb, request_id: Option<String>) -> (Outcome, u64) {
         let action = Action::Task(TaskOp { queue: QueueName::new("q").unwrap(), verb });
-        let command = Command { request_id: request_id.map(RequestId), principal: String::new(), action, stamp: None };
+        let command =
+            Command { request_id: request_id.map(RequestId), principal: String::new(), action, access_revision: None };
         let batch = batch(self.clock, &[command]);
         let (replies, _) = self.store.apply(std::slice::from_ref(&batch)).unwrap();
         self.store.check();
@@ -222,15 +223,15 @@ impl Run {
         (reply.outcome, reply.revision)
     }
 
-    fn step(&mut self, ask: &Ask, pass: u64) {
+    fn step(&mut self, ask: &Request, pass: u64) {
         self.clock += pass;
         let wall = 1_000_000 + self.clock;
         self.model.pass(self.clock, wall);
         let verb = self.verb(ask);
         self.claim_ids += 1;
-        let id = matches!(ask, Ask::Claim { .. }).then(|| format!("claim-{}", self.claim_ids));
+        let id = matches!(ask, Request::Claim { .. }).then(|| format!("claim-{}", self.claim_ids));
         let (outcome, revision) = self.apply(verb.clone(), id.clone());
-        if let (Ask::Claim { again: true, .. }, Outcome::Task(done)) = (ask, &outcome)
+        if let (Request::Claim { again: true, .. }, Outcome::Task(done)) = (ask, &outcome)
             && matches!(&**done, TaskReply::Claimed(claimed) if !claimed.tasks.is_empty())
         {
             let (again, again_at) = self.apply(verb.clone(), id);
@@ -240,7 +241,7 @@ impl Run {
         self.compare_rows();
     }
 
-    fn compare(&mut self, ask: &Ask, verb: &TaskVerb, outcome: Outcome, revision: u64, wall: u64) {
+    fn compare(&mut self, ask: &Request, verb: &TaskVerb, outcome: Outcome, revision: u64, wall: u64) {
         let model = &mut self.model;
         let done = match &outcome {
             Outcome::Task(done) => Some(&**done),
@@ -250,7 +251,7 @@ impl Run {
         let refused = |why: Rejection| assert_eq!(outcome, Outcome::Rejected(why), "{ask:?}");
         match verb {
             TaskVerb::Schedule(_) => {
-                let Ask::Schedule { id, delay, every, max, keep, replace } = ask else { unreachable!() };
+                let Request::Schedule { id, delay, every, max, keep, replace } = ask else { unreachable!() };
                 let (name, due) = (IDS[*id].to_owned(), wall + delay);
                 let free = match model.tasks.get(&name) {
                     None => true,

@@ -41,7 +41,7 @@ pub fn value(data: impl Into<Vec<u8>>) -> Value {
 pub fn write(key: Key, change: Change) -> Command {
     let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    Command { request_id: None, principal: String::new(), action: Action::Write(op), stamp: None }
+    Command { request_id: None, principal: String::new(), action: Action::Write(op), access_revision: None }
 }
 
 pub fn put(name: impl AsRef<[u8]>, data: impl Into<Vec<u8>>) -> Command {
@@ -64,7 +64,7 @@ pub fn with_id(command: Command, id: &str) -> Command {
 }
 
 pub fn maintain(what: Maintenance) -> Command {
-    Command { request_id: None, principal: String::new(), action: Action::Maintain(what), stamp: None }
+    Command { request_id: None, principal: String::new(), action: Action::Maintain(what), access_revision: None }
 }
 
 fn log_id(index: u64) -> quorate_store::raft::LogId {

@@ -11,10 +11,10 @@ use quorate_machine::{level, limits};
 use super::Model;
 
 /// Whether something was done, or why not.
-type Done = Result<(), Refusal>;
+type Applied = Result<(), Refusal>;
 
 impl Model {
-    pub(super) fn session(&mut self, op: &SessionOp) -> Done {
+    pub(super) fn session(&mut self, op: &SessionOp) -> Applied {
         let clock = self.clock();
         match op {
             SessionOp::Create { ttl_ms, owner, labels } => {
@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    pub(super) fn lock(&mut self, op: &LockOp) -> Done {
+    pub(super) fn lock(&mut self, op: &LockOp) -> Applied {
         match op {
             LockOp::Acquire(request) => self.acquire(request),
             LockOp::Release { lock, token } => {
@@ -149,7 +149,7 @@ impl Model {
         }
     }
 
-    fn acquire(&mut self, request: &Acquire) -> Done {
+    fn acquire(&mut self, request: &Acquire) -> Applied {
         let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value } = request;
         let (is_election, is_shared) = (lock.space == LockSpace::Election, *mode == LockMode::Shared);
         let given = slots.unwrap_or(1);
@@ -214,7 +214,7 @@ impl Model {
         }
     }
 
-    pub(super) fn barrier(&mut self, op: &BarrierOp) -> Done {
+    pub(super) fn barrier(&mut self, op: &BarrierOp) -> Applied {
         match op {
             BarrierOp::Leave { name, session } => {
                 if self.now.parties.contains(&(name.clone(), *session)) {
@@ -251,7 +251,7 @@ impl Model {
         }
     }
 
-    pub(super) fn latch(&mut self, op: &LatchOp) -> Done {
+    pub(super) fn latch(&mut self, op: &LatchOp) -> Applied {
         let (LatchOp::Create { name, .. } | LatchOp::CountDown { name, .. } | LatchOp::Remove { name }) = op;
         let known = self.now.latches.get(name).copied();
         match (op, known) {

@@ -31,7 +31,7 @@ pub fn command(words: &[&str]) -> Command {
         request_id: option("id").map(|id| RequestId(id.into())),
         principal: option("by").unwrap_or_default().to_owned(),
         action: Action::Access(op),
-        stamp: None,
+        access_revision: None,
     }
 }
 

@@ -59,7 +59,7 @@ pub fn command(words: &[&str]) -> Command {
         _ => Action::Latch(LatchOp::Remove { name: name(words[1]) }),
     };
     let principal = option("by").unwrap_or_default().to_owned();
-    Command { request_id: option("id").map(|id| RequestId(id.into())), principal, action, stamp: None }
+    Command { request_id: option("id").map(|id| RequestId(id.into())), principal, action, access_revision: None }
 }
 
 /// `lock/NAME:TOKEN`.

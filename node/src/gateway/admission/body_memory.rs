@@ -12,12 +12,12 @@ use crate::limits;
 ///
 /// A body takes its place as it comes, not by what it declares: who only announces much must not keep others out.
 #[derive(Debug)]
-pub struct BodyRoom {
+pub struct BodyMemory {
     bytes_max: usize,
     taken: AtomicUsize,
 }
 
-impl BodyRoom {
+impl BodyMemory {
     /// All of it free.
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes_max, taken: AtomicUsize::new(0) }
@@ -47,22 +47,22 @@ impl BodyRoom {
     }
 
     /// A place without room yet. What coordinates others has some that nobody else can take.
-    pub fn place(self: &Arc<Self>, coordinates: bool) -> BodyPlace {
+    pub fn place(self: &Arc<Self>, coordinates: bool) -> BodyPermit {
         let reserve = if coordinates { limits::COORDINATION_BODIES_BYTES } else { 0 };
-        BodyPlace { room: Arc::clone(self), bytes_max: self.bytes_max + reserve, bytes: AtomicUsize::new(0) }
+        BodyPermit { room: Arc::clone(self), bytes_max: self.bytes_max + reserve, bytes: AtomicUsize::new(0) }
     }
 }
 
 /// What one body has taken; given back when its request is answered.
 #[derive(Debug)]
-pub struct BodyPlace {
-    room: Arc<BodyRoom>,
+pub struct BodyPermit {
+    room: Arc<BodyMemory>,
     /// Up to where the room may be filled for it.
     bytes_max: usize,
     bytes: AtomicUsize,
 }
 
-impl BodyPlace {
+impl BodyPermit {
     /// What it takes at the moment.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -76,7 +76,7 @@ impl BodyPlace {
     }
 }
 
-impl Drop for BodyPlace {
+impl Drop for BodyPermit {
     fn drop(&mut self) {
         self.room.give_back(self.bytes());
     }

@@ -9,7 +9,7 @@ use crate::Cluster;
 
 /// Who is where when a fault begins.
 #[derive(Debug)]
-pub struct Place {
+pub struct FaultTargets {
     /// The leader.
     pub leader: u64,
     /// Some other node.
@@ -18,7 +18,7 @@ pub struct Place {
     pub all: Vec<u64>,
 }
 
-impl Place {
+impl FaultTargets {
     /// As the cluster is now.
     pub async fn choose(cluster: &Cluster, dice: &mut StdRng) -> Self {
         let leader = cluster.leader().await;

@@ -15,7 +15,7 @@ use crate::limits;
 
 /// The memory of long answers.
 #[derive(Debug)]
-pub struct AnswerRoom {
+pub struct AnswerMemory {
     bytes_max: usize,
     held: Arc<AtomicUsize>,
 }
@@ -38,7 +38,7 @@ impl Drop for Long {
     }
 }
 
-impl AnswerRoom {
+impl AnswerMemory {
     /// All of it free.
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes_max, held: Arc::default() }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_long_answer_counts_until_its_last_byte_is_gone() {
-        let room = AnswerRoom::new(100_000);
+        let room = AnswerMemory::new(100_000);
         let long = vec![7u8; 150_000];
         let body = room.count(Body::from(Bytes::from(long.clone())));
         assert_eq!(room.held(), 150_000);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_short_one_does_not_count() {
-        let room = AnswerRoom::new(1);
+        let room = AnswerMemory::new(1);
         let body = room.count(Body::from(Bytes::from_static(b"short")));
         assert_eq!((room.held(), &bytes_of(body)[..]), (0, &b"short"[..]));
     }

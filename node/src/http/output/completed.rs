@@ -12,7 +12,7 @@ use crate::http::output::response::{Answer, ok};
 
 /// The answer to a read of one entry, or to a write.
 #[derive(Debug)]
-pub struct Done {
+pub struct Completed {
     /// The body of the answer.
     pub json: Vec<u8>,
     revision: Revision,
@@ -37,7 +37,7 @@ pub struct Decided {
     pub meta: Option<EntryMeta>,
 }
 
-impl Done {
+impl Completed {
     /// An entry was found.
     pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Self {
         let cas = entry.meta.cas_shown_at(at.clock);

@@ -32,9 +32,9 @@ struct Notes([Cell<Duration>; PARTS]);
 
 /// Time by part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent([Duration; PARTS]);
+pub struct Timings([Duration; PARTS]);
 
-impl Spent {
+impl Timings {
     /// What went into one part.
     pub fn on(&self, part: Part) -> Duration {
         self.0[part as usize]
@@ -42,10 +42,10 @@ impl Spent {
 }
 
 /// Does the work of a request; gives with its result where the time went.
-pub async fn of<T>(work: impl Future<Output = T>) -> (T, Spent) {
+pub async fn of<T>(work: impl Future<Output = T>) -> (T, Timings) {
     let noted = async {
         let done = work.await;
-        (done, NOTES.with(|notes| Spent(std::array::from_fn(|part| notes.0[part].get()))))
+        (done, NOTES.with(|notes| Timings(std::array::from_fn(|part| notes.0[part].get()))))
     };
     NOTES.scope(Notes::default(), noted).await
 }
@@ -75,10 +75,10 @@ mod tests {
             on(Part::Body, async {}).await;
             7
         };
-        let ((done, spent), (_, other)) = tokio::join!(of(work), of(tokio::time::sleep(pause)));
+        let ((done, timings), (_, other)) = tokio::join!(of(work), of(tokio::time::sleep(pause)));
         assert_eq!(done, 7);
-        assert!(spent.on(Part::Log) >= 2 * pause && spent.on(Part::Body) < pause, "{spent:?}");
-        assert_eq!(other, Spent::default());
+        assert!(timings.on(Part::Log) >= 2 * pause && timings.on(Part::Body) < pause, "{timings:?}");
+        assert_eq!(other, Timings::default());
         on(Part::Wait, async {}).await;
     }
 }

@@ -52,7 +52,7 @@ pub async fn run(app: App, log: LogStore, log_bytes_max: u64) {
 
 /// Why the log should go.
 #[derive(Debug, Clone, Copy)]
-enum Need {
+enum TrimReason {
     /// The disk is nearly full.
     Disk,
     /// The log is longer than it may be.
@@ -81,10 +81,10 @@ struct Try {
 
 impl Try {
     /// Whether to wait before the next one. A log that was let go and is long again grows fast: waiting lets it grow more.
-    fn is_too_fresh(self, need: Need, purged: u64) -> bool {
+    fn is_too_fresh(self, need: TrimReason, purged: u64) -> bool {
         match need {
-            Need::Disk => self.at.elapsed() < AGAIN_AFTER,
-            Need::Log { .. } => {
+            TrimReason::Disk => self.at.elapsed() < AGAIN_AFTER,
+            TrimReason::Log { .. } => {
                 let gave_little = purged.saturating_sub(self.purged) < WORTH_ENTRIES;
                 gave_little && self.at.elapsed() < AGAIN_AFTER_LONG
             }
@@ -110,23 +110,23 @@ impl Trimmer {
             return Ok(());
         }
         match need {
-            Need::Disk => tracing::warn!(free, "the data disk is nearly full: purging the log"),
-            Need::Log { bytes, .. } => tracing::info!(bytes, max = self.log_bytes_max, "purging a long log"),
+            TrimReason::Disk => tracing::warn!(free, "the data disk is nearly full: purging the log"),
+            TrimReason::Log { bytes, .. } => tracing::info!(bytes, max = self.log_bytes_max, "purging a long log"),
         }
         self.let_the_log_go(need).await
     }
 
     /// Why the log should go, if it should.
-    fn need(&self) -> Option<Need> {
+    fn need(&self) -> Option<TrimReason> {
         if matches!(self.app.inner.space.state(), Space::Low { .. }) {
-            return Some(Need::Disk);
+            return Some(TrimReason::Disk);
         }
         let bytes = self.log.stats().disk_bytes;
         let is_far_too_long = bytes > self.log_bytes_max.saturating_mul(FAR_TOO_LONG);
-        (bytes > self.log_bytes_max).then_some(Need::Log { bytes, is_far_too_long })
+        (bytes > self.log_bytes_max).then_some(TrimReason::Log { bytes, is_far_too_long })
     }
 
-    async fn let_the_log_go(&self, need: Need) -> Result<(), Fatal<TypeConfig>> {
+    async fn let_the_log_go(&self, need: TrimReason) -> Result<(), Fatal<TypeConfig>> {
         let raft = self.app.raft();
         let applied = index(&raft.metrics().borrow_watched().last_applied);
         if !self.app.make_snapshot(applied, SNAPSHOT_MAX).await? {
@@ -134,8 +134,8 @@ impl Trimmer {
             return Ok(());
         }
         let upto = match need {
-            Need::Log { is_far_too_long: true, .. } => index(&raft.metrics().borrow_watched().snapshot),
-            Need::Disk | Need::Log { .. } => purge_to(&raft.metrics().borrow_watched()),
+            TrimReason::Log { is_far_too_long: true, .. } => index(&raft.metrics().borrow_watched().snapshot),
+            TrimReason::Disk | TrimReason::Log { .. } => purge_to(&raft.metrics().borrow_watched()),
         };
         tracing::info!(upto, "purging the log");
         raft.trigger().purge_log(upto).await
@@ -174,7 +174,7 @@ fn purge_to(metrics: &Metrics) -> u64 {
 mod tests {
     use super::*;
 
-    const LONG: Need = Need::Log { bytes: 2, is_far_too_long: false };
+    const LONG: TrimReason = TrimReason::Log { bytes: 2, is_far_too_long: false };
 
     #[test]
     fn a_log_that_was_let_go_and_is_long_again_is_let_go_at_once() {
@@ -186,6 +186,6 @@ mod tests {
     fn a_try_that_gave_little_is_not_repeated_at_once_and_neither_is_one_on_a_full_disk() {
         let last = Try { at: Instant::now(), purged: 1000 };
         assert!(last.is_too_fresh(LONG, 1000 + WORTH_ENTRIES - 1));
-        assert!(last.is_too_fresh(Need::Disk, 1000 + WORTH_ENTRIES));
+        assert!(last.is_too_fresh(TrimReason::Disk, 1000 + WORTH_ENTRIES));
     }
 }
