@@ -400,9 +400,9 @@ fn txns() -> Vec<Case<'static>> {
 
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 
-/// Where the 65th level of an operation in a bulk is.
+/// Where the 65th level of a value in a bulk is.
 static DEEP_IN_BULK: std::sync::LazyLock<String> =
-    std::sync::LazyLock::new(|| format!("/ops/0/value{}", "/0".repeat(63)));
+    std::sync::LazyLock::new(|| format!("/ops/0/value{}", "/0".repeat(64)));
 
 /// One tag more than a list may have.
 static SEVENTEEN: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| ["\"1\""; 17].join(", "));

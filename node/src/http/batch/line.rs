@@ -105,15 +105,9 @@ impl<'a> Frame<'a> {
         let (Some(n), Some(op)) = (self.n, self.op) else {
             return Err(Failure::invalid("", "the line is not complete"));
         };
-        let parsed = operation(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
+        let parsed = ParsedOp::read(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
         Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), parsed })
     }
-}
-
-/// An operation as the body of a request would be read.
-fn operation(text: &[u8]) -> Result<ParsedOp, Failure> {
-    json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
-    ParsedOp::read(text)
 }
 
 fn number(raw: &RawValue, pointer: &str, least: u64, faults: &mut Faults) -> Option<u64> {

@@ -60,7 +60,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     }
     let kind = headers::json_kind(&context.head, "an operation")?;
     let body = body::collect(&context, body, usize::MAX).await?;
-    let text = json_body::json_of(kind, &body)?;
+    let text = json_body::object_of(kind, &body)?;
     let mut parsed = scan::beside(text.len(), || ParsedOp::read(text))?;
     context.take_request_id(parsed.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use quorate_api::{OpKind, TxnBlock, TxnCheck, TxnRequest, TxnStep};
+use quorate_api::{JsonText, OpKind, TxnBlock, TxnCheck, TxnRequest, TxnStep};
 use quorate_store::codec;
 use quorate_store::limits::{TXN_DEPTH_MAX, TXN_STEPS_MAX};
 use quorate_store::types::{Check, Expect, Key, Step, Txn, TxnFault};
@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::gateway::failure::Failure;
 use crate::http::input::extract::Faults;
+use crate::http::input::json::{self, JsonFault};
 use crate::http::input::{criteria, json_body, key};
 use crate::http::keys::op_body::{Container, ParsedOp, cas};
 use crate::limits::ACTION_BYTES_MAX;
@@ -167,6 +168,13 @@ fn check_of(check: &TxnCheck, faults: &mut Faults) -> Option<Check> {
     }
     let key = key::read(key.into(), "/key", faults);
     let token = token.as_deref().map(|text| cas(text, faults));
+    // The body was read as a frame: what stands in it was not checked to be strict JSON yet.
+    for (at, JsonText(item)) in condition.iter().flatten().enumerate() {
+        if let Err(JsonFault { pointer, detail }) = json::check(item.get().as_bytes()) {
+            faults.add(format!("/if/{at}{pointer}"), detail);
+            return None;
+        }
+    }
     let condition = criteria::list(condition.as_deref(), "/if", faults);
     let expect = expected(token.flatten(), *exists, faults);
     Some(Check { key: key?.key, expect, condition: condition? })
@@ -241,6 +249,11 @@ mod tests {
             (r#"{"if":[{"key":"a","if":null}]}"#, "/if/0/if"),
             (r#"{"if":[{"key":"a","exists":true,"exists":true}]}"#, "/if/0/exists"),
             (r#"{"then":[],"then":[]}"#, "/then"),
+            (r#"{"if":[{"key":"a","if":[{"field":"x","op":"exists","op":"nexists"}]}]}"#, "/if/0/if/0/op"),
+            (
+                r#"{"else":[{"op":"txn","if":[{"key":"a","if":[{"field":"x","op":"eq","value":{"b":1,"b":2}}]}]}]}"#,
+                "/else/0/if/0/if/0/value/b",
+            ),
             (r#"{"then":[{"op":"txn","then":[{"op":"get","key":"a","key":"b"}]}]}"#, "/then/0/then/0/key"),
         ] {
             let failure = fault(body);

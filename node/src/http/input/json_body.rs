@@ -58,7 +58,7 @@ pub struct Empty {}
 
 async fn receive<T: DeserializeOwned>(request: Request, may_be_empty: bool) -> Result<T, Failure> {
     let text = receive_text(request, may_be_empty).await?;
-    scan::beside(text.len(), || typed(&text))
+    scan::beside(text.len(), || frame(&text))
 }
 
 /// Strict JSON, whatever it says.
@@ -76,17 +76,13 @@ async fn receive_text(request: Request, may_be_empty: bool) -> Result<Bytes, Fai
 }
 
 /// A text as this type. What two readers could understand differently is refused, whatever the type says.
+#[cfg(test)]
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
     json::check(text).map_err(|JsonFault { pointer, detail }| Failure::invalid(pointer, detail))?;
-    typed(text)
-}
-
-/// A text that was checked before as this type.
-pub fn typed<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Failure> {
     frame(text)
 }
 
-/// A text as a type that leaves parts of it as they are: those are to be checked as they are read.
+/// A text as this type. Parts that the type keeps as texts are to be checked by whoever reads them, unless all of it was before.
 pub fn frame<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Failure> {
     // What fits needs no trail of where it is.
     if let Ok(Object(value)) = serde_json::from_slice(text) {
@@ -98,11 +94,6 @@ pub fn frame<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Failure> {
         let end = deserializer.end();
         end.map(|()| value).map_err(|error| Failure::invalid("", error.to_string()))
     })
-}
-
-/// A part of a body that stands at `pointer`; `None` where it does not fit, which is noted.
-pub fn part<T: DeserializeOwned>(text: &[u8], pointer: &str, faults: &mut Faults) -> Option<T> {
-    noted(read(text), pointer, faults)
 }
 
 /// What was read at `pointer`; notes why where it was not.

@@ -16,6 +16,7 @@ use crate::gateway::failure::Failure;
 use crate::http::coordination::coordinate;
 use crate::http::input::extract::Faults;
 use crate::http::input::headers::{decimal, request_id_fault};
+use crate::http::input::json::{self, JsonFault};
 use crate::http::input::key::{self, NamedKey};
 use crate::http::input::{criteria, json_body};
 use crate::http::keys::kv;
@@ -57,22 +58,23 @@ impl ParsedOp {
         matches!(self.kind, OpKind::Lock | OpKind::Extend | OpKind::Unlock)
     }
 
-    /// Reads a text that is known to be strict JSON.
+    /// Reads an operation that stands alone. Its text need not be known to be strict JSON.
     pub fn read(text: &[u8]) -> Result<Self, Failure> {
         let mut faults = Faults::default();
-        let parsed = Self::of(json_body::typed(text)?, &mut faults);
+        let parsed = Self::of(json_body::frame(text)?, &mut faults);
         faults.complete(parsed)
     }
 
-    /// Reads a part of a body that was not checked to be strict JSON. `None` only where a fault was noted.
+    /// Reads an operation that is a part of something larger, likewise. `None` only where a fault was noted.
     pub fn read_part(text: &[u8], container: Container, faults: &mut Faults) -> Option<Self> {
-        let op = json_body::part(text, "", faults)?;
+        let op = json_body::noted(json_body::frame(text), "", faults)?;
         container.refuse(&op, faults);
         Self::of(op, faults)
     }
 
     fn of(op: Op, faults: &mut Faults) -> Option<Self> {
         refuse_strangers(&op, faults);
+        check_texts(&op, faults)?;
         let Op { op: kind, dry_run, .. } = op;
         if let Some(detail) = op.request_id.as_deref().and_then(request_id_fault) {
             faults.add("/request_id", detail);
@@ -151,6 +153,18 @@ fn given<T>(read: Option<Option<T>>) -> Option<Option<T>> {
         Some(some) => Some(some),
         None => Some(None),
     }
+}
+
+/// Checks that what is kept as text is strict JSON: all else was read as its type. `None` where it is not.
+fn check_texts(op: &Op, faults: &mut Faults) -> Option<()> {
+    let texts = [("/value", &op.value), ("/patch", &op.patch), ("/if", &op.condition)];
+    for (place, text) in texts.into_iter().filter_map(|(place, text)| Some((place, text.as_ref()?))) {
+        if let Err(JsonFault { pointer, detail }) = json::check(text.0.get().as_bytes()) {
+            faults.add(format!("{place}{pointer}"), detail);
+            return None;
+        }
+    }
+    Some(())
 }
 
 fn takes_value(kind: OpKind) -> bool {

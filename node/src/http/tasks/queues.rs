@@ -153,8 +153,8 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
 fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
     let is_list = json::fields(text).is_ok_and(|fields| fields.iter().any(|(name, _)| name == "tasks"));
     scan::beside(text.len(), || match is_list {
-        true => json_body::typed(text).map(ScheduleRequest::Several),
-        false => json_body::typed(text).map(Box::new).map(ScheduleRequest::One),
+        true => json_body::frame(text).map(ScheduleRequest::Several),
+        false => json_body::frame(text).map(Box::new).map(ScheduleRequest::One),
     })
 }
 
