@@ -146,7 +146,7 @@ impl Maintainer {
             let count = unplanned.len();
             // A pattern may take long to search.
             let planned = background::blocking(move || unplanned.iter().map(|task| plan(task, wall)).collect()).await;
-            let commands = planned.map_err(|error| StateFault(format!("tasks were not planned: {error}")))?;
+            let commands = planned.map_err(|error| StateFault::because("tasks were not planned", error))?;
             // Not proposed or unknown: the next tick does it again.
             let Ok(_) = self.parts.write_batch(commands).await else { return Ok(()) };
             self.clock_committed = Instant::now();

@@ -58,7 +58,7 @@ async fn blocking<T: Send + 'static>(
     match done {
         Ok(Some(outcome)) => outcome.map_err(|fault| Failure::from_fault(&fault)),
         Ok(None) => Err(too_late()),
-        Err(error) => Err(Failure::from_fault(&StateFault(format!("the scan did not end: {error}")))),
+        Err(error) => Err(Failure::from_fault(&StateFault::because("the scan did not end", error))),
     }
 }
 

@@ -43,7 +43,7 @@ pub fn build(
     beginning: &Beginning,
     mut next: impl FnMut() -> Result<Option<Vec<Row>>, OfflineError>,
 ) -> Result<Vars, OfflineError> {
-    level::check(beginning.vars.level).map_err(|error| StateFault(error.to_string()))?;
+    level::check(beginning.vars.level).map_err(|error| StateFault::because("the state cannot be taken", error))?;
     let live = Home(dir.join("state")).prepare()?;
     let db = Db::open(&live, beginning.node_id)?;
     let mut epoch = Epoch::after(beginning.vars.clone(), beginning.revision_floor).map_err(StateFault::from)?;
@@ -72,7 +72,7 @@ pub fn build(
         db.write(&applied, &record)?;
     }
     if record.vars.sessions != 0 {
-        return Err(StateFault(format!("{} sessions are counted that are not there", record.vars.sessions)).into());
+        return Err(StateFault::new(format!("{} sessions are counted that are not there", record.vars.sessions)).into());
     }
     db.flush()?;
     db.verify(u64::MAX)?;

@@ -44,7 +44,7 @@ impl StateReader {
             let mut grants = Vec::new();
             for role in &user.roles {
                 let row = read::<RoleRow>(moment, &access::role_key(role))?;
-                let row = row.ok_or_else(|| StateFault(format!("role {role} of user {name} is missing")))?;
+                let row = row.ok_or_else(|| StateFault::new(format!("role {role} of user {name} is missing")))?;
                 grants.extend(row.grants);
             }
             Ok(Some(Rights::new(grants)))

@@ -85,7 +85,7 @@ impl Committer {
         entries: impl IntoIterator<Item = &'e LogEntry, IntoIter: Clone>,
     ) -> Result<(Vec<BatchReply>, Decided), StateFault> {
         if std::mem::replace(&mut self.is_unsound, true) {
-            return Err(StateFault("applying failed before; the node must stop".into()));
+            return Err(StateFault::new("applying failed before; the node must stop"));
         }
         let begin = Instant::now();
         let db = self.shared.db_owned();
@@ -176,7 +176,7 @@ fn apply_group<'e>(
     for entry in entries {
         match apply_entry(&mut reached, &mut applier, entry)? {
             Ok(answer) => answers.push(answer),
-            Err(fault) => return Ok(Err(StateFault(format!("log entry {}: {}", entry.log_id, fault.0)))),
+            Err(fault) => return Ok(Err(StateFault::because(format!("log entry {}", entry.log_id), fault))),
         }
         if applier.taken_bytes() >= GROUP_EFFECT_BYTES_MAX || digests::is_mark(entry.log_id.index) {
             break;
@@ -192,7 +192,7 @@ fn apply_entry(
 ) -> Result<Result<BatchReply, StateFault>, Fault> {
     let log_id = LogIdRecord::from(&entry.log_id);
     if reached.log_id.is_some_and(|last| log_id.index <= last.index) {
-        return Ok(Err(StateFault(format!("the state is at {:?} already", reached.log_id))));
+        return Ok(Err(StateFault::new(format!("the state is at {:?} already", reached.log_id))));
     }
     let replies = match &entry.payload {
         EntryPayload::Blank => Vec::new(),
@@ -205,11 +205,11 @@ fn apply_entry(
             // openraft's own conformance suite leaves gaps, but only between entries without commands.
             let expected = reached.log_id.map_or(0, |last| last.index + 1);
             if log_id.index != expected {
-                return Ok(Err(StateFault(format!("entries are missing before it: {expected} is the next"))));
+                return Ok(Err(StateFault::new(format!("entries are missing before it: {expected} is the next"))));
             }
             match command_codec::decode_batch(bytes) {
                 Ok(batch) => applier.apply_batch(log_id.index, &batch)?,
-                Err(error) => return Ok(Err(StateFault(format!("the batch cannot be decoded: {error}")))),
+                Err(error) => return Ok(Err(StateFault::because("the batch cannot be decoded", error))),
             }
         }
     };

@@ -176,7 +176,7 @@ fn with_versions(
 
 /// A version that the feed names, and so must be there.
 fn version_of(moment: &Moment<'_>, key: &Key, revision: Revision) -> Result<Entry, StateFault> {
-    let missing = || StateFault(format!("the version of key {key} at revision {revision} is missing"));
+    let missing = || StateFault::new(format!("the version of key {key} at revision {revision} is missing"));
     version(moment, key, revision)?.ok_or_else(missing)
 }
 
@@ -192,7 +192,7 @@ pub(crate) fn version(moment: &Moment<'_>, key: &Key, revision: Revision) -> Res
         None => Ok(None),
         Some(row) => match history::decode(&row)? {
             Version::Entry(row) => Ok(Some(as_it_was(row.to_entry()))),
-            Version::Tombstone => Err(StateFault(format!("key {key} was removed at revision {revision}"))),
+            Version::Tombstone => Err(StateFault::new(format!("key {key} was removed at revision {revision}"))),
         },
     }
 }

@@ -183,7 +183,7 @@ impl Db {
         rows.status()?;
         let expected = record.vars.digest();
         if digest != expected {
-            return Err(StateFault(format!("the rows have digest {digest:032x}, not {expected:032x}")));
+            return Err(StateFault::new(format!("the rows have digest {digest:032x}, not {expected:032x}")));
         }
         Ok(())
     }
@@ -270,7 +270,7 @@ pub(crate) fn scan_page<D: rocksdb::DBAccess>(
 /// Decodes an applied row; no row is an empty store.
 pub(crate) fn decode_applied(row: Option<&[u8]>) -> Result<AppliedRecord, StateFault> {
     match row {
-        Some(row) => codec::decode(row).map_err(|error| StateFault(format!("the applied row is damaged: {error}"))),
+        Some(row) => codec::decode(row).map_err(|error| StateFault::because("the applied row is damaged", error)),
         None => Ok(empty_record()),
     }
 }

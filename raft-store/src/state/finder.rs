@@ -214,7 +214,7 @@ impl<'q> Finder<'q> {
         self.examined += 1;
         let bytes = key.len() + row.map_or(0, |row| row.data.len());
         self.bytes_read = self.bytes_read.saturating_add(bytes.saturating_mul(self.weight));
-        let key = Key::new(key).map_err(|error| StateFault(format!("a stored key is not one: {error}")))?;
+        let key = Key::new(key).map_err(|error| StateFault::because("a stored key is not one", error))?;
         if let Some(row) = row.filter(|row| !row.is_expired_at(self.pin.clock))
             && !self.judge(&key, row)?
         {
@@ -293,7 +293,7 @@ pub(super) fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>
         ContentKind::Bytes => Ok(None),
         ContentKind::Json => {
             let parsed = Json::parse_stored(row.data);
-            parsed.map(Some).map_err(|error| StateFault(format!("the value of key {key} is damaged: {error}")))
+            parsed.map(Some).map_err(|error| StateFault::because(format!("the value of key {key} is damaged"), error))
         }
     }
 }

@@ -119,7 +119,8 @@ impl Home {
         }
         let fresh = self.0.join(NEW_DB);
         files::remove_tree(&fresh).map_err(io_error)?;
-        Db::create(&fresh).map_err(|fault| StateOpenError::Damaged { path: fresh.clone(), reason: fault.0 })?;
+        Db::create(&fresh)
+            .map_err(|fault| StateOpenError::Damaged { path: fresh.clone(), reason: fault.to_string() })?;
         files::sync_dir(&fresh).map_err(io_error)?;
         self.point_to(&self.0.join(FIRST_DB)).map_err(io_error)?;
         Ok(FIRST_DB.to_string())

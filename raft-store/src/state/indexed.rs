@@ -141,7 +141,8 @@ pub(crate) fn walk(
                     false => finder.look(key, None)?,
                     true => {
                         let row = moment.snapshot.get_pinned(entry::row_key(key))?;
-                        let row = row.ok_or_else(|| StateFault(format!("{} is indexed only", key.escape_ascii())))?;
+                        let row =
+                            row.ok_or_else(|| StateFault::new(format!("{} is indexed only", key.escape_ascii())))?;
                         finder.look(key, Some(entry::decode(&row)?))?
                     }
                 };

@@ -28,11 +28,14 @@ const CLOSE_POLL: Duration = Duration::from_millis(10);
 pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &SnapshotHandle) -> Result<(), StateFault> {
     if snapshot.manifest().meta != *meta {
         let found = &snapshot.manifest().meta;
-        return Err(StateFault(format!("the snapshot covers {found:?}, openraft expects {meta:?}")));
+        return Err(StateFault::new(format!("the snapshot covers {found:?}, openraft expects {meta:?}")));
     }
     let applied = shared.applied().log_id;
     if applied > meta.last_log_id {
-        return Err(StateFault(format!("the snapshot covers {:?}, the state is at {applied:?}", meta.last_log_id)));
+        return Err(StateFault::new(format!(
+            "the snapshot covers {:?}, the state is at {applied:?}",
+            meta.last_log_id
+        )));
     }
     let old = shared.db_owned();
     let dir = shared.home.next_db(&old.dir);
@@ -41,12 +44,12 @@ pub(crate) fn install(shared: &Shared, meta: &SnapshotMetaRecord, snapshot: &Sna
     let fresh = Db::open(&dir, old.node_id)?;
     let applied = fresh.applied()?;
     if (applied.log_id, &applied.membership) != (meta.last_log_id, &meta.last_membership) {
-        return Err(StateFault(format!(
+        return Err(StateFault::new(format!(
             "the snapshot's manifest says {meta:?}, its state is at {:?} with {:?}",
             applied.log_id, applied.membership
         )));
     }
-    level::check(applied.vars.level).map_err(|error| StateFault(error.to_string()))?;
+    level::check(applied.vars.level).map_err(|error| StateFault::because("the state cannot be taken", error))?;
     remember_checksums(&fresh, snapshot);
     files::sync_dir(&dir)?;
     files::sync_dir(shared.state_dir())?;

@@ -31,7 +31,7 @@ pub(crate) fn list(moment: &Moment<'_>, query: &ListQuery) -> Result<ListRead, S
         }
         bytes_left = bytes_left.saturating_sub(bytes);
         let entry: Entry = if query.keys_only { row.to_entry_without_data() } else { row.to_entry() };
-        let key = Key::new(key).map_err(|error| StateFault(format!("a stored key is not one: {error}")))?;
+        let key = Key::new(key).map_err(|error| StateFault::because("a stored key is not one", error))?;
         page.entries.push((key, entry));
         Ok(true)
     })?;

@@ -82,7 +82,7 @@ use crate::level;
 pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Flusher), StateOpenError> {
     let home = home::Home(data_dir.join("state"));
     let live = home.prepare()?;
-    let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.0 };
+    let damaged = |fault: StateFault| StateOpenError::Damaged { path: live.clone(), reason: fault.to_string() };
     let db = db::Db::open(&live, options.node_id).map_err(damaged)?;
     level::check(db.applied().map_err(damaged)?.vars.level)?;
     db.verify(options.verify_bytes_max).map_err(damaged)?;

@@ -46,7 +46,7 @@ impl StateReader {
     /// Reads one key as of now.
     pub fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
         self.shared.read_entry(&entry::row_key(key.as_bytes()), |at, row| {
-            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
+            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, error))?;
             let entry = row.filter(|row| !row.is_expired_at(at.clock)).map(|row| row.to_entry());
             Ok(KeyRead { at, entry })
         })
@@ -96,7 +96,7 @@ impl StateReader {
     /// The version that a key got at a revision, as it was then; `None` where it is compacted, or there never was one.
     pub fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
         let current = self.shared.read_entry(&entry::row_key(key.as_bytes()), |_, row| {
-            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
+            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, error))?;
             let row = row.filter(|row| row.meta.mod_revision == revision);
             Ok(row.map(|row| changes::as_it_was(row.to_entry())))
         })?;
@@ -348,7 +348,7 @@ impl StateReader {
     /// current entry or, once removed, its tombstone.
     fn has_changed_since(&self, key: &Key, seen: Revision) -> Result<bool, StateFault> {
         let (at, newest) = self.shared.read_entry(&entry::row_key(key.as_bytes()), |at, row| {
-            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, &error))?;
+            let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, error))?;
             Ok((at, row.map(|row| row.meta.mod_revision)))
         })?;
         if let Some(newest) = newest {
@@ -369,6 +369,6 @@ impl StateReader {
     }
 }
 
-fn damaged(key: &Key, error: &codec::CodecError) -> StateFault {
-    StateFault(format!("the entry of key {key} is damaged: {error}"))
+fn damaged(key: &Key, error: codec::CodecError) -> StateFault {
+    StateFault::because(format!("the entry of key {key} is damaged"), error)
 }

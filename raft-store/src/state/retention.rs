@@ -48,7 +48,9 @@ pub(crate) fn compactable_to(
         match groups.last_up_to(probe)? {
             Some((revision, clock)) if clock <= clock_max => (best, old) = (revision, probe),
             Some((revision, _)) => young = revision,
-            None => return Err(StateFault(format!("the audit group of revision {first} is gone from a snapshot"))),
+            None => {
+                return Err(StateFault::new(format!("the audit group of revision {first} is gone from a snapshot")));
+            }
         }
     }
     Ok(Some(best))

@@ -195,7 +195,7 @@ impl Shared {
     ) -> Result<T, StateFault> {
         let before = self.sequence.load(Ordering::Relaxed);
         if before % 2 == 1 {
-            return Err(StateFault("an earlier change of the state failed".into()));
+            return Err(StateFault::new("an earlier change of the state failed"));
         }
         self.sequence.store(before + 1, Ordering::Relaxed);
         // A reader that sees anything of the change also sees the odd number.

@@ -312,5 +312,5 @@ fn queue_view(moment: &Moment<'_>, name: QueueName, row: QueueRow) -> Result<Que
 }
 
 fn lost(queue: &QueueName, id: &TaskId) -> StateFault {
-    StateFault(format!("the task {id} of the queue {queue} stands among those of its state and is not there"))
+    StateFault::new(format!("the task {id} of the queue {queue} stands among those of its state and is not there"))
 }

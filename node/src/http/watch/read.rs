@@ -105,7 +105,7 @@ pub fn changes(api: &Arc<Api>, watch: &Watch, view: &Arc<WatchView>) -> Reading 
             ChangesRead::Page(page) => page,
             ChangesRead::Compacted(at) => return Ok(Read::Compacted(at)),
             ChangesRead::Future(at) => {
-                return Err(StateFault(format!("a watch is at {:?}, the state at {at:?}", query.after)));
+                return Err(StateFault::new(format!("a watch is at {:?}, the state at {at:?}", query.after)));
             }
         };
         let events = events(&page, &view);
@@ -149,7 +149,7 @@ pub fn initial(api: &Arc<Api>, view: &Arc<WatchView>, initial: Initial) -> Readi
             ListRead::Page(page) => page,
             ListRead::Compacted(at) => return Ok(Read::Compacted(at)),
             ListRead::Future(at) => {
-                return Err(StateFault(format!(
+                return Err(StateFault::new(format!(
                     "a watch began at revision {}, the state is at {at:?}",
                     initial.revision
                 )));
@@ -183,6 +183,6 @@ fn reading(api: &Arc<Api>, read: impl FnOnce(&Node) -> Result<Read, StateFault> 
             let _place = place;
             read(&backend)
         });
-        done.await.unwrap_or_else(|error| Err(StateFault(format!("the read of a watch did not end: {error}"))))
+        done.await.unwrap_or_else(|error| Err(StateFault::because("the read of a watch did not end", error)))
     })
 }

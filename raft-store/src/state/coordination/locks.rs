@@ -21,11 +21,11 @@ pub(super) fn party(moment: &Moment<'_>, lock: &LockName, id: SessionId) -> Resu
     match codec::decode(&at)? {
         PartyAt::Holding(token) => match holder(moment, lock, token)? {
             Some(row) => Ok(Party::Holding { token, row }),
-            None => Err(StateFault(format!("session {id} should hold {lock:?} by {token}"))),
+            None => Err(StateFault::new(format!("session {id} should hold {lock:?} by {token}"))),
         },
         PartyAt::Waiting(place) => match moment.snapshot.get_pinned(lock_queue::waiter_key(lock, place))? {
             Some(row) => Ok(Party::Waiting { place, row: codec::decode(&row)? }),
-            None => Err(StateFault(format!("session {id} should wait for {lock:?} at {place}"))),
+            None => Err(StateFault::new(format!("session {id} should wait for {lock:?} at {place}"))),
         },
     }
 }

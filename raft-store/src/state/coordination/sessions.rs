@@ -38,7 +38,7 @@ pub(super) fn held(moment: &Moment<'_>, id: SessionId, max: usize) -> Result<Opt
         let (_, kind, subject) = session::decode_attached(&row_key)?;
         match kind {
             AttachedKind::Entry if held.keys.len() < max => {
-                held.keys.push(Key::new(subject).map_err(|error| StateFault(error.to_string()))?);
+                held.keys.push(Key::new(subject).map_err(|error| StateFault::because("a row cannot be read", error))?);
             }
             AttachedKind::Lock => held.locks.push((lock_queue::lock_of(subject)?, codec::decode(&value)?)),
             AttachedKind::Barrier if held.barriers.len() < max => held.barriers.push(gates::name_of(subject)?),
