@@ -54,7 +54,7 @@ impl Lines {
     }
 
     /// Takes the next line.
-    pub fn next(&mut self) -> Next {
+    pub fn next_line(&mut self) -> Next {
         let end = memchr::memchr(b'\n', &self.piece);
         let length = self.begun.len() + end.unwrap_or(self.piece.len());
         if length > self.line_bytes_max {
@@ -92,7 +92,7 @@ mod tests {
         for piece in text.as_bytes().chunks(piece_bytes) {
             lines.feed(Bytes::copy_from_slice(piece));
             loop {
-                match lines.next() {
+                match lines.next_line() {
                     Next::Line(line) => taken.push(String::from_utf8(line.to_vec()).expect("ASCII")),
                     Next::More => break,
                     Next::TooLong => return (taken, None),

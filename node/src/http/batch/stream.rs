@@ -221,7 +221,7 @@ where
     fn start_lines(&mut self, now: Instant) -> bool {
         let mut any = false;
         while self.is_reading() && self.has_room() && self.lines.has_piece() {
-            match self.lines.next() {
+            match self.lines.next_line() {
                 Next::More => break,
                 Next::Line(line) => {
                     any = true;
