@@ -5,43 +5,26 @@
 
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
-use quorate_store::types::{ClusterMillis, Entry};
+use quorate_store::types::{ClusterMillis, Entry, Expect};
 
 use crate::gateway::failure::Failure;
 use crate::http::input::etags::{self, Tag, Tags};
 use crate::http::input::headers::{decimal, fault};
 
-/// What a write requires of the entry as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
-    /// Nothing.
-    None,
-    /// `If-None-Match: *`
-    Absent,
-    /// `If-Match: *`
-    Present,
-    /// `If-Match: "cas"`
-    Cas(u64),
-    /// `If-Match: "cas", "cas"`
-    AnyOf(Vec<u64>),
-    /// `If-None-Match: "cas"`, one or more
-    NoneOf(Vec<u64>),
-}
-
-/// The condition of a write.
-pub fn condition(head: &Parts) -> Result<Condition, Failure> {
+/// What a write expects of the entry as it is.
+pub fn expected(head: &Parts) -> Result<Expect, Failure> {
     match (versions(head, &header::IF_MATCH)?, versions(head, &header::IF_NONE_MATCH)?) {
-        (None, None) => Ok(Condition::None),
+        (None, None) => Ok(Expect::Any),
         (Some(_), Some(_)) => {
             Err(fault(&header::IF_MATCH, "If-Match and If-None-Match cannot be given together; choose one"))
         }
-        (Some(Versions::Any), None) => Ok(Condition::Present),
+        (Some(Versions::Any), None) => Ok(Expect::Present),
         (Some(Versions::Of(list)), None) => Ok(match list[..] {
-            [cas] => Condition::Cas(cas),
-            _ => Condition::AnyOf(list),
+            [cas] => Expect::Cas(cas),
+            _ => Expect::AnyOf(list),
         }),
-        (None, Some(Versions::Any)) => Ok(Condition::Absent),
-        (None, Some(Versions::Of(list))) => Ok(Condition::NoneOf(list)),
+        (None, Some(Versions::Any)) => Ok(Expect::Absent),
+        (None, Some(Versions::Of(list))) => Ok(Expect::AnyOf(list)),
     }
 }
 
@@ -139,15 +122,15 @@ mod tests {
 
     #[test]
     fn a_condition_is_a_list_of_quoted_decimals_or_a_star() {
-        let given = |headers: &[(&str, &str)]| condition(&head(headers)).ok();
-        assert_eq!(given(&[]), Some(Condition::None));
-        assert_eq!(given(&[("if-match", "*")]), Some(Condition::Present));
-        assert_eq!(given(&[("if-none-match", "*")]), Some(Condition::Absent));
-        assert_eq!(given(&[("if-match", "\"42\"")]), Some(Condition::Cas(42)));
-        assert_eq!(given(&[("if-match", "\"42\", \"42\"")]), Some(Condition::Cas(42)));
-        assert_eq!(given(&[("if-match", "\"1\""), ("if-match", "\"2\"")]), Some(Condition::AnyOf(vec![1, 2])));
-        assert_eq!(given(&[("if-none-match", "\"42\"")]), Some(Condition::NoneOf(vec![42])));
-        assert_eq!(given(&[("if-none-match", "W/\"4\",\"2\"")]), Some(Condition::NoneOf(vec![4, 2])));
+        let given = |headers: &[(&str, &str)]| expected(&head(headers)).ok();
+        assert_eq!(given(&[]), Some(Expect::Any));
+        assert_eq!(given(&[("if-match", "*")]), Some(Expect::Present));
+        assert_eq!(given(&[("if-none-match", "*")]), Some(Expect::Absent));
+        assert_eq!(given(&[("if-match", "\"42\"")]), Some(Expect::Cas(42)));
+        assert_eq!(given(&[("if-match", "\"42\", \"42\"")]), Some(Expect::Cas(42)));
+        assert_eq!(given(&[("if-match", "\"1\""), ("if-match", "\"2\"")]), Some(Expect::AnyOf(vec![1, 2])));
+        assert_eq!(given(&[("if-none-match", "\"42\"")]), Some(Expect::AnyOf(vec![42])));
+        assert_eq!(given(&[("if-none-match", "W/\"4\",\"2\"")]), Some(Expect::AnyOf(vec![4, 2])));
         for bad in ["42", "\"\"", "\"x\"", "W/\"42\"", "\"-1\"", "\"007\"", "\"18446744073709551616\"", "\"", ""] {
             assert_eq!(given(&[("if-match", bad)]), None, "{bad}");
         }

@@ -12,8 +12,7 @@ use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{
-    Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange,
-    RulesOp,
+    Action, CollectionRow, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange, RulesOp,
 };
 use utoipa_axum::routes;
 
@@ -27,7 +26,7 @@ use crate::gateway::{propose, text};
 use crate::http::command;
 use crate::http::context::Context;
 use crate::http::described::{Common, NamePath};
-use crate::http::input::conditions::{self, Condition};
+use crate::http::input::conditions;
 use crate::http::input::criteria;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::keys::kv;
@@ -128,14 +127,7 @@ pub async fn get(context: Context) -> Outcome {
     ))]
 pub async fn put(context: Context, body: Body) -> Outcome {
     let name = name_of(context.name())?;
-    let expect = match conditions::condition(&context.head)? {
-        Condition::None => Expect::Any,
-        Condition::Absent => Expect::Absent,
-        Condition::Present => Expect::Present,
-        Condition::Cas(cas) => Expect::Cas(cas),
-        Condition::AnyOf(list) => Expect::AnyOf(list),
-        Condition::NoneOf(list) => Expect::NoneOf(list),
-    };
+    let expect = conditions::expected(&context.head)?;
     let text = command::text(&context, body, "the rules of a collection").await?;
     let mut faults = Faults::default();
     let rules = criteria::rules(&text, "", &mut faults);
@@ -170,7 +162,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let name = name_of(context.name())?;
-    let expect = kv::existing(conditions::condition(&context.head)?)?;
+    let expect = kv::existing(conditions::expected(&context.head)?)?;
     let op = RulesOp { name: name.clone(), expect, change: RulesChange::Remove };
     let reply = decide(&context, Action::Rules(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;

@@ -18,7 +18,7 @@ use crate::gateway::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
 use crate::http::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
-use crate::http::input::conditions::{self, Condition};
+use crate::http::input::conditions;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::{BodyKind, body_kind};
 use crate::http::input::key::{self, NamedKey};
@@ -98,20 +98,18 @@ pub async fn get(context: Context) -> Outcome {
 pub async fn put(context: Context, body: Body) -> Outcome {
     let key = key::from_path(context.name())?;
     let parsed = WriteParams::of(&context, true)?;
-    let condition = conditions::condition(&context.head)?;
+    let expect = conditions::expected(&context.head)?;
     let kind = body_kind(&context.head, "application/json")?;
     if matches!(kind, BodyKind::MergePatch | BodyKind::JsonPatch) {
         return Err(headers::unsupported("a patch is sent with PATCH; PUT takes the whole value"));
     }
     let value = value_of(kind, body::collect(&context, body, VALUE_BYTES_MAX).await?)?;
-    let (change, expect) = match condition {
-        Condition::None => (Change::Upsert(value), Expect::Any),
-        Condition::Absent => (Change::Insert(value), Expect::Any),
+    let (change, expect) = match expect {
+        Expect::Any | Expect::NoneOf(_) => (Change::Upsert(value), expect),
+        // An insert says so by itself.
+        Expect::Absent => (Change::Insert(value), Expect::Any),
         // Said of the entry, so that it is a precondition where a collection requires one.
-        Condition::Present => (Change::Replace(value), Expect::Present),
-        Condition::Cas(cas) => (Change::Replace(value), Expect::Cas(cas)),
-        Condition::AnyOf(list) => (Change::Replace(value), Expect::AnyOf(list)),
-        Condition::NoneOf(list) => (Change::Upsert(value), Expect::NoneOf(list)),
+        Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) => (Change::Replace(value), expect),
     };
     submit(&context, key, change, expect, Expiry::Usual, parsed).await
 }
@@ -144,7 +142,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
 pub async fn patch(context: Context, body: Body) -> Outcome {
     let key = key::from_path(context.name())?;
     let parsed = WriteParams::of(&context, true)?;
-    let expect = existing(conditions::condition(&context.head)?)?;
+    let expect = existing(conditions::expected(&context.head)?)?;
     let kind = body_kind(&context.head, "application/merge-patch+json")?;
     if kind == BodyKind::Bytes {
         return Err(headers::unsupported("a patch is JSON; send `Content-Type: application/merge-patch+json`"));
@@ -179,7 +177,7 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
 pub async fn delete(context: Context) -> Outcome {
     let key = key::from_path(context.name())?;
     let parsed = WriteParams::of(&context, false)?;
-    let expect = existing(conditions::condition(&context.head)?)?;
+    let expect = existing(conditions::expected(&context.head)?)?;
     submit(&context, key, Change::Remove, expect, Expiry::Keep, parsed).await
 }
 
@@ -208,16 +206,12 @@ pub fn expiry_of(ttl_ms: u64) -> Expiry {
 }
 
 /// The condition of a write that needs an entry anyway.
-pub fn existing(condition: Condition) -> Result<Expect, Failure> {
-    match condition {
-        Condition::None => Ok(Expect::Any),
-        Condition::Present => Ok(Expect::Present),
-        Condition::Cas(cas) => Ok(Expect::Cas(cas)),
-        Condition::AnyOf(list) => Ok(Expect::AnyOf(list)),
-        Condition::NoneOf(list) => Ok(Expect::NoneOf(list)),
-        Condition::Absent => {
+pub fn existing(expect: Expect) -> Result<Expect, Failure> {
+    match expect {
+        Expect::Absent => {
             Err(Failure::invalid("header:If-None-Match", "this needs an existing entry, so `*` could never hold"))
         }
+        _ => Ok(expect),
     }
 }
 
