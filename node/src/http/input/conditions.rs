@@ -24,7 +24,7 @@ pub fn expected(head: &Parts) -> Result<Expect, Failure> {
             _ => Expect::AnyOf(list),
         }),
         (None, Some(Versions::Any)) => Ok(Expect::Absent),
-        (None, Some(Versions::Of(list))) => Ok(Expect::AnyOf(list)),
+        (None, Some(Versions::Of(list))) => Ok(Expect::NoneOf(list)),
     }
 }
 
@@ -129,8 +129,8 @@ mod tests {
         assert_eq!(given(&[("if-match", "\"42\"")]), Some(Expect::Cas(42)));
         assert_eq!(given(&[("if-match", "\"42\", \"42\"")]), Some(Expect::Cas(42)));
         assert_eq!(given(&[("if-match", "\"1\""), ("if-match", "\"2\"")]), Some(Expect::AnyOf(vec![1, 2])));
-        assert_eq!(given(&[("if-none-match", "\"42\"")]), Some(Expect::AnyOf(vec![42])));
-        assert_eq!(given(&[("if-none-match", "W/\"4\",\"2\"")]), Some(Expect::AnyOf(vec![4, 2])));
+        assert_eq!(given(&[("if-none-match", "\"42\"")]), Some(Expect::NoneOf(vec![42])));
+        assert_eq!(given(&[("if-none-match", "W/\"4\",\"2\"")]), Some(Expect::NoneOf(vec![4, 2])));
         for bad in ["42", "\"\"", "\"x\"", "W/\"42\"", "\"-1\"", "\"007\"", "\"18446744073709551616\"", "\"", ""] {
             assert_eq!(given(&[("if-match", bad)]), None, "{bad}");
         }
