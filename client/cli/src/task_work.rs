@@ -20,9 +20,9 @@ const ERROR_BYTES: usize = 1_024;
 
 /// Runs a command for each task, as long as it is not stopped.
 ///
-/// The command gets the payload on standard input and QUORATE_TASK_ID, QUORATE_TASK_TOKEN, QUORATE_TASK_ATTEMPT and
-/// QUORATE_TASK_QUEUE in its environment. Exit code 0 completes the task; with any other it failed, and the end of its standard error is
-/// kept as the reason. The claim is extended while the command runs; if it is lost all the same, the command is killed. Ctrl-C
+/// The command gets the payload on standard input and QUORATE_TASK_ID, QUORATE_TASK_TOKEN, QUORATE_TASK_ATTEMPT,
+/// QUORATE_TASK_PLANNED_AT (when it was to be done, the same in each attempt) and QUORATE_TASK_QUEUE in its environment. Exit code 0
+/// completes the task; with any other it failed, and the end of its standard error is kept as the reason. The claim is extended while the command runs; if it is lost all the same, the command is killed. Ctrl-C
 /// and TERM stop: no more tasks are claimed, and those that run may end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -111,6 +111,7 @@ async fn work(run: &TaskRun, queue: &str, command: &[String]) -> Result<(), Task
         .env("QUORATE_TASK_ID", run.task().id())
         .env("QUORATE_TASK_TOKEN", run.task().task.token.to_string())
         .env("QUORATE_TASK_ATTEMPT", run.task().attempt().to_string())
+        .env("QUORATE_TASK_PLANNED_AT", &run.task().task.planned_at)
         .env("QUORATE_TASK_QUEUE", queue)
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
