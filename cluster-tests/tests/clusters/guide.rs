@@ -1,7 +1,7 @@
-//! The examples of `docs/guide.md` and `docs/operations.md`, run on real clusters.
+//! The examples of the README and of the guides and tutorials in `docs/`, run on real clusters.
 //!
-//! Owns what the blocks of a guide mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
-//! in the example program of the client, which is run too. Never knows what an example is about.
+//! Owns what the blocks of a page mean: `sh` is run, `text` is what it prints (`…` for anything on the line), `rust` stands
+//! in an example program of the client, which is run too. Never knows what an example is about.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,11 @@ use cluster_tests::{Cluster, PATIENCE, eventually};
 
 const GUIDE: &str = include_str!("../../../docs/guide.md");
 const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+const README: &str = include_str!("../../../README.md");
+const CRON: &str = include_str!("../../../docs/tutorial-cron.md");
+const CONFIG: &str = include_str!("../../../docs/tutorial-config.md");
+/// The program in the README, after the line that says what it is.
+const README_EXAMPLE: &str = include_str!("../../../client/examples/readme.rs");
 const EXAMPLE: &str = include_str!("../../../client/examples/guide.rs");
 /// The ports that the guide talks to, those of the local cluster.
 const PORTS: [&str; 3] = ["7101", "7102", "7103"];
@@ -196,9 +201,25 @@ async fn every_example_of_the_operators_guide_does_what_it_shows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_readme_does_what_it_shows() {
+    let mut cluster = Cluster::start().await;
+    try_all(&cluster, &blocks("README.md", README)).await;
+    cluster.assert_agreement().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_of_the_tutorials_does_what_it_shows() {
+    for (file, tutorial) in [("docs/tutorial-cron.md", CRON), ("docs/tutorial-config.md", CONFIG)] {
+        let mut cluster = Cluster::start().await;
+        try_all(&cluster, &blocks(file, tutorial)).await;
+        cluster.assert_agreement().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_rust_examples_of_the_guide_run() {
     let mut cluster = Cluster::start().await;
-    for name in ["guide", "config_push"] {
+    for name in ["guide", "config_push", "readme"] {
         let program = built(&format!("examples/{name}"));
         let (success, printed) = run(limited(&program), addresses(&cluster).join(",")).await;
         assert!(success, "client/examples/{name}.rs failed:\n{printed}");
@@ -220,11 +241,27 @@ fn each_rust_block_of_the_guide_stands_in_the_program_that_is_run() {
 }
 
 #[test]
+fn the_rust_of_the_readme_is_the_program_that_is_run() {
+    let blocks = blocks("README.md", README);
+    let rust: Vec<_> = blocks.iter().filter(|block| block.language == "rust").collect();
+    let [block] = rust.as_slice() else { panic!("the README has {} examples in Rust, not one", rust.len()) };
+    let program: Vec<_> = README_EXAMPLE.lines().skip_while(|line| !line.starts_with("use ")).collect();
+    assert_eq!(block.text, program, "{} is not client/examples/readme.rs", block.place());
+}
+
+#[test]
 fn a_block_of_another_kind_or_an_output_without_its_commands_is_noticed() {
-    let operations = blocks("docs/operations.md", OPERATIONS);
-    let blocks: Vec<_> = blocks("docs/guide.md", GUIDE).into_iter().chain(operations).collect();
+    let pages = [
+        ("docs/guide.md", GUIDE),
+        ("docs/operations.md", OPERATIONS),
+        ("README.md", README),
+        ("docs/tutorial-cron.md", CRON),
+        ("docs/tutorial-config.md", CONFIG),
+    ];
+    let blocks: Vec<_> = pages.into_iter().flat_map(|(file, page)| blocks(file, page)).collect();
     for (block, before) in blocks.iter().zip(std::iter::once(None).chain(blocks.iter().map(Some))) {
-        let known = ["sh", "text", "rust"].contains(&block.language);
+        // `console`, `ini` and `js` are only shown.
+        let known = ["sh", "text", "rust", "console", "ini", "js"].contains(&block.language);
         assert!(known, "{}: what is a block `{}`?", block.place(), block.language);
         let follows = before.is_some_and(|before| before.language == "sh");
         assert!(block.language != "text" || follows, "{}: the output of what?", block.place());
