@@ -176,7 +176,7 @@ async fn find(client: &Client) -> Outcome {
         client.put(format!("queue/{name}"), Content::json(&json!({"priority": priority}))?).await?;
     }
     let urgent = client.find("queue/").filter("priority", Operator::Gte, 5).page().await?;
-    assert_eq!(urgent.items[0].key, "queue/q2");
+    assert_eq!(urgent.entries[0].key, "queue/q2");
     assert_eq!(client.find("queue/").count().await?.count, 2);
     Ok(())
 }
@@ -186,7 +186,7 @@ async fn bulk(client: &Client) -> Outcome {
     let first = client.bulk().extend((1..=3).map(insert)).await?;
     assert_eq!((first.applied, first.skipped), (3, 0));
     let again = client.bulk().extend((1..=3).map(insert)).push(Op::remove("people/p9")).failures_only().await?;
-    assert_eq!((again.skipped, again.failed, again.items[0].n), (3, 1, 3));
+    assert_eq!((again.skipped, again.failed, again.results[0].n), (3, 1, 3));
     Ok(())
 }
 

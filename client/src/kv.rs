@@ -372,7 +372,7 @@ mod tests {
             (client.replace("k", value()), r#"{"op":"replace","key":"k","value":1.50,"request_id":"id"}"#),
             (
                 client.put("k", value()).session("3").guarded_by(Guard::lock("l", 9)),
-                r#"{"op":"upsert","key":"k","value":1.50,"session":"3","guard":{"lock":"l","token":9},"request_id":"id"}"#,
+                r#"{"op":"upsert","key":"k","value":1.50,"session":"3","guard":{"lock":"l","token":"9"},"request_id":"id"}"#,
             ),
             (
                 client.patch("k", Value::json_text("{}")).cas("7"),
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn values_come_back_as_json_or_bytes() {
-        let text = r#"{"key":"k","value":{"a":1.50},"content_type":"json","cas":"1","create_revision":1,"mod_revision":1,"version":1}"#;
+        let text = r#"{"key":"k","value":{"a":1.50},"content_type":"json","cas":"1","create_revision":"1","mod_revision":"1","version":1}"#;
         let entry: EntryView = serde_json::from_str(text).expect("valid");
         assert_eq!(entry.bytes().expect("has bytes").as_deref(), Some(br#"{"a":1.50}"#.as_slice()));
         assert!(entry.json::<Vec<u8>>().is_err());

@@ -94,7 +94,7 @@ pub(crate) enum PlaceRequest {
 #[derive(Debug, Deserialize)]
 struct Granted {
     /// Absent while others come first.
-    #[serde(default, alias = "term")]
+    #[serde(default, alias = "term", with = "quorate_api::decimal::optional")]
     token: Option<u64>,
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::{given, objects};
 
 /// What somebody may do.
@@ -56,9 +57,12 @@ pub struct UserAnswer {
     #[schema(format = DateTime)]
     pub created: String,
     /// Revision at which its roles were last set.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub set_revision: u64,
     /// Revision at which this was decided or read. Absent where the user is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which this was decided or read. Absent where the user is part of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +81,8 @@ pub struct UserList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
@@ -91,6 +97,8 @@ pub struct UserRemoved {
     /// How many tokens went with it.
     pub tokens: u64,
     /// Revision at which it was removed.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was removed.
     pub index: u64,
@@ -124,9 +132,12 @@ pub struct RoleAnswer {
     #[schema(format = DateTime)]
     pub created: String,
     /// Revision at which its grants were last set.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub set_revision: u64,
     /// Revision at which this was decided or read. Absent where the role is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which this was decided or read. Absent where the role is part of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +156,8 @@ pub struct RoleList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
@@ -157,6 +170,8 @@ pub struct RoleRemoved {
     #[schema(max_length = 128)]
     pub role: String,
     /// Revision at which it was removed.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was removed.
     pub index: u64,
@@ -215,6 +230,8 @@ pub struct TokenCreated {
     #[schema(format = DateTime)]
     pub expires: Option<String>,
     /// Revision at which it was made.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was made.
     pub index: u64,
@@ -252,6 +269,8 @@ pub struct TokenList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
@@ -264,6 +283,8 @@ pub struct TokenRemoved {
     #[schema(max_length = 16)]
     pub id: String,
     /// Revision at which it was removed.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was removed.
     pub index: u64,
@@ -281,6 +302,8 @@ pub struct SelfAnswer {
     /// Everything that is allowed.
     pub grants: Vec<Grant>,
     /// Revision at which users, roles or tokens last changed; 0 while there never were any.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub access_revision: u64,
 }
 

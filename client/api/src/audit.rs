@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
+
 /// A page of the trail: the answer of `GET /v1/audit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditAnswer {
@@ -15,8 +17,12 @@ pub struct AuditAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Changes of before this revision are compacted; refusals are kept for 15 minutes at least.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub oldest_revision: u64,
     /// Revision at which this was read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this was read.
     pub index: u64,
@@ -26,6 +32,8 @@ pub struct AuditAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditView {
     /// The revision that it took, or at which it was refused.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index that decided it.
     pub index: u64,

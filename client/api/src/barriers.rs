@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// The body of `POST /v1/barriers/{name}/enter`.
@@ -65,9 +66,12 @@ pub struct BarrierAnswer {
     /// How many sessions are in it.
     pub entered: u32,
     /// Revision at which it opened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub opened_revision: Option<u64>,
     /// Revision at which this was decided, or read after a wait.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this was decided, or read after a wait.
     pub index: u64,

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::{at_most, given, given_object};
 use super::{Criterion, EntryView, ErrorCode, Failed, InputFault, JsonText, Op};
 
@@ -43,7 +44,7 @@ pub enum BulkOutcome {
 
 /// One operation of a bulk, or one entry that was not changed by `update_where` or `delete_where`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct BulkItem {
+pub struct BulkResult {
     /// Its place in the request, from 0; with `update_where` and `delete_where` its place among the entries that matched.
     pub n: u64,
     /// The key.
@@ -51,12 +52,15 @@ pub struct BulkItem {
     /// What became of it.
     pub outcome: BulkOutcome,
     /// Revision at which it took effect or was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Applied: revision that created the entry; absent once it is removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub create_revision: Option<u64>,
     /// Applied: changes since creation; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,8 +104,10 @@ pub struct BulkAnswer {
     /// How many were refused.
     pub failed: u64,
     /// Each operation, in order; with `Prefer: return=minimal` only those that failed.
-    pub items: Vec<BulkItem>,
+    pub results: Vec<BulkResult>,
     /// Revision of the last part.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index of the last part.
     pub index: u64,
@@ -169,12 +175,14 @@ pub struct WhereAnswer {
     /// Entries looked at.
     pub examined: u64,
     /// Those that were skipped or failed; at most 100.
-    pub items: Vec<BulkItem>,
+    pub results: Vec<BulkResult>,
     /// Give this back as `cursor`, with the rest of the body but another request id, to go on. Absent once everything was
     /// looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the changes took effect or were evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the changes took effect or were evaluated.
     pub index: u64,

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::{given, given_object};
-use super::{BulkItem, Criterion, EntryView, JsonText};
+use super::{BulkResult, Criterion, EntryView, JsonText};
 
 /// Most entries of one claim.
 pub const CLAIM_ENTRIES_MAX: u32 = 100;
@@ -58,7 +59,7 @@ pub struct ClaimAnswer {
     /// Entries that match and were passed over, because the patch does not fit them or their collection does not accept what
     /// it leaves; at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<BulkItem>,
+    pub failed: Vec<BulkResult>,
     /// Entries looked at.
     pub examined: u64,
     /// Whether it stopped because it had looked at as many as it may, so that there can be others.
@@ -67,6 +68,8 @@ pub struct ClaimAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_used: Option<Vec<String>>,
     /// Revision of all the locks.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it took effect or was evaluated.
     pub index: u64,

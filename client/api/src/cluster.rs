@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// The content type of `GET /v1/cluster/backup`.
@@ -68,6 +69,8 @@ pub struct StatusAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader_client_addr: Option<String>,
     /// Its Raft term.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub term: u64,
     /// All members.
     pub members: Vec<MemberView>,
@@ -82,8 +85,12 @@ pub struct StatusAnswer {
     /// Last index dropped from this node's log; 0 for none.
     pub purged_index: u64,
     /// Cluster revision at the applied index.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Oldest revision that can still be read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub oldest_revision: u64,
     /// Cluster clock at the applied index, milliseconds.
     pub cluster_clock_ms: u64,
@@ -117,7 +124,8 @@ pub struct StatusAnswer {
     #[serde(default)]
     pub epoch: u64,
     /// The revision at which that began: what is known from before it is of another history.
-    #[serde(default)]
+    #[serde(default, with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub epoch_revision: u64,
 }
 
@@ -129,6 +137,8 @@ pub struct DigestAnswer {
     /// Log index that the digest belongs to.
     pub index: u64,
     /// Revision at that index.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// 32 hex digits; equal on all nodes for an equal index.
     pub digest: String,

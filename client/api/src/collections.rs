@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::JsonText;
+use super::decimal;
 use super::strict::given;
 
 /// The rules of a collection: the body of `PUT /v1/collections/{name}`. It replaces all rules that there were.
@@ -134,15 +135,20 @@ pub struct CollectionAnswer {
     /// The compare-and-swap token of the rules.
     pub cas: String,
     /// Revision that created it.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub create_revision: u64,
     /// Revision at which its rules were last set.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub mod_revision: u64,
     /// How often they were set.
     pub version: u64,
     /// Its indexes.
     pub indexes: Vec<IndexView>,
     /// Revision at which it took effect or was evaluated. Absent where the collection is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which it took effect or was evaluated. Absent where the collection is part of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,6 +167,8 @@ pub struct CollectionList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
@@ -172,6 +180,8 @@ pub struct CollectionRemoved {
     /// Its name.
     pub name: String,
     /// Revision at which it was removed.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was removed.
     pub index: u64,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::strict::{given, given_number, number};
+use super::decimal;
+use super::strict::given;
 use super::{JsonText, LockWaiter};
 
 /// The body of `POST /v1/elections/{name}/campaign`.
@@ -51,10 +52,12 @@ pub struct CampaignAnswer {
     /// Whether the session leads (200), or stands (202): ask again to go on waiting.
     pub state: CampaignState,
     /// Leader: its term, the fencing token, greater than that of every leader before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub term: Option<u64>,
     /// Candidate: its place; smaller ones come first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub place: Option<u64>,
     /// Candidate: how many stand before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +65,8 @@ pub struct CampaignAnswer {
     /// The session.
     pub session: String,
     /// Revision at which this was decided, or read after a wait.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this was decided, or read after a wait.
     pub index: u64,
@@ -75,7 +80,8 @@ pub struct CampaignAnswer {
 #[serde(deny_unknown_fields)]
 pub struct ProclaimRequest {
     /// The term of the leader that says it.
-    #[serde(deserialize_with = "number")]
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::given)]
     pub term: u64,
     /// What it says of itself from now on: any JSON of at most 65536 bytes.
     #[schema(value_type = serde_json::Value)]
@@ -91,8 +97,12 @@ pub struct ProclaimAnswer {
     /// Its name.
     pub election: String,
     /// The term of the leader.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub term: u64,
     /// Revision at which the value was exchanged.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the value was exchanged.
     pub index: u64,
@@ -106,8 +116,8 @@ pub struct ProclaimAnswer {
 #[serde(deny_unknown_fields)]
 pub struct ResignRequest {
     /// The leader of this term resigns.
-    #[serde(default, deserialize_with = "given_number", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::given, required = false)]
     pub term: Option<u64>,
     /// This session resigns, or does not stand any more.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -126,6 +136,8 @@ pub struct ResignAnswer {
     /// Whether something was given up; `false` only for a session that neither led nor stood.
     pub resigned: bool,
     /// Revision at which it was given up.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was given up.
     pub index: u64,
@@ -142,6 +154,8 @@ pub struct LeaderView {
     /// The owner of the session.
     pub owner: String,
     /// Its term.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub term: u64,
     /// What it says of itself; absent where it said nothing.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -169,6 +183,8 @@ pub struct ElectionAnswer {
     /// Milliseconds for which nobody is elected, because the session of a leader with `delay_ms` has expired; 0 for none.
     pub delay_left_ms: u64,
     /// Revision at which it was read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was read.
     pub index: u64,
@@ -194,6 +210,8 @@ pub struct ElectionList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
@@ -206,8 +224,12 @@ pub struct LeaderEvent {
     /// The election.
     pub election: String,
     /// Revision of the change.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// The term of the leader.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub term: u64,
     /// The session.
     pub session: String,
@@ -228,5 +250,7 @@ pub struct VacantEvent {
     /// The election.
     pub election: String,
     /// Revision of the change; at the start of an observation of an election without any known change, the current one.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// Whether a request that ended in an error was applied.
@@ -264,7 +265,8 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<super::EntryView>,
     /// Revision at which the request was evaluated, where it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index that decided it, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -273,7 +275,8 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
     /// With `compacted`: the oldest revision that can be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub oldest_revision: Option<u64>,
     /// With `locked` of a lock or an election: how many hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

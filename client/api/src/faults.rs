@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// The answer of `GET /v1/cluster/faults`.
@@ -28,6 +29,8 @@ pub struct FaultedCommand {
     /// Its number in the entry, from 0.
     pub number: u32,
     /// Revision of the state that it was applied to.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Cluster clock then, milliseconds.
     pub cluster_clock_ms: u64,
@@ -51,6 +54,8 @@ pub struct ParkedWork {
     /// Log index of the entry that it faulted in.
     pub index: u64,
     /// Revision of the state then.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Wall clock then, RFC 3339.
     pub at: String,
@@ -88,6 +93,8 @@ pub struct FaultsReply {
     /// Commands that were forgotten, or pieces of work.
     pub count: u32,
     /// Revision of the store after it.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index of the command.
     pub index: u64,

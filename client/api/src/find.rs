@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 use super::{EntryView, JsonText};
 
@@ -191,16 +192,16 @@ pub struct FindRequest {
     #[schema(nullable = false)]
     pub keys_only: Option<bool>,
     /// As it was at this revision.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::given, required = false)]
     pub revision: Option<u64>,
     /// `linearizable` (default) or `local`.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub consistency: Option<ReadConsistency>,
     /// Wait until this node has this revision, and read locally.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::given, required = false)]
     pub min_revision: Option<u64>,
 }
 
@@ -221,24 +222,24 @@ pub struct CountRequest {
     #[schema(nullable = false)]
     pub cursor: Option<String>,
     /// As it was at this revision.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::given, required = false)]
     pub revision: Option<u64>,
     /// `linearizable` (default) or `local`.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub consistency: Option<ReadConsistency>,
     /// Wait until this node has this revision, and read locally.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::given, required = false)]
     pub min_revision: Option<u64>,
 }
 
 /// A page of what was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FindAnswer {
-    /// The entries, in order; each value as far as it was asked for.
-    pub items: Vec<EntryView>,
+    /// The entries, in order; each value as far as it was asked for. A page with a `cursor` may be empty.
+    pub entries: Vec<EntryView>,
     /// Entries looked at for this page.
     pub examined: u64,
     /// Fields of the index that was used; absent where none was.
@@ -247,9 +248,9 @@ pub struct FindAnswer {
     /// Give this back as `cursor`, with the rest of the body, for the next page. Absent once everything was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether there is nothing after this page. A page that is not complete may be empty.
-    pub complete: bool,
     /// Revision at which all pages are evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this page was evaluated.
     pub index: u64,
@@ -268,9 +269,9 @@ pub struct CountAnswer {
     /// Give this back as `cursor`, with the rest of the body, to count the next part. Absent once everything was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether this is the last part.
-    pub complete: bool,
     /// Revision at which all parts are evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this part was evaluated.
     pub index: u64,

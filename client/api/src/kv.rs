@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::{given, given_object};
 
 /// How a value is stored.
@@ -37,8 +38,12 @@ pub struct EntryView {
     #[schema(required = true)]
     pub cas: Option<String>,
     /// Revision that created the entry.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub create_revision: u64,
     /// Revision of its last change.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub mod_revision: u64,
     /// Changes since creation, from 1.
     pub version: u64,
@@ -55,7 +60,8 @@ pub struct EntryView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +136,8 @@ pub struct WriteAnswer {
     /// The key.
     pub key: String,
     /// Revision at which the write took effect; for a dry run, at which it was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the write took effect; for a dry run, at which it was evaluated.
     pub index: u64,
@@ -137,7 +145,8 @@ pub struct WriteAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Revision that created the entry; absent once it is removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub create_revision: Option<u64>,
     /// Changes since creation; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,6 +261,8 @@ pub struct ListAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the whole listing is evaluated, all pages of it.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this page was evaluated.
     pub index: u64,
@@ -278,6 +289,8 @@ pub struct RequestAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<super::ErrorCode>,
     /// Revision at which it took effect or was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub decided_revision: u64,
     /// Log index at which it took effect or was evaluated.
     pub decided_index: u64,
@@ -285,6 +298,8 @@ pub struct RequestAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Revision at which this answer was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this answer was evaluated.
     pub index: u64,

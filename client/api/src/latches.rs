@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// The body of `PUT /v1/latches/{name}`.
@@ -43,9 +44,12 @@ pub struct LatchAnswer {
     /// Whether it is open.
     pub open: bool,
     /// Revision at which it opened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub opened_revision: Option<u64>,
     /// Revision at which this was decided or read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this was decided or read.
     pub index: u64,
@@ -60,6 +64,8 @@ pub struct LatchRemoved {
     /// Its name.
     pub latch: String,
     /// Revision at which it was removed.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was removed.
     pub index: u64,

@@ -9,6 +9,7 @@ mod bulk;
 mod claim;
 mod cluster;
 mod collections;
+pub mod decimal;
 mod elections;
 mod error;
 mod faults;

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::strict::{given, given_number, number};
+use super::decimal;
+use super::strict::given;
 
 /// How a lock is held.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -40,7 +41,8 @@ pub struct Guard {
     #[schema(nullable = false)]
     pub election: Option<String>,
     /// The fencing token, or the term.
-    #[serde(deserialize_with = "number")]
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::given)]
     pub token: u64,
 }
 
@@ -98,10 +100,12 @@ pub struct AcquireAnswer {
     /// Whether the session holds it (200), or has a place in the queue (202): ask again to go on waiting.
     pub state: LockState,
     /// Held: the fencing token, greater than that of every holder before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub token: Option<u64>,
     /// Waiting: the place; smaller ones come first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub place: Option<u64>,
     /// Waiting: how many are in the queue before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +118,8 @@ pub struct AcquireAnswer {
     /// How it holds the lock, or is to hold it.
     pub mode: LockMode,
     /// Revision at which this was decided, or read after a wait.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which this was decided, or read after a wait.
     pub index: u64,
@@ -127,8 +133,8 @@ pub struct AcquireAnswer {
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
     /// What this token holds is given up.
-    #[serde(default, deserialize_with = "given_number", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::given, required = false)]
     pub token: Option<u64>,
     /// Whatever this session has there is given up, also a place in the queue.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -147,6 +153,8 @@ pub struct ReleaseAnswer {
     /// Whether something was given up; `false` only for a session that had nothing there.
     pub released: bool,
     /// Revision at which it was given up.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was given up.
     pub index: u64,
@@ -163,6 +171,8 @@ pub struct LockHolder {
     /// The owner of the session.
     pub owner: String,
     /// Its fencing token.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub token: u64,
     /// How it holds the lock.
     pub mode: LockMode,
@@ -178,6 +188,8 @@ pub struct LockWaiter {
     /// The owner of the session.
     pub owner: String,
     /// Its place; smaller ones come first.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub place: u64,
     /// How it is to hold the lock.
     pub mode: LockMode,
@@ -208,6 +220,8 @@ pub struct LockAnswer {
     /// Milliseconds for which nobody gets it, because the session of a holder with `delay_ms` has expired; 0 for none.
     pub delay_left_ms: u64,
     /// Revision at which it was read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was read.
     pub index: u64,
@@ -235,6 +249,8 @@ pub struct LockList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,
@@ -248,12 +264,16 @@ pub struct CheckAnswer {
     /// `true`
     pub held: bool,
     /// The token.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub token: u64,
     /// The session that holds it.
     pub session: String,
     /// How it is held.
     pub mode: LockMode,
     /// Revision at which it was read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was read.
     pub index: u64,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// The body of `POST /v1/sequences/{name}`.
@@ -26,6 +27,8 @@ pub struct SequenceAnswer {
     /// The last number given; 0 before the first.
     pub value: u64,
     /// Revision at which it was read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was read.
     pub index: u64,
@@ -41,6 +44,8 @@ pub struct SequenceNext {
     /// The last of them.
     pub last: u64,
     /// Revision at which they were taken.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which they were taken.
     pub index: u64,

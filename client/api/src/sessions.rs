@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 
 /// Most sessions that one request renews.
@@ -47,6 +48,8 @@ pub struct SessionAnswer {
     /// What else is known of it.
     pub labels: BTreeMap<String, String>,
     /// Revision at which it was created.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was created.
     pub index: u64,
@@ -67,6 +70,8 @@ pub struct RenewedAnswer {
     /// After how many milliseconds to renew it: a third of `ttl_ms`.
     pub renew_in_ms: u64,
     /// Revision at which it was renewed; a renewal takes none of its own.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it was renewed.
     pub index: u64,
@@ -87,6 +92,8 @@ pub struct RenewAnswer {
     /// Each session.
     pub sessions: Vec<Renewal>,
     /// Revision at which they were renewed; a renewal takes none of its own.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which they were renewed.
     pub index: u64,
@@ -136,6 +143,8 @@ pub struct SessionEnded {
     /// How many things hung on it and went with it.
     pub count: u64,
     /// Revision at which it ended, with all that hung on it.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it ended.
     pub index: u64,
@@ -166,7 +175,8 @@ pub struct SessionView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<SessionHolds>,
     /// Revision at which it was read. Absent where the session is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which it was read. Absent where the session is part of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,10 +209,12 @@ pub struct SessionHold {
     /// Whether the session holds it.
     pub state: super::LockState,
     /// Of a holder: its fencing token, or its term.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub token: Option<u64>,
     /// Of a waiter: its place; smaller ones come first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub place: Option<u64>,
 }
 
@@ -215,6 +227,8 @@ pub struct SessionList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which the list was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which the list was evaluated.
     pub index: u64,

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::given;
 use super::{JsonText, Op};
 
@@ -35,6 +36,8 @@ pub struct AnswerLine {
     /// The HTTP status that the operation alone would have been answered with.
     pub status: u16,
     /// Raft term of the node.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub term: u64,
     /// Node id of the leader; `null` where none is known.
     #[schema(required = true)]

@@ -1,7 +1,7 @@
 //! Reading of requests more strictly than serde's derives do.
 //!
-//! Owns four rules: a field that may be left out is not `null`, an object is not a list of its fields, a list has a bound before it
-//! takes memory, and a number of 64 bits may stand in a string. Never knows a single type.
+//! Owns three rules: a field that may be left out is not `null`, an object is not a list of its fields, and a list has a bound before
+//! it takes memory. Never knows a single type.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -89,32 +89,4 @@ pub(crate) fn objects_at_most<'de, const MAX: usize, D: Deserializer<'de>, T: De
 ) -> Result<Vec<T>, D::Error> {
     let list = at_most::<MAX, D, Object<T>>(deserializer)?;
     Ok(list.into_iter().map(|Object(value)| value).collect())
-}
-
-/// A whole number, or one in a string: some languages have no numbers of 64 bits.
-pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    struct Number;
-    impl Visitor<'_> for Number {
-        type Value = u64;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a whole number")
-        }
-
-        fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
-            Ok(number)
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
-            let is_plain = text == "0" || !text.starts_with(['0', '+']);
-            let number = if is_plain { text.parse().ok() } else { None };
-            number.ok_or_else(|| E::custom("expected a whole number"))
-        }
-    }
-    deserializer.deserialize_any(Number)
-}
-
-/// [`number`] of a field that may be left out.
-pub(crate) fn given_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    number(deserializer).map(Some)
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::JsonText;
-use super::strict::{given, given_object, number, objects};
+use super::decimal;
+use super::strict::{given, given_object, objects};
 
 /// Most tasks of one schedule.
 pub const TASKS_SCHEDULED_MAX: usize = 1_000;
@@ -173,7 +174,8 @@ pub struct TaskScheduled {
     /// Most attempts.
     pub max_attempts: u32,
     /// Revision at which it was scheduled, or looked at. In the answer to a single one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index. In the answer to a single one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,6 +196,8 @@ pub struct TasksScheduled {
     /// How many of them are new.
     pub created: u64,
     /// Revision at which they were scheduled, or looked at.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index.
     pub index: u64,
@@ -241,6 +245,8 @@ pub struct TaskClaimed {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// Stands for this claim: whoever completes, extends or fails the task gives it.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub token: u64,
     /// Which attempt this is, from 1.
     pub attempt: u32,
@@ -277,6 +283,8 @@ pub struct TaskClaimAnswer {
     /// Milliseconds that the request waited before the claim.
     pub waited_ms: u64,
     /// Revision of the claim, or at which there was nothing.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index.
     pub index: u64,
@@ -293,7 +301,8 @@ pub struct TaskExtend {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// That of the claim.
-    #[serde(deserialize_with = "number")]
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::given)]
     pub token: u64,
     /// How long the claim holds from now, in milliseconds, 1000 to 86400000; 30000 without it.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -312,7 +321,8 @@ pub struct TaskComplete {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// That of the claim.
-    #[serde(deserialize_with = "number")]
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::given)]
     pub token: u64,
     /// Makes retries safe.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -327,7 +337,8 @@ pub struct TaskFail {
     #[schema(min_length = 1, max_length = 256)]
     pub id: String,
     /// That of the claim.
-    #[serde(deserialize_with = "number")]
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::given)]
     pub token: u64,
     /// Why, for people; what is beyond 4096 bytes is cut off.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -396,6 +407,8 @@ pub struct TaskAnswer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
     /// Revision at which it took effect.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index.
     pub index: u64,
@@ -412,6 +425,8 @@ pub struct TasksRequeued {
     /// Whether there are others.
     pub more: bool,
     /// Revision at which it took effect.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index.
     pub index: u64,
@@ -476,7 +491,8 @@ pub struct TaskView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_base64: Option<String>,
     /// Revision at which it was read; not in a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which it was read; not in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -492,6 +508,8 @@ pub struct TaskList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which they were read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which they were read.
     pub index: u64,
@@ -525,7 +543,8 @@ pub struct QueueStats {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at: Option<String>,
     /// Revision at which it was read; not in a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
     /// Log index at which it was read; not in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -541,6 +560,8 @@ pub struct QueueList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Revision at which they were read.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which they were read.
     pub index: u64,

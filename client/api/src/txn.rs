@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::decimal;
 use super::strict::{at_most, given, objects_at_most};
 use super::{Criterion, EntryView, Failed, JsonText, Op, OpKind};
 
@@ -124,6 +125,8 @@ pub struct TxnAnswer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<TxnFailed>,
     /// Revision of all its writes; without any, at which it was evaluated.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Log index at which it took effect or was evaluated.
     pub index: u64,
@@ -184,12 +187,15 @@ pub struct TxnWritten {
     /// The key.
     pub key: String,
     /// Revision of the transaction.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// The new token, after `lock` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Revision that created the entry; absent once it is removed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub create_revision: Option<u64>,
     /// Changes since creation; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,9 +275,9 @@ mod tests {
         let read: TxnRequest = serde_json::from_str(request).expect("a transaction");
         assert!(matches!(read.then[..], [TxnStep::Op(_), TxnStep::Txn(_)]));
         assert_eq!(serde_json::to_string(&read).expect("has JSON"), request);
-        let entry = r#"{"key":"b","value":1.50,"content_type":"json","cas":"1","create_revision":1,"mod_revision":1,"version":1}"#;
+        let entry = r#"{"key":"b","value":1.50,"content_type":"json","cas":"1","create_revision":"1","mod_revision":"1","version":1}"#;
         let answer = format!(
-            r#"{{"succeeded":true,"results":[{{"op":"upsert","key":"a","revision":7,"cas":"7"}},{{"op":"get","key":"c","entry":null}},{{"op":"txn","succeeded":false,"results":[{{"op":"get","key":"b","entry":{entry}}}],"failed":[{{"pointer":"/then/2/if/0","key":"b","detail":"is there"}}]}}],"revision":7,"index":9}}"#
+            r#"{{"succeeded":true,"results":[{{"op":"upsert","key":"a","revision":"7","cas":"7"}},{{"op":"get","key":"c","entry":null}},{{"op":"txn","succeeded":false,"results":[{{"op":"get","key":"b","entry":{entry}}}],"failed":[{{"pointer":"/then/2/if/0","key":"b","detail":"is there"}}]}}],"revision":"7","index":9}}"#
         );
         let read: TxnAnswer = serde_json::from_str(&answer).expect("an answer");
         assert_eq!(serde_json::to_string(&read).expect("has JSON"), answer);

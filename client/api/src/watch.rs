@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::EntryView;
+use super::decimal;
 
 /// The content type of a watch.
 pub const WATCH_CONTENT_TYPE: &str = "text/event-stream";
@@ -42,6 +43,8 @@ pub struct WatchEvent {
     #[serde(rename = "type")]
     pub kind: WatchEventKind,
     /// The revision of the change; of an initial entry the one that all of them show.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
     /// Its place among the changes of that revision, those included that were not asked for. Absent for an initial entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +69,8 @@ pub struct WatchEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WatchProgress {
     /// Everything up to this revision was sent.
+    #[serde(with = "decimal")]
+    #[schema(schema_with = decimal::shown)]
     pub revision: u64,
 }
 
@@ -112,10 +117,12 @@ pub struct WatchEnd {
     /// What happened this time.
     pub detail: String,
     /// With `compacted` and `slow_consumer`: the oldest revision that can be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub oldest_revision: Option<u64>,
     /// Everything up to this revision was sent; absent where not even all initial entries were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = decimal::shown, required = false)]
     pub revision: Option<u64>,
 }
 

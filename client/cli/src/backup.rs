@@ -49,7 +49,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match context.shared.output {
         Form::Json => output::json(&json!({
-            "file": path.display().to_string(), "bytes": bytes, "rows": rows, "revision": revision, "elapsed_ms": elapsed,
+            "file": path.display().to_string(), "bytes": bytes, "rows": rows, "revision": revision.to_string(), "elapsed_ms": elapsed,
         })),
         Form::Text => output::line(format!(
             "{}: {bytes} bytes, {rows} rows, revision {revision}, in {}",

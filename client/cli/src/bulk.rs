@@ -1,6 +1,6 @@
 //! `quorate bulk`.
 
-use quorate_client::api::{BULK_OPS_MAX, BulkItem, BulkOutcome};
+use quorate_client::api::{BULK_OPS_MAX, BulkOutcome, BulkResult};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -59,7 +59,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     match context.shared.output {
         Form::Json => output::json(&answer)?,
         Form::Text => {
-            answer.items.iter().filter_map(item).try_for_each(output::line)?;
+            answer.results.iter().filter_map(item).try_for_each(output::line)?;
             let mut facts = format!("applied {}, skipped {}, failed {}", answer.applied, answer.skipped, answer.failed);
             facts.push_str(&format!("  revision {}", answer.revision));
             output::line(output::told(facts, answer.dry_run, answer.replayed))?;
@@ -93,8 +93,8 @@ fn body(text: &str) -> Result<Body<'_>, Failed> {
 }
 
 /// An operation that did not take effect, or of which the entry as it was is to be shown.
-pub fn item(item: &BulkItem) -> Option<String> {
-    let BulkItem { n, key, detail, .. } = item;
+pub fn item(item: &BulkResult) -> Option<String> {
+    let BulkResult { n, key, detail, .. } = item;
     let verb = match (item.outcome, &item.prev) {
         (BulkOutcome::Applied, None) => return None,
         (BulkOutcome::Applied, Some(prev)) => return Some(format!("{n}: {key}  before: {}", output::value(prev))),

@@ -120,7 +120,7 @@ async fn all(change: ChangeWhere<'_>, form: Form) -> Result<WhereAnswer, Failed>
         if form == Form::Json {
             output::json(&part)?;
         } else {
-            part.items.drain(..).filter_map(|item| bulk::item(&item)).try_for_each(output::line)?;
+            part.results.drain(..).filter_map(|item| bulk::item(&item)).try_for_each(output::line)?;
         }
         if let Some(before) = &sum {
             part.matched += before.matched;
@@ -145,7 +145,7 @@ fn stopped(error: &Failed, sum: &WhereAnswer, id: &str) -> Failed {
 }
 
 fn show(sum: &WhereAnswer, shared: &Shared, verb: &str) -> Result<(), Failed> {
-    sum.items.iter().filter_map(bulk::item).try_for_each(output::line)?;
+    sum.results.iter().filter_map(bulk::item).try_for_each(output::line)?;
     let WhereAnswer { matched, applied, skipped, failed, revision, .. } = sum;
     let facts = format!("matched {matched}, {verb} {applied}, skipped {skipped}, failed {failed}  revision {revision}");
     output::line(output::told(facts, sum.dry_run, sum.replayed))?;

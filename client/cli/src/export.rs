@@ -69,7 +69,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     }
     let Exported { entries, revision } = written?;
     match context.shared.output {
-        Form::Json => output::json(&json!({"file": args.file, "entries": entries, "revision": revision})),
+        Form::Json => output::json(&json!({"file": args.file, "entries": entries, "revision": revision.to_string()})),
         Form::Text => output::line(format!("{}: {entries} entries of revision {revision}", args.file)),
     }
 }

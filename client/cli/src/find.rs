@@ -87,7 +87,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let mut pages = std::pin::pin!(find.pages());
     while let Some(page) = pages.try_next().await? {
         match form {
-            Form::Json => page.items.iter().try_for_each(output::json)?,
+            Form::Json => page.entries.iter().try_for_each(output::json)?,
             Form::Text => show(&page, args.keys)?,
         }
     }
@@ -135,12 +135,12 @@ fn find<'a>(context: &'a Context, args: &Args) -> Find<'a> {
 }
 
 fn show(page: &FindAnswer, keys: bool) -> Result<(), Failed> {
-    page.items.iter().try_for_each(|entry| output::line(row(entry, keys)))
+    page.entries.iter().try_for_each(|entry| output::line(row(entry, keys)))
 }
 
 /// The end of a page need not be the end.
 fn tell_rest(page: &FindAnswer) {
-    if !page.complete {
+    if page.cursor.is_some() {
         eprintln!("(there may be more, after {} entries looked at; --all shows everything)", page.examined);
     }
 }

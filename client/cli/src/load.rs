@@ -335,7 +335,7 @@ async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<ChunkRes
 
 /// The lines that a bulk could not do, of its answer.
 fn failures(answer: &BulkAnswer, lines: &[lines::Line]) -> Vec<Fault> {
-    let failed = answer.items.iter().filter(|item| item.outcome == BulkOutcome::Failed);
+    let failed = answer.results.iter().filter(|item| item.outcome == BulkOutcome::Failed);
     let faults = failed.map(|item| {
         let line = usize::try_from(item.n).ok().and_then(|n| lines.get(n)).map_or(0, |line| line.number);
         let detail = item.detail.clone().unwrap_or_else(|| "refused".to_owned());

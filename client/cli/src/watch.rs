@@ -129,7 +129,7 @@ async fn start(context: &Context, args: &Args) -> Result<Watch, Failed> {
 fn show_json(watched: Watched) -> Result<(), Failed> {
     match watched {
         Watched::Event(event) => output::json(&event),
-        Watched::Synced(revision) => output::json(&json!({"type": "synced", "revision": revision})),
+        Watched::Synced(revision) => output::json(&json!({"type": "synced", "revision": revision.to_string()})),
         Watched::Restarted => output::json(&json!({"type": "restarted"})),
     }
 }

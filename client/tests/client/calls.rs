@@ -14,7 +14,7 @@ fn one() -> Value {
 }
 
 fn replayed() -> Act {
-    let body = json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "replayed": true});
+    let body = json!({"key": "k", "revision": "8", "index": 10, "cas": "8", "replayed": true});
     Act::Answer(200, body.to_string())
 }
 
@@ -213,7 +213,7 @@ async fn http1_behaves_the_same() {
 #[tokio::test]
 async fn pages_follow_the_cursor_to_its_end() {
     let (fake, client) = Fake::with_client().await;
-    let page = |cursor: Option<&str>| json!({"entries": [], "count": 0, "cursor": cursor, "revision": 7, "index": 9});
+    let page = |cursor: Option<&str>| json!({"entries": [], "count": 0, "cursor": cursor, "revision": "7", "index": 9});
     fake.script([Some("a+b="), Some("c"), None].map(|cursor| Act::Answer(200, page(cursor).to_string())));
     let pages: Vec<_> = client.list("a/").limit(5).pages().try_collect().await.expect("three pages");
     assert_eq!(pages.len(), 3);

@@ -376,7 +376,7 @@ impl Fake {
         json!({
             "cluster_id": "c0ffee", "node_id": self.inner.node_id, "incarnation": "", "version": "0", "role": "follower",
             "ready": true, "leader_id": leader_id, "term": term, "members": [], "last_log_index": 9, "committed_index": 9,
-            "applied_index": 9, "snapshot_index": 0, "purged_index": 0, "revision": 7, "oldest_revision": 1,
+            "applied_index": 9, "snapshot_index": 0, "purged_index": 0, "revision": "7", "oldest_revision": "1",
             "cluster_clock_ms": 0, "digest": "0123456789abcdef0123456789abcdef",
         })
     }
@@ -386,16 +386,16 @@ impl Fake {
 fn usual(seen: &Seen) -> Value {
     let reads = seen.method == Method::GET || seen.op.as_ref().is_some_and(|op| op.op == OpKind::Get);
     if seen.target.starts_with("/v1/kv?") {
-        json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": 7, "index": 9})
+        json!({"entries": [entry("k", &json!(1), "7")], "count": 1, "revision": "7", "index": 9})
     } else if let Some(answer) = coordination(seen) {
         answer
     } else if seen.target == "/v1/bulk" {
         let bulk: BulkRequest = serde_json::from_str(&seen.body).expect("a bulk of the API");
-        json!({"applied": bulk.ops.len(), "skipped": 0, "failed": 0, "items": [], "revision": 8, "index": 10})
+        json!({"applied": bulk.ops.len(), "skipped": 0, "failed": 0, "results": [], "revision": "8", "index": 10})
     } else if reads {
         entry("k", &json!({"n": 1}), "7")
     } else {
-        json!({"key": "k", "revision": 8, "index": 10, "cas": "8", "create_revision": 7, "version": 2})
+        json!({"key": "k", "revision": "8", "index": 10, "cas": "8", "create_revision": "7", "version": 2})
     }
 }
 
@@ -415,22 +415,22 @@ fn coordination(seen: &Seen) -> Option<Value> {
             json!({"sessions": ids.map(|id| session(id.clone(), 1_000)).collect::<Vec<_>>()})
         }
         "17" => json!({"session": "17", "ended": true, "count": 0}),
-        "acquire" => json!({"lock": "l", "state": "held", "token": 18, "session": "17", "mode": "exclusive"}),
-        "campaign" => json!({"election": "e", "state": "leader", "term": 18, "session": "17"}),
+        "acquire" => json!({"lock": "l", "state": "held", "token": "18", "session": "17", "mode": "exclusive"}),
+        "campaign" => json!({"election": "e", "state": "leader", "term": "18", "session": "17"}),
         "release" => json!({"lock": "l", "released": true}),
         "resign" => json!({"election": "e", "resigned": true}),
         "enter" => json!({"barrier": "b", "state": "open", "parties": 2, "entered": 2}),
         "leave" => json!({"barrier": "b", "state": "empty", "entered": 0}),
         _ => return None,
     };
-    (answer["revision"], answer["index"]) = (json!(18), json!(19));
+    (answer["revision"], answer["index"]) = (json!("18"), json!(19));
     Some(answer)
 }
 
 /// An entry as answers show it.
 pub fn entry(key: &str, value: &Value, cas: &str) -> Value {
     json!({
-        "key": key, "value": value, "content_type": "json", "cas": cas, "create_revision": 1, "mod_revision": 7, "version": 2,
+        "key": key, "value": value, "content_type": "json", "cas": cas, "create_revision": "1", "mod_revision": "7", "version": 2,
     })
 }
 

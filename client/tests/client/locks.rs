@@ -16,8 +16,8 @@ async fn session(client: &Client) -> Session {
 }
 
 fn waiting() -> Act {
-    let answer = json!({"lock": "l", "state": "waiting", "place": 12, "ahead": 1, "session": "17", "mode": "exclusive",
-        "revision": 1, "index": 1});
+    let answer = json!({"lock": "l", "state": "waiting", "place": "12", "ahead": 1, "session": "17", "mode": "exclusive",
+        "revision": "1", "index": 1});
     Act::Answer(202, answer.to_string())
 }
 
@@ -132,7 +132,7 @@ async fn a_lock_is_released_once_by_its_token_also_by_a_drop() {
     session.lock("l").acquire().await.expect("granted").release().await.expect("released");
     drop(session.lock("l").shared().acquire().await.expect("granted"));
     let released = fake.asked("/release", 2).await;
-    assert!(released.iter().all(|seen| seen.json() == json!({"token": 18}) && seen.id.is_some()), "{released:?}");
+    assert!(released.iter().all(|seen| seen.json() == json!({"token": "18"}) && seen.id.is_some()), "{released:?}");
     session.end().await.expect("ended");
     assert_eq!(fake.seen_at("/release").len(), 2);
 }
@@ -152,17 +152,17 @@ async fn guarded_writes_name_the_lock_and_the_token() {
     let guards: Vec<_> = seen.iter().filter_map(|seen| Some(seen.op.as_ref()?.guard.clone())).flatten().collect();
     assert_eq!(guards, [Guard::lock("l", 18), Guard::election("e", 18), Guard::lock("l", 9)]);
     assert_eq!(seen.iter().find_map(|seen| seen.op.as_ref()?.session.as_deref()), Some("17"));
-    assert_eq!(fake.seen_at("/v1/bulk")[0].json()["ops"][0]["guard"], json!({"lock": "l", "token": 18}));
+    assert_eq!(fake.seen_at("/v1/bulk")[0].json()["ops"][0]["guard"], json!({"lock": "l", "token": "18"}));
     assert_eq!(fake.seen_at("/campaign")[0].json()["value"], "here");
     leadership.resign().await.expect("resigned");
-    assert_eq!(fake.seen_at("/resign")[0].json(), json!({"term": 18}));
+    assert_eq!(fake.seen_at("/resign")[0].json(), json!({"term": "18"}));
 }
 
 #[tokio::test]
 async fn a_barrier_is_waited_for_and_left_when_nobody_waits_any_more() {
     let (fake, client) = Fake::with_client().await;
     let session = session(&client).await;
-    let alone = json!({"barrier": "b", "state": "waiting", "parties": 2, "entered": 1, "revision": 1, "index": 1});
+    let alone = json!({"barrier": "b", "state": "waiting", "parties": 2, "entered": 1, "revision": "1", "index": 1});
     fake.script([Act::Answer(202, alone.to_string()), Act::Reset]);
     let open = session.barrier("b", 2).enter().await.expect("open");
     assert_eq!((open.entered, fake.seen_at("/enter").len()), (2, 3));

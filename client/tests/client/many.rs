@@ -22,7 +22,7 @@ async fn a_bulk_of_open_fate_is_sent_again_as_it_was() {
     fake.script([Act::Reset, Act::problem(ErrorCode::Timeout, Applied::Unknown)]);
     let ops = (0..3).map(|n| Op::insert(format!("k{n}"), one()));
     let answer = client.bulk().extend(ops).failures_only().await.expect("the third try succeeds");
-    assert_eq!((answer.applied, answer.items.len()), (3, 0));
+    assert_eq!((answer.applied, answer.results.len()), (3, 0));
     let seen = fake.seen();
     assert_eq!(seen.len(), 3);
     for again in &seen[1..] {
@@ -35,10 +35,10 @@ async fn a_bulk_of_open_fate_is_sent_again_as_it_was() {
 async fn a_transaction_answers_with_what_each_step_did() {
     let (fake, client) = Fake::with_client().await;
     let results = json!([
-        {"op": "upsert", "key": "a", "revision": 8, "cas": "8", "version": 1},
+        {"op": "upsert", "key": "a", "revision": "8", "cas": "8", "version": 1},
         {"op": "get", "key": "b", "entry": entry("b", &json!({"n": 1}), "7")},
     ]);
-    fake.script([Act::Reset, ok(json!({"succeeded": true, "results": results, "revision": 8, "index": 9}))]);
+    fake.script([Act::Reset, ok(json!({"succeeded": true, "results": results, "revision": "8", "index": 9}))]);
     let txn = client.txn().when("a").absent().when("b").exists();
     let answer = txn.then(Op::put("a", one())).then(Op::get("b")).await.expect("works");
     let [TxnResult::Written(written), TxnResult::Read(read)] = &answer.results[..] else { panic!("{answer:?}") };
@@ -53,7 +53,7 @@ async fn a_transaction_answers_with_what_each_step_did() {
 async fn each_part_of_a_change_by_criteria_has_an_id_that_follows_from_the_first() {
     let (fake, client) = Fake::with_client().await;
     let part = |cursor: Option<&str>| {
-        let mut part = json!({"matched": 1, "applied": 1, "skipped": 0, "failed": 0, "examined": 9, "items": [], "revision": 8, "index": 9});
+        let mut part = json!({"matched": 1, "applied": 1, "skipped": 0, "failed": 0, "examined": 9, "results": [], "revision": "8", "index": 9});
         if let Some(cursor) = cursor {
             part["cursor"] = json!(cursor);
         }
@@ -75,7 +75,7 @@ async fn each_part_of_a_change_by_criteria_has_an_id_that_follows_from_the_first
 async fn what_is_done_to_a_claimed_entry_carries_the_key_to_its_lock() {
     let (fake, client) = Fake::with_client().await;
     let entries = json!([entry("jobs/j1", &json!({"n": 1}), "17"), entry("jobs/j2", &json!({"n": 2}), "17")]);
-    let answer = json!({"entries": entries, "count": 2, "examined": 2, "more": false, "revision": 17, "index": 20});
+    let answer = json!({"entries": entries, "count": 2, "examined": 2, "more": false, "revision": "17", "index": 20});
     fake.script([ok(answer)]);
     let claims = client.claim("jobs/").order_by("-n").limit(2).lock_time(Duration::from_secs(20)).await.expect("works");
     assert_eq!(claims.len(), 2);
@@ -98,7 +98,7 @@ async fn without_a_key_nothing_is_done_to_a_claimed_entry() {
     let (fake, client) = Fake::with_client().await;
     let mut job = entry("jobs/j1", &json!(1), "17");
     job["cas"] = json!(null);
-    fake.script([ok(json!({"entries": [job], "count": 1, "examined": 1, "more": false, "revision": 17, "index": 20, "dry_run": true}))]);
+    fake.script([ok(json!({"entries": [job], "count": 1, "examined": 1, "more": false, "revision": "17", "index": 20, "dry_run": true}))]);
     let job = client.claim("jobs/").dry_run().await.expect("works").first().expect("there is one");
     assert!(matches!(job.complete().await, Err(Error::Invalid(_))));
     assert_eq!(fake.seen().len(), 1);
@@ -108,8 +108,8 @@ async fn without_a_key_nothing_is_done_to_a_claimed_entry() {
 async fn collections_are_declared_on_their_token_and_read_back() {
     let (fake, client) = Fake::with_client().await;
     let rules = CollectionRules { indexes: vec![IndexRule::unique(["email"])], ..CollectionRules::default() };
-    let answer = json!({"name": "eu users/new", "rules": rules, "cas": "5", "create_revision": 5, "mod_revision": 5, "version": 1,
-        "indexes": [{"fields": ["email"], "unique": true, "state": "ready"}], "revision": 5, "index": 6});
+    let answer = json!({"name": "eu users/new", "rules": rules, "cas": "5", "create_revision": "5", "mod_revision": "5", "version": 1,
+        "indexes": [{"fields": ["email"], "unique": true, "state": "ready"}], "revision": "5", "index": 6});
     fake.script([Act::Reset, ok(answer.clone()), Act::problem(ErrorCode::NotFound, Applied::No), ok(answer)]);
     let users = client.collection("eu users/new");
     assert_eq!(users.put(rules.clone()).if_absent().await.expect("works").rules, rules);
@@ -128,7 +128,7 @@ async fn numbers_of_a_sequence_are_taken_under_one_id() {
     let (fake, client) = Fake::with_client().await;
     fake.script([
         Act::Reset,
-        ok(json!({"name": "s", "first": 8, "last": 9, "revision": 5, "index": 6, "replayed": true})),
+        ok(json!({"name": "s", "first": 8, "last": 9, "revision": "5", "index": 6, "replayed": true})),
     ]);
     let taken = client.sequence("s").next(2).await.expect("the second try succeeds");
     assert_eq!((taken.first, taken.last, taken.replayed), (8, 9, true));
@@ -140,7 +140,7 @@ async fn numbers_of_a_sequence_are_taken_under_one_id() {
 async fn get_and_touch_gives_the_entry_as_get_does() {
     let (fake, client) = Fake::with_client().await;
     let mut answer = entry("k", &json!({"n": 1}), "7");
-    (answer["ttl_ms"], answer["revision"], answer["index"]) = (json!(5_000), json!(9), json!(11));
+    (answer["ttl_ms"], answer["revision"], answer["index"]) = (json!(5_000), json!("9"), json!(11));
     fake.script([ok(answer)]);
     let entry = client.get_and_touch("k", Duration::from_secs(5)).await.expect("works");
     assert_eq!((entry.ttl_ms, entry.cas.as_deref()), (Some(5_000), Some("7")));

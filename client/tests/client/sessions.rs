@@ -17,7 +17,7 @@ async fn session(client: &Client) -> Session {
 
 /// An answer to a renewal that confirms nothing.
 fn expired() -> Act {
-    let answer = json!({"sessions": [{"session": "17", "expired": true}], "revision": 1, "index": 1});
+    let answer = json!({"sessions": [{"session": "17", "expired": true}], "revision": "1", "index": 1});
     Act::Answer(200, answer.to_string())
 }
 
@@ -41,7 +41,7 @@ async fn sessions_that_are_due_together_are_renewed_together() {
     let ids = ["17", "21", "22"];
     let created = |id: &str| {
         let answer = json!({"session": id, "ttl_ms": 2_000, "expires_in_ms": 2_000, "renew_in_ms": 667, "owner": "",
-            "labels": {}, "revision": 1, "index": 1});
+            "labels": {}, "revision": "1", "index": 1});
         Act::Answer(200, answer.to_string())
     };
     fake.script(ids.map(created));

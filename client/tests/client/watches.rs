@@ -18,7 +18,8 @@ fn event(revision: u64, index: u32, is_last: bool) -> String {
 }
 
 fn initial(key: &str) -> String {
-    let data = json!({"type": "put", "revision": 7, "key": key, "entry": entry(key, &json!(1), "7"), "initial": true});
+    let data =
+        json!({"type": "put", "revision": "7", "key": key, "entry": entry(key, &json!(1), "7"), "initial": true});
     format!("event: put\ndata: {data}\n\n")
 }
 

@@ -13,18 +13,19 @@ use crate::fake::{Act, Fake};
 
 fn claimed(ids: &[&str]) -> Act {
     let task = |id: &&str| {
-        json!({"id": id, "token": 9, "attempt": 1, "max_attempts": 1, "execute_at": "2026-01-01T00:00:00Z",
+        json!({"id": id, "token": "9", "attempt": 1, "max_attempts": 1, "execute_at": "2026-01-01T00:00:00Z",
             "planned_at": "2026-01-01T00:00:00Z", "lease_ms": 30_000, "payload": 1})
     };
     let tasks: Vec<_> = ids.iter().map(task).collect();
-    let answer = json!({"count": tasks.len(), "tasks": tasks, "waited_ms": 0, "revision": 9, "index": 9});
+    let answer = json!({"count": tasks.len(), "tasks": tasks, "waited_ms": 0, "revision": "9", "index": 9});
     Act::Answer(200, answer.to_string())
 }
 
 fn settled() -> Act {
     Act::Answer(
         200,
-        json!({"id": "t", "state": "done", "attempts": 1, "max_attempts": 1, "revision": 10, "index": 10}).to_string(),
+        json!({"id": "t", "state": "done", "attempts": 1, "max_attempts": 1, "revision": "10", "index": 10})
+            .to_string(),
     )
 }
 

@@ -334,6 +334,11 @@ fn decided(answer: &Answer) -> Option<(String, u64)> {
     Some((body["code"].as_str().unwrap_or_default().to_owned(), index))
 }
 
+/// A revision or a token.
+fn number(value: &Value) -> Option<u64> {
+    value.as_str()?.parse().ok()
+}
+
 struct Found {
     revision: u64,
     /// Keys and revisions of their versions.
@@ -343,9 +348,9 @@ struct Found {
 
 fn found(answer: &Answer) -> Option<Found> {
     let body: Value = serde_json::from_slice(&answer.body).ok().filter(|_| answer.is_success())?;
-    let entry = |entry: &Value| Some((entry["key"].as_str()?.to_owned(), entry["mod_revision"].as_u64()?));
-    let entries = body["items"].as_array()?.iter().map(entry).collect::<Option<_>>()?;
-    Some(Found { revision: body["revision"].as_u64()?, entries, cursor: body["cursor"].as_str().map(str::to_owned) })
+    let entry = |entry: &Value| Some((entry["key"].as_str()?.to_owned(), number(&entry["mod_revision"])?));
+    let entries = body["entries"].as_array()?.iter().map(entry).collect::<Option<_>>()?;
+    Some(Found { revision: number(&body["revision"])?, entries, cursor: body["cursor"].as_str().map(str::to_owned) })
 }
 
 /// Takes from an answer what later requests may use.
@@ -367,13 +372,13 @@ fn learn(known: &mut Known, ask: &ApiRequest, answer: &Answer) {
         ("post", "/v1/tasks/{queue}") => known.ids.extend(text(&body["id"])),
         ("post", "/v1/tasks/{queue}/claim") => {
             for task in body["tasks"].as_array().into_iter().flatten() {
-                if let (Some(id), Some(token)) = (text(&task["id"]), task["token"].as_u64()) {
+                if let (Some(id), Some(token)) = (text(&task["id"]), number(&task["token"])) {
                     remember(&mut known.tasks, (id, token));
                 }
             }
         }
         ("post", path) if path.ends_with("/acquire") || path.ends_with("/campaign") => {
-            let token = body["token"].as_u64().or(body["term"].as_u64());
+            let token = number(&body["token"]).or(number(&body["term"]));
             let lock = ask.request.target.rsplit_once('/').map(|(lock, _)| lock.to_owned());
             known.tokens.extend(lock.zip(token));
         }

@@ -206,7 +206,7 @@ fn decided(operation: &Operation, answer: &Answer) -> Result<Decided, Fault> {
         }
         Operation::Find { .. } => {
             let found: FindAnswer = read(answer)?;
-            let entries = whole_page(found.items, found.complete)?;
+            let entries = whole_page(found.entries, found.cursor.is_none())?;
             at((found.revision, found.index, false), Seen::Entries(entries))
         }
         Operation::Write(_) => {
@@ -216,7 +216,7 @@ fn decided(operation: &Operation, answer: &Answer) -> Result<Decided, Fault> {
         }
         Operation::Bulk { .. } => {
             let told: BulkAnswer = read(answer)?;
-            at((told.revision, told.index, told.replayed), Seen::Items(items_of(told.items)?))
+            at((told.revision, told.index, told.replayed), Seen::Items(items_of(told.results)?))
         }
         Operation::Txn(_) => {
             let told: TxnAnswer = read(answer)?;
@@ -304,8 +304,8 @@ fn written_of(cas: Option<String>, create_revision: Option<u64>, version: Option
     Ok(Written { cas: cas.map(|cas| cas.parse()).transpose()?, create_revision, version })
 }
 
-fn items_of(items: Vec<quorate_client::api::BulkItem>) -> Result<Vec<Item>, Fault> {
-    let item = |item: quorate_client::api::BulkItem| {
+fn items_of(items: Vec<quorate_client::api::BulkResult>) -> Result<Vec<Item>, Fault> {
+    let item = |item: quorate_client::api::BulkResult| {
         let came = match (item.outcome, item.code) {
             (BulkOutcome::Applied, _) => Came::Written(written_of(item.cas, item.create_revision, item.version)?),
             (_, Some(code)) => {

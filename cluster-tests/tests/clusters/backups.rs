@@ -111,7 +111,7 @@ async fn a_backup_under_load_becomes_a_new_cluster_that_fools_no_client_of_the_o
     let list = endpoints(&old);
     let printed = succeed("quorate", &["--endpoints", &list, "--output", "json", "backup", text(&path)]).await;
     let saved: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    let revision = saved["revision"].as_u64().unwrap();
+    let revision = saved["revision"].as_str().unwrap().parse::<u64>().unwrap();
     assert_eq!(saved["bytes"].as_u64().unwrap(), fs::metadata(&path).unwrap().len());
     load.wait_for_more(200).await;
     load.finish().await;

@@ -56,7 +56,7 @@ async fn a_dry_run_of_several_parts_says_what_a_real_run_does() {
     let done = ask(to, bulk(json!({"ops": ops}))).await;
     assert_eq!((done.applied, done.skipped, done.failed), (2_102, 1, 0));
     let told = |answer: &BulkAnswer| {
-        answer.items.iter().map(|item| (item.outcome, item.code, item.version)).collect::<Vec<_>>()
+        answer.results.iter().map(|item| (item.outcome, item.code, item.version)).collect::<Vec<_>>()
     };
     assert_eq!(told(&tried), told(&done));
     assert!(tried.dry_run && !done.dry_run);
@@ -83,7 +83,7 @@ async fn each_operation_of_a_bulk_has_its_own_outcome_on_every_node() {
         assert_eq!(count(to, &id.to_string()).await, 0, "a dry run writes nothing");
         let done = ask(to, bulk(body)).await;
         use BulkOutcome::{Applied, Failed, Skipped};
-        let told: Vec<_> = done.items.iter().map(|item| (item.outcome, item.code)).collect();
+        let told: Vec<_> = done.results.iter().map(|item| (item.outcome, item.code)).collect();
         let expected = [
             (Applied, None),
             (Applied, None),
@@ -95,13 +95,13 @@ async fn each_operation_of_a_bulk_has_its_own_outcome_on_every_node() {
             (Failed, Some(ErrorCode::CasMismatch)),
         ];
         assert_eq!(told, expected, "{done:?}");
-        let tried: Vec<_> = tried.items.iter().map(|item| (item.outcome, item.code)).collect();
+        let tried: Vec<_> = tried.results.iter().map(|item| (item.outcome, item.code)).collect();
         assert_eq!(tried, expected, "a dry run says what a real run does");
         assert_eq!((done.applied, done.skipped, done.failed), (4, 1, 3));
-        assert_eq!(done.items[3].failed[0].pointer, "/ops/3/if/0");
-        assert_eq!(done.items[3].failed[0].actual.as_ref().expect("shown").0.get(), "2");
+        assert_eq!(done.results[3].failed[0].pointer, "/ops/3/if/0");
+        assert_eq!(done.results[3].failed[0].actual.as_ref().expect("shown").0.get(), "2");
         // Each has a revision of its own, in order.
-        assert!(done.items[0].revision < done.items[1].revision, "{done:?}");
+        assert!(done.results[0].revision < done.results[1].revision, "{done:?}");
         assert_eq!(value(to, &key("a")).await, "{\"n\":2}");
     }
     cluster.assert_agreement().await;
@@ -116,11 +116,11 @@ async fn a_load_that_is_sent_again_overwrites_nothing() {
     let again = ask(cluster.client_address(2), load("second", inserts("load", 310))).await;
     assert_eq!((again.applied, again.skipped, again.failed), (10, 300, 0));
     assert_eq!(value(to, "load/00007").await, "\"changed since\"");
-    let shown = again.items[7].current.as_ref().expect("what is there");
+    let shown = again.results[7].current.as_ref().expect("what is there");
     assert_eq!(shown.value.as_ref().expect("JSON").0.get(), "\"changed since\"");
     let minimal = load("third", inserts("load", 310)).header("Prefer", "return=minimal");
     let minimal = ask(cluster.client_address(3), minimal).await;
-    assert_eq!((minimal.skipped, minimal.items.len()), (310, 0));
+    assert_eq!((minimal.skipped, minimal.results.len()), (310, 0));
     cluster.assert_agreement().await;
 }
 
@@ -129,7 +129,7 @@ async fn a_bulk_of_several_parts_is_applied_once_through_all_nodes_and_leaders()
     let mut cluster = Cluster::start().await;
     let request = load("parts", inserts("parts", 2_500));
     let first = ask(cluster.client_address(1), request.clone()).await;
-    assert_eq!((first.applied, first.items.len(), first.replayed), (2_500, 2_500, false));
+    assert_eq!((first.applied, first.results.len(), first.replayed), (2_500, 2_500, false));
     assert_eq!(count(cluster.client_address(2), "parts").await, 2_500);
     let kept = BulkAnswer { replayed: true, ..first };
     assert_eq!(ask(cluster.client_address(3), request.clone()).await, kept, "the kept answer");
@@ -176,9 +176,9 @@ async fn a_bulk_that_was_broken_off_goes_on_where_it_stopped() {
     cluster.leader().await;
     println!("broken off after {} of 10000", count(survivor, "broken").await);
     let done = ask(survivor, request.clone()).await;
-    assert_eq!((done.applied, done.failed, done.items.len()), (10_000, 0, 10_000));
+    assert_eq!((done.applied, done.failed, done.results.len()), (10_000, 0, 10_000));
     assert_eq!(count(survivor, "broken").await, 10_000);
-    let versions: Vec<_> = done.items.iter().map(|item| item.version).collect();
+    let versions: Vec<_> = done.results.iter().map(|item| item.version).collect();
     assert!(versions.iter().all(|version| *version == Some(1)), "each was written once");
     cluster.bring_up(leader).await;
     assert!(ask(to, request).await.replayed);

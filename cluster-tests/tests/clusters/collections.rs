@@ -121,7 +121,10 @@ async fn rules_hold_through_every_door_of_every_node() {
         let body = json!({"prefix": format!("{name}/"), "where": [], "patch": {"due": "soon"}});
         let changed: WhereAnswer =
             via.send(Request::post("/v1/update_where", body.to_string())).await.expect_success().json();
-        assert_eq!((changed.applied, changed.failed, changed.items[0].code), (0, 1, Some(ErrorCode::InvalidDocument)));
+        assert_eq!(
+            (changed.applied, changed.failed, changed.results[0].code),
+            (0, 1, Some(ErrorCode::InvalidDocument))
+        );
         let body = json!({"prefix": format!("{name}/"), "patch": {"total": "many"}});
         let passed: ClaimAnswer = via.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
         assert_eq!((passed.count, passed.failed[0].code), (0, Some(ErrorCode::InvalidDocument)));

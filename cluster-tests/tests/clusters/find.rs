@@ -13,8 +13,8 @@ async fn pages(cluster: &Cluster, id: u64, mut body: serde_json::Value) -> Vec<E
     loop {
         let request = Request::post("/v1/find", body.to_string());
         let page: FindAnswer = request.send(cluster.client_address(id)).await.unwrap().expect_success().json();
-        assert_eq!(Some(page.revision), body["revision"].as_u64());
-        items.extend(page.items);
+        assert_eq!(page.revision.to_string(), body["revision"]);
+        items.extend(page.entries);
         match page.cursor {
             Some(cursor) => body["cursor"] = json!(cursor),
             None => return items,
@@ -44,7 +44,7 @@ async fn all_nodes_give_the_same_pages_of_a_revision_while_writes_go_on() {
         let revision = fresh.page().await.unwrap().revision;
         let body = json!({
             "prefix": "found/", "where": [{"field": "n", "op": "gte", "value": 10}], "order_by": ["-group", "round"],
-            "limit": 7, "revision": revision,
+            "limit": 7, "revision": revision.to_string(),
         });
         let nodes = async {
             let mut of_all = Vec::new();
@@ -68,10 +68,10 @@ async fn all_nodes_give_the_same_pages_of_a_revision_while_writes_go_on() {
         let of_client = client.find("found/").revision(revision).limit(9).keys_only();
         let (mut page, mut count) = (of_client.page().await.unwrap(), 0);
         while let Some(cursor) = page.cursor {
-            count += page.items.len() as u64;
+            count += page.entries.len() as u64;
             page = of_client.page_after(&cursor).await.unwrap();
         }
-        assert_eq!(count + page.items.len() as u64, ENTRIES);
+        assert_eq!(count + page.entries.len() as u64, ENTRIES);
     }
     load.finish().await;
     cluster.assert_agreement().await;

@@ -266,7 +266,10 @@ async fn a_guarded_write_of_a_former_holder_is_refused() {
     let bulk = json!({"ops": [{"op": "remove", "key": "job", "guard": {"lock": "g", "token": token}},
         {"op": "touch", "key": "job", "ttl_ms": 0, "guard": {"lock": "g", "token": next}}]});
     let told: Value = old.post("/v1/bulk", &bulk).await.expect_success().json();
-    assert_eq!((&told["items"][0]["code"], &told["items"][1]["outcome"]), (&json!("guard_failed"), &json!("applied")));
+    assert_eq!(
+        (&told["results"][0]["code"], &told["results"][1]["outcome"]),
+        (&json!("guard_failed"), &json!("applied"))
+    );
     let entry: EntryView = new.insist(&Request::get("/v1/kv/job")).await.expect_success().json();
     assert_eq!(
         (entry.json::<String>().expect("a string"), entry.create_revision < written.revision),

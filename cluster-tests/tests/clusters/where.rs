@@ -40,8 +40,8 @@ async fn all_pages_of_an_update_apply_once_each_though_all_are_sent_twice() {
         }
         let again: WhereAnswer = post(&cluster, 1 + (pages + 1) % 3, "/v1/update_where", &body).await;
         assert_eq!(again, WhereAnswer { replayed: true, ..first.clone() }, "page {pages}");
-        assert!(first.applied <= 400 && first.items.len() <= 100, "{first:?}");
-        assert!(first.items.iter().all(|item| item.outcome == BulkOutcome::Skipped && item.code.is_some()));
+        assert!(first.applied <= 400 && first.results.len() <= 100, "{first:?}");
+        assert!(first.results.iter().all(|item| item.outcome == BulkOutcome::Skipped && item.code.is_some()));
         (matched, applied, skipped) = (matched + first.matched, applied + first.applied, skipped + first.skipped);
         pages += 1;
         match first.cursor {
@@ -59,7 +59,7 @@ async fn all_pages_of_an_update_apply_once_each_though_all_are_sent_twice() {
 /// Without what says where it stands in the log, when it was, and that it was a dry run.
 fn bare(mut answer: WhereAnswer) -> WhereAnswer {
     (answer.index, answer.dry_run) = (0, false);
-    for entry in answer.items.iter_mut().filter_map(|item| item.current.as_mut()) {
+    for entry in answer.results.iter_mut().filter_map(|item| item.current.as_mut()) {
         entry.lock_ms = None;
     }
     answer
@@ -89,10 +89,10 @@ async fn a_dry_run_tells_what_the_real_run_does_and_leaves_no_trace() {
         let done: WhereAnswer = post(&cluster, 3, route, &body).await;
         assert_eq!(bare(told), bare(done.clone()), "{route}");
         match number {
-            0 => assert_eq!((done.matched, done.applied, done.failed, done.items.len()), (1_000, 2, 998, 100)),
+            0 => assert_eq!((done.matched, done.applied, done.failed, done.results.len()), (1_000, 2, 998, 100)),
             _ => assert_eq!((done.applied, done.failed, done.cursor.is_some()), (700, 1, true)),
         }
-        let locked = done.items.iter().find(|item| item.key == "docs/00003").expect("it is among the first");
+        let locked = done.results.iter().find(|item| item.key == "docs/00003").expect("it is among the first");
         assert!(locked.current.as_ref().is_some_and(|entry: &EntryView| entry.locked), "{locked:?}");
     }
     // Every key only where it is asked for.

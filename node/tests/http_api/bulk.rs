@@ -43,7 +43,7 @@ async fn each_operation_has_its_own_outcome() {
     let answer = answer(&response);
     assert_eq!((answer.applied, answer.skipped, answer.failed), (2, 1, 2));
     use BulkOutcome::{Applied, Failed, Skipped};
-    let told: Vec<_> = answer.items.iter().map(|item| (item.n, item.outcome, item.status, item.code)).collect();
+    let told: Vec<_> = answer.results.iter().map(|item| (item.n, item.outcome, item.status, item.code)).collect();
     assert_eq!(
         told,
         [
@@ -54,10 +54,10 @@ async fn each_operation_has_its_own_outcome() {
             (4, Applied, None, None),
         ]
     );
-    assert_eq!(answer.items[0].cas.as_deref(), Some("3"));
-    assert_eq!(answer.items[3].current.as_ref().expect("as it is").value.as_ref().expect("JSON").0.get(), "1");
-    let before = answer.items[4].prev.as_ref().expect("asked for");
-    assert_eq!((before.value.as_ref().expect("JSON").0.get(), answer.items[4].ttl_ms), ("{\"a\": 1.0}", Some(500)));
+    assert_eq!(answer.results[0].cas.as_deref(), Some("3"));
+    assert_eq!(answer.results[3].current.as_ref().expect("as it is").value.as_ref().expect("JSON").0.get(), "1");
+    let before = answer.results[4].prev.as_ref().expect("asked for");
+    assert_eq!((before.value.as_ref().expect("JSON").0.get(), answer.results[4].ttl_ms), ("{\"a\": 1.0}", Some(500)));
     assert_eq!((answer.revision, answer.index, answer.replayed), (4, 104, false));
     assert_eq!(response.header("quorate-revision"), Some("4"));
     let again = answer_of_lines(&server, &[ID], "{\"op\":\"remove\",\"key\":\"any\"}").await;
@@ -74,8 +74,8 @@ async fn answer_of_lines(server: &Server, headers: &[(&str, &str)], lines: &str)
 async fn many_lines_go_in_parts_with_ids_of_their_own() {
     let server = Server::start().await;
     let answer = answer_of_lines(&server, &[ID], &inserts(2_500)).await;
-    assert_eq!((answer.applied, answer.items.len()), (2_500, 2_500));
-    assert!(answer.items.iter().enumerate().all(|(n, item)| item.n == n as u64 && item.key == format!("k/{n}")));
+    assert_eq!((answer.applied, answer.results.len()), (2_500, 2_500));
+    assert!(answer.results.iter().enumerate().all(|(n, item)| item.n == n as u64 && item.key == format!("k/{n}")));
     let id = RequestId("load-7".into());
     assert_eq!(parts(&server), [(1_024, id.clone()), (1_024, id.of_part(1_024)), (452, id.of_part(2_048))]);
     let again = answer_of_lines(&server, &[ID], &inserts(2_500)).await;
@@ -131,7 +131,7 @@ async fn who_prefers_it_minimal_sees_only_what_failed() {
     assert_eq!(response.header("preference-applied"), Some("return=minimal"));
     let answer = answer(&response);
     assert_eq!((answer.applied, answer.failed), (3, 1));
-    assert_eq!(answer.items.iter().map(|item| item.n).collect::<Vec<_>>(), [3]);
+    assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [3]);
 }
 
 #[tokio::test]

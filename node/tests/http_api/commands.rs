@@ -168,7 +168,7 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
         "limit": 3, "request_id": "page-1"});
     let answer: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
     assert_eq!((answer.matched, answer.applied, answer.skipped, answer.failed, answer.examined), (5, 3, 1, 1, 9));
-    let [skipped, failed] = &answer.items[..] else { panic!("{answer:?}") };
+    let [skipped, failed] = &answer.results[..] else { panic!("{answer:?}") };
     assert_eq!((skipped.n, &*skipped.key, skipped.outcome), (1, "o/2", BulkOutcome::Skipped));
     assert_eq!((skipped.status, skipped.code), (Some(412), Some(ErrorCode::ConditionNotMet)));
     assert_eq!(skipped.failed[0].pointer, "/if/0");

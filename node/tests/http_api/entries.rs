@@ -308,6 +308,6 @@ async fn health_tells_of_the_process_and_of_the_cluster() {
     let moved = server.ask("POST", "/v1/cluster/leader", &[JSON], br#"{"to":3}"#).await;
     assert_eq!(moved.json()["leader_id"], 3);
     assert_eq!(server.ask("POST", "/v1/cluster/leader", &[], b"").await.json()["leader_id"], 2);
-    assert_eq!(server.get("/v1/cluster/status").await.json()["term"], 7);
+    assert_eq!(server.get("/v1/cluster/status").await.json()["term"], "7");
     assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{:032x}", 0xabc));
 }

@@ -18,7 +18,6 @@ async fn find(server: &Server, body: Json) -> FindAnswer {
     let response = post(server, "/v1/find", &body).await;
     assert_eq!(response.status, 200, "{body}: {response:?}");
     let answer: FindAnswer = serde_json::from_slice(&response.body).expect("a FindAnswer");
-    assert_eq!(answer.complete, answer.cursor.is_none());
     assert_eq!(response.header("quorate-revision"), Some(answer.revision.to_string().as_str()));
     answer
 }
@@ -30,7 +29,7 @@ async fn count(server: &Server, body: Json) -> CountAnswer {
 }
 
 fn keys(answer: &FindAnswer) -> Vec<&str> {
-    answer.items.iter().map(|entry| entry.key.as_str()).collect()
+    answer.entries.iter().map(|entry| entry.key.as_str()).collect()
 }
 
 fn shown(entry: &EntryView) -> Option<&str> {
@@ -71,7 +70,7 @@ async fn criteria_hold_of_documents_and_metadata() {
     assert_eq!(keys(&find(&server, json!({"prefix": "j/", "where": [{"not": due}]})).await), ["j/3", "j/5"]);
     assert_eq!(keys(&find(&server, json!({})).await).len(), 6);
     let counted = count(&server, json!({"prefix": "j/", "where": [due]})).await;
-    assert_eq!((counted.count, counted.examined, counted.complete), (3, 5, true));
+    assert_eq!((counted.count, counted.examined, counted.cursor), (3, 5, None));
 }
 
 #[tokio::test]
@@ -92,7 +91,7 @@ async fn all_pages_show_the_moment_of_the_first_in_any_order() {
         let third = find(&server, next(body.clone(), &second)).await;
         let all: Vec<_> = [&first, &second, &third].into_iter().flat_map(keys).collect();
         assert_eq!(all, expected, "{body}");
-        assert_eq!((second.revision, third.revision, third.complete), (first.revision, first.revision, true));
+        assert_eq!((second.revision, third.revision, third.cursor), (first.revision, first.revision, None));
     }
 }
 
@@ -100,15 +99,15 @@ async fn all_pages_show_the_moment_of_the_first_in_any_order() {
 async fn fields_show_parts_of_documents_and_metadata_always() {
     let server = filled().await;
     let found = find(&server, json!({"prefix": "j/", "fields": ["who.name", "rank"]})).await;
-    let values: Vec<_> = found.items.iter().map(shown).collect();
+    let values: Vec<_> = found.entries.iter().map(shown).collect();
     let expected = [r#"{"rank":2,"who":{"name":"a"}}"#, r#"{"rank":10}"#, "{}", r#"{"rank":"x"}"#];
     assert_eq!(values[..4], expected.map(Some));
-    assert_eq!((values[4], &found.items[4].value_base64), (None, &None), "bytes have no fields");
-    assert!(found.items.iter().all(|entry| entry.cas.is_some() && entry.version == 1));
+    assert_eq!((values[4], &found.entries[4].value_base64), (None, &None), "bytes have no fields");
+    assert!(found.entries.iter().all(|entry| entry.cas.is_some() && entry.version == 1));
     let bare = find(&server, json!({"prefix": "j/", "keys_only": true})).await;
-    assert!(bare.items.iter().all(|entry| entry.value.is_none() && entry.value_base64.is_none()));
+    assert!(bare.entries.iter().all(|entry| entry.value.is_none() && entry.value_base64.is_none()));
     let whole = find(&server, json!({"prefix": "j/5"})).await;
-    assert_eq!(whole.items[0].value_base64.as_deref(), Some("c3RhdHVz"));
+    assert_eq!(whole.entries[0].value_base64.as_deref(), Some("c3RhdHVz"));
 }
 
 #[tokio::test]
@@ -228,13 +227,13 @@ async fn a_scan_ends_at_its_bound_and_goes_on_with_the_cursor_or_refuses_to_orde
     }
     let body = json!({"prefix": "n/", "where": [{"field": "$key", "op": "eq", "value": "n/10000"}]});
     let first = find(&server, body.clone()).await;
-    assert_eq!((first.items.len(), first.examined, first.complete), (0, MANY - 1, false));
+    assert_eq!((first.entries.len(), first.examined, first.cursor.is_some()), (0, MANY - 1, true));
     let last = find(&server, next(body.clone(), &first)).await;
-    assert_eq!((keys(&last), last.examined, last.complete), (vec!["n/10000"], 1, true));
+    assert_eq!((keys(&last), last.examined, last.cursor.is_some()), (vec!["n/10000"], 1, false));
     let part = count(&server, json!({"prefix": "n/"})).await;
-    assert_eq!((part.count, part.complete), (MANY - 1, false));
+    assert_eq!((part.count, part.cursor.is_some()), (MANY - 1, true));
     let rest = count(&server, json!({"prefix": "n/", "cursor": part.cursor})).await;
-    assert_eq!((rest.count, rest.complete), (1, true));
+    assert_eq!((rest.count, rest.cursor), (1, None));
 
     let ordered = json!({"prefix": "n/", "order_by": ["a"]});
     let problem = post(&server, "/v1/find", &ordered).await.problem();

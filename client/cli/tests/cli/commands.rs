@@ -154,9 +154,8 @@ async fn listings_show_keys_values_or_a_count() {
 async fn finds_are_asked_for_as_the_api_takes_them() {
     let fake = Fake::start().await;
     let page = |key: &str, cursor: Option<&str>| {
-        let (items, complete) = ([entry(key, &json!({"n": 1}), "7")], cursor.is_none());
-        let mut page =
-            json!({"items": items, "examined": 3, "index_used": null, "complete": complete, "revision": 5, "index": 6});
+        let entries = [entry(key, &json!({"n": 1}), "7")];
+        let mut page = json!({"entries": entries, "examined": 3, "index_used": null, "revision": "5", "index": 6});
         if let Some(cursor) = cursor {
             page["cursor"] = json!(cursor);
         }
@@ -193,7 +192,7 @@ async fn finds_are_asked_for_as_the_api_takes_them() {
 async fn a_count_is_the_sum_of_its_parts() {
     let fake = Fake::start().await;
     let part = |count: u64, cursor: Option<&str>| {
-        let mut part = json!({"count": count, "examined": 10, "index_used": null, "complete": cursor.is_none(), "revision": 5, "index": 6});
+        let mut part = json!({"count": count, "examined": 10, "index_used": null, "revision": "5", "index": 6});
         if let Some(cursor) = cursor {
             part["cursor"] = json!(cursor);
         }
@@ -307,9 +306,9 @@ async fn a_bulk_shows_what_did_not_take_effect() {
     assert_eq!((whole.code, whole.out.as_str()), (0, "applied 2, skipped 0, failed 0  revision 8\n"), "{}", whole.err);
     let ops = json!([{"op": "insert", "key": "a", "value": 1.5}, {"op": "remove", "key": "b"}]);
     assert_eq!(fake.seen()[0].json(), json!({"ops": ops}));
-    let failed = json!({"n": 1, "key": "b", "outcome": "failed", "revision": 8, "status": 404, "code": "not_found", "detail": "none"});
-    let skipped = json!({"n": 0, "key": "a", "outcome": "skipped", "revision": 8, "status": 409, "code": "already_exists", "detail": "is there"});
-    let answer = json!({"applied": 0, "skipped": 1, "failed": 1, "items": [skipped, failed], "revision": 8, "index": 9, "dry_run": true});
+    let failed = json!({"n": 1, "key": "b", "outcome": "failed", "revision": "8", "status": 404, "code": "not_found", "detail": "none"});
+    let skipped = json!({"n": 0, "key": "a", "outcome": "skipped", "revision": "8", "status": 409, "code": "already_exists", "detail": "is there"});
+    let answer = json!({"applied": 0, "skipped": 1, "failed": 1, "results": [skipped, failed], "revision": "8", "index": 9, "dry_run": true});
     fake.script([Act::Answer(200, answer.to_string())]);
     let partly = run(&fake.address, &["bulk", &path, "--dry-run", "--request-id", "b-1"]).await;
     let text = "0: a  skipped: is there\n1: b  failed: none\ndry run, nothing done: applied 0, skipped 1, failed 1  revision 8\n";
@@ -325,12 +324,12 @@ async fn a_transaction_shows_its_branch_and_fails_only_where_nothing_was_to_be_d
         file("txn", "{\"if\": [{\"key\":\"k\",\"exists\":true}],\n \"then\": [{\"op\":\"remove\",\"key\":\"k\"}]}");
     let check = json!({"pointer": "/if/0", "key": "k", "detail": "there is none"});
     let missed = |results: Value| {
-        let answer = json!({"succeeded": false, "results": results, "failed": [check], "revision": 7, "index": 9});
+        let answer = json!({"succeeded": false, "results": results, "failed": [check], "revision": "7", "index": 9});
         Act::Answer(200, answer.to_string())
     };
-    let results = json!([{"op": "remove", "key": "k", "revision": 8}, {"op": "get", "key": "b", "entry": null},
-        {"op": "txn", "succeeded": true, "results": [{"op": "lock", "key": "c", "revision": 8, "cas": "8", "lock_ms": 15000}]}]);
-    let held = json!({"succeeded": true, "results": results, "revision": 8, "index": 9}).to_string();
+    let results = json!([{"op": "remove", "key": "k", "revision": "8"}, {"op": "get", "key": "b", "entry": null},
+        {"op": "txn", "succeeded": true, "results": [{"op": "lock", "key": "c", "revision": "8", "cas": "8", "lock_ms": 15000}]}]);
+    let held = json!({"succeeded": true, "results": results, "revision": "8", "index": 9}).to_string();
     fake.script([Act::Answer(200, held), missed(json!([])), missed(json!([{"op": "get", "key": "b", "entry": null}]))]);
     let ran = run(&fake.address, &["txn", &path]).await;
     let text = "the checks hold  revision 8\n  remove: k\n  get: b  (nothing)\n  txn: the checks hold\n    lock: c  cas 8, locked for 15.0s\n";
@@ -348,10 +347,10 @@ async fn a_transaction_shows_its_branch_and_fails_only_where_nothing_was_to_be_d
 async fn changes_by_criteria_go_on_to_the_end_and_sum_up() {
     let fake = Fake::start().await;
     let part = |matched: u64, failed: u64, cursor: Option<&str>| {
-        let item = json!({"n": 0, "key": "o/1", "outcome": "failed", "revision": 5, "status": 423, "code": "locked", "detail": "is locked"});
-        let items = if failed > 0 { vec![item] } else { vec![] };
+        let item = json!({"n": 0, "key": "o/1", "outcome": "failed", "revision": "5", "status": 423, "code": "locked", "detail": "is locked"});
+        let results = if failed > 0 { vec![item] } else { vec![] };
         let mut part = json!({"matched": matched, "applied": matched - failed, "skipped": 0, "failed": failed,
-            "examined": 10_000, "items": items, "revision": 5, "index": 6});
+            "examined": 10_000, "results": results, "revision": "5", "index": 6});
         if let Some(cursor) = cursor {
             part["cursor"] = json!(cursor);
         }
@@ -383,7 +382,7 @@ async fn a_claim_shows_the_keys_to_its_locks_and_nothing_is_exit_code_3() {
     let claimed = |entries: Value| {
         let count = entries.as_array().expect("a list").len();
         let answer =
-            json!({"entries": entries, "count": count, "examined": 3, "more": false, "revision": 17, "index": 20});
+            json!({"entries": entries, "count": count, "examined": 3, "more": false, "revision": "17", "index": 20});
         Act::Answer(200, answer.to_string())
     };
     fake.script([claimed(json!([job])), claimed(json!([]))]);
@@ -414,16 +413,16 @@ async fn collections_and_sequences_are_set_and_shown() {
     let fake = Fake::start().await;
     let index = json!({"fields": ["a", "b"], "unique": true, "state": "building"});
     let rules = json!({"required": ["a"], "indexes": [{"fields": ["a", "b"], "unique": true}]});
-    let mut collection = json!({"name": "o", "rules": rules, "cas": "5", "create_revision": 5, "mod_revision": 5, "version": 1, "indexes": [index]});
-    let list = json!({"collections": [collection], "revision": 5, "index": 6}).to_string();
-    (collection["revision"], collection["index"]) = (json!(5), json!(6));
+    let mut collection = json!({"name": "o", "rules": rules, "cas": "5", "create_revision": "5", "mod_revision": "5", "version": 1, "indexes": [index]});
+    let list = json!({"collections": [collection], "revision": "5", "index": 6}).to_string();
+    (collection["revision"], collection["index"]) = (json!("5"), json!(6));
     let one = Act::Answer(200, collection.to_string());
     fake.script([
         one.clone(),
         one.clone(),
         Act::Answer(200, list),
         Act::problem(ErrorCode::NotFound, Applied::No),
-        Act::Answer(200, json!({"name": "o", "revision": 7, "index": 8}).to_string()),
+        Act::Answer(200, json!({"name": "o", "revision": "7", "index": 8}).to_string()),
     ]);
     let ran = run(&fake.address, &["collection", "set", "o", &rules.to_string(), "--cas", "4"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "set: o  cas 5, version 1\n"), "{}", ran.err);
@@ -435,9 +434,9 @@ async fn collections_and_sequences_are_set_and_shown() {
     let ran = run(&fake.address, &["collection", "set", "o", r#"{"indices":[]}"#]).await;
     assert!(ran.code == 2 && ran.err.contains("indices"), "{}", ran.err);
     let next = |first: u64, last: u64| {
-        Act::Answer(200, json!({"name": "s", "first": first, "last": last, "revision": 5, "index": 6}).to_string())
+        Act::Answer(200, json!({"name": "s", "first": first, "last": last, "revision": "5", "index": 6}).to_string())
     };
-    let value = json!({"name": "s", "value": 9, "revision": 5, "index": 6}).to_string();
+    let value = json!({"name": "s", "value": 9, "revision": "5", "index": 6}).to_string();
     fake.script([next(7, 7), next(8, 9), Act::Answer(200, value)]);
     assert_eq!(run(&fake.address, &["sequence", "next", "s"]).await.out, "7\n");
     assert_eq!(run(&fake.address, &["sequence", "next", "s", "2"]).await.out, "8 9\n");

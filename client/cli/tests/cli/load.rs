@@ -90,8 +90,8 @@ async fn documents_come_from_standard_input_with_the_key_in_them() {
 #[tokio::test]
 async fn lines_that_fail_are_told_with_their_number_and_the_others_are_loaded() {
     let (fake, home) = (Fake::start().await, Home::new());
-    let item = json!({"n": 1, "key": "k2", "outcome": "failed", "revision": 5, "status": 423, "code": "locked", "detail": "is locked"});
-    let answer = json!({"applied": 2, "skipped": 1, "failed": 1, "items": [item], "revision": 5, "index": 6});
+    let item = json!({"n": 1, "key": "k2", "outcome": "failed", "revision": "5", "status": 423, "code": "locked", "detail": "is locked"});
+    let answer = json!({"applied": 2, "skipped": 1, "failed": 1, "results": [item], "revision": "5", "index": 6});
     fake.script([Act::Answer(200, answer.to_string())]);
     let text = entries(4).replace("{\"key\":\"k1\"", "{\"kee\":\"k1\"") + "{\"key\":\"k4\",\"value\":4}\n";
     let ran = home.load(&fake, &text, &[]).await;

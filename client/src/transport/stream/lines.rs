@@ -13,6 +13,7 @@ use crate::transport::{ANSWER_BYTES_MAX, Answer};
 struct AnswerText<'a> {
     n: Option<u64>,
     status: u16,
+    #[serde(with = "quorate_api::decimal")]
     term: u64,
     leader: Option<u64>,
     #[serde(borrow)]
@@ -74,8 +75,8 @@ mod tests {
 
     #[test]
     fn lines_come_in_pieces_of_any_size() {
-        let text = "{\"n\":1,\"status\":200,\"term\":5,\"leader\":null,\"answer\":{\"a\":\"\\n\"}}\r\n\n\
-                    {\"leader\":2,\"answer\":[1.50],\"n\":7,\"term\":6,\"status\":412}\n";
+        let text = "{\"n\":1,\"status\":200,\"term\":\"5\",\"leader\":null,\"answer\":{\"a\":\"\\n\"}}\r\n\n\
+                    {\"leader\":2,\"answer\":[1.50],\"n\":7,\"term\":\"6\",\"status\":412}\n";
         for size in 1..=text.len() {
             let pieces: Vec<&str> =
                 text.as_bytes().chunks(size).map(|piece| str::from_utf8(piece).expect("ASCII")).collect();
@@ -95,9 +96,9 @@ mod tests {
     #[test]
     fn what_answers_nobody_is_an_error() {
         let refused =
-            feed(&["{\"n\":null,\"status\":413,\"term\":5,\"leader\":1,\"answer\":{\"code\":\"too_large\"}}\n"]);
+            feed(&["{\"n\":null,\"status\":413,\"term\":\"5\",\"leader\":1,\"answer\":{\"code\":\"too_large\"}}\n"]);
         assert!(refused.expect_err("names no call").contains("too_large"));
-        for bad in ["<html>\n", "{}\n", "{\"n\":1,\"status\":9,\"term\":5,\"leader\":1,\"answer\":{}}\n"] {
+        for bad in ["<html>\n", "{}\n", "{\"n\":1,\"status\":9,\"term\":\"5\",\"leader\":1,\"answer\":{}}\n"] {
             assert!(feed(&[bad]).is_err(), "{bad}");
         }
     }

@@ -29,7 +29,7 @@ pub fn routes() -> Routes {
 /// Shows whom a node takes the caller for, and everything that one may do.
 #[utoipa::path(get, path = "/v1/access/self", tag = "access", operation_id = "who_am_i",
     responses(
-        (status = 200, description = "The caller. Where nodes ask nobody who they are, without `user`, and everything is allowed.", body = SelfAnswer, example = json!({"user": "app", "grants": [{"permission": "write", "prefix": "orders/"}], "access_revision": 12})),
+        (status = 200, description = "The caller. Where nodes ask nobody who they are, without `user`, and everything is allowed.", body = SelfAnswer, example = json!({"user": "app", "grants": [{"permission": "write", "prefix": "orders/"}], "access_revision": "12"})),
         Common,
     ))]
 pub async fn get_self(context: Context) -> Outcome {

@@ -37,7 +37,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/access/roles", tag = "access", operation_id = "roles",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = RoleList, example = json!({"roles": [{"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = RoleList, example = json!({"roles": [{"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12"}], "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -57,7 +57,7 @@ pub async fn list(context: Context) -> Outcome {
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders", min_length = 1, max_length = 128),
     ),
     responses(
-        (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 20, "index": 31})),
+        (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "20", "index": 31})),
         (status = 404, description = "`not_found`: there is no such role.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -81,7 +81,7 @@ pub async fn get(context: Context) -> Outcome {
     ),
     request_body(content = RoleRequest, content_type = "application/json", example = json!({"grants": [{"permission": "write", "prefix": "orders/"}]})),
     responses(
-        (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 12, "index": 20})),
+        (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -109,7 +109,7 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "orders", min_length = 1, max_length = 128),
     ),
     responses(
-        (status = 200, description = "It is gone.", body = RoleRemoved, example = json!({"role": "orders", "revision": 22, "index": 34})),
+        (status = 200, description = "It is gone.", body = RoleRemoved, example = json!({"role": "orders", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no such role.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`in_use`: a user has it; `detail` names one. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -38,7 +38,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/access/tokens", tag = "access", operation_id = "tokens",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = TokenList, example = json!({"tokens": [{"id": "00c0ffee00c0ffee", "user": "app", "note": "ci", "created": "2026-11-22T01:06:00.123Z", "expires": "2026-11-23T01:06:00.123Z"}], "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = TokenList, example = json!({"tokens": [{"id": "00c0ffee00c0ffee", "user": "app", "note": "ci", "created": "2026-11-22T01:06:00.123Z", "expires": "2026-11-23T01:06:00.123Z"}], "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -60,7 +60,7 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/access/tokens", tag = "access", operation_id = "create_token",
     request_body(content = TokenRequest, content_type = "application/json", example = json!({"user": "app", "expires_in_ms": 86400000, "note": "ci"})),
     responses(
-        (status = 200, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": 12, "index": 20})),
+        (status = 200, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": "12", "index": 20})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
@@ -101,7 +101,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
         ("id" = String, Path, description = "Its public id: 16 digits of 0-9 and a-f.", example = "00c0ffee00c0ffee", min_length = 16, max_length = 16, pattern = "^[0-9a-f]{16}$"),
     ),
     responses(
-        (status = 200, description = "It is gone.", body = TokenRemoved, example = json!({"id": "00c0ffee00c0ffee", "revision": 22, "index": 34})),
+        (status = 200, description = "It is gone.", body = TokenRemoved, example = json!({"id": "00c0ffee00c0ffee", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no such token.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -38,7 +38,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/access/users", tag = "access", operation_id = "users",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = UserList, example = json!({"users": [{"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12}], "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = UserList, example = json!({"users": [{"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12"}], "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -58,7 +58,7 @@ pub async fn list(context: Context) -> Outcome {
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "app", min_length = 1, max_length = 128),
     ),
     responses(
-        (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 20, "index": 31})),
+        (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "20", "index": 31})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -84,7 +84,7 @@ pub async fn get(context: Context) -> Outcome {
     ),
     request_body(content = UserRequest, content_type = "application/json", example = json!({"roles": ["orders"]})),
     responses(
-        (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": 12, "revision": 12, "index": 20})),
+        (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
         (status = 404, description = "`not_found`: there is no such role; `detail` names it.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
@@ -111,7 +111,7 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
         ("name" = String, Path, description = "The name, percent-encoded; slashes may stand as they are.", example = "app", min_length = 1, max_length = 128),
     ),
     responses(
-        (status = 200, description = "It is gone.", body = UserRemoved, example = json!({"user": "app", "tokens": 2, "revision": 22, "index": 34})),
+        (status = 200, description = "It is gone.", body = UserRemoved, example = json!({"user": "app", "tokens": 2, "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -50,7 +50,7 @@ pub fn routes() -> Routes {
     params(
         ("dry_run" = Option<bool>, Query, description = "Say what would happen, write nothing; the same as `dry_run` in the body."),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body.", example = "load-7"),
-        ("Prefer" = Option<String>, Header, description = "`return=minimal`: `items` has only those that failed. Granted where `Preference-Applied` says so.", example = "return=minimal"),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal`: `results` has only those that failed. Granted where `Preference-Applied` says so.", example = "return=minimal"),
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, for all parts together."),
     ),
     request_body(content(
@@ -58,7 +58,7 @@ pub fn routes() -> Routes {
         (Op = "application/x-ndjson", example = json!({"op": "insert", "key": "orders/o42", "value": {"status": "new"}})),
     )),
     responses(
-        (status = 200, description = "All operations were decided: `items` says how.", body = BulkAnswer, example = json!({"applied": 1, "skipped": 1, "failed": 0, "items": [{"n": 0, "key": "orders/o42", "outcome": "skipped", "revision": 20, "status": 409, "code": "already_exists", "detail": "`orders/o42` already exists", "current": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "17", "create_revision": 12, "mod_revision": 17, "version": 2}}, {"n": 1, "key": "orders/o41", "outcome": "applied", "revision": 21, "cas": "21", "create_revision": 11, "version": 3}], "revision": 21, "index": 33})),
+        (status = 200, description = "All operations were decided: `results` says how.", body = BulkAnswer, example = json!({"applied": 1, "skipped": 1, "failed": 0, "results": [{"n": 0, "key": "orders/o42", "outcome": "skipped", "revision": "20", "status": 409, "code": "already_exists", "detail": "`orders/o42` already exists", "current": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "17", "create_revision": "12", "mod_revision": "17", "version": 2}}, {"n": 1, "key": "orders/o41", "outcome": "applied", "revision": "21", "cas": "21", "create_revision": "11", "version": 3}], "revision": "21", "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; parts that only delete still work.", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -121,7 +121,7 @@ impl BulkTally {
         out.extend_from_slice(b",\"outcome\":\"");
         out.extend_from_slice(outcome.as_bytes());
         out.push(b'"');
-        render::field(out, "revision", revision);
+        render::token(out, "revision", revision);
         out
     }
 
@@ -129,13 +129,13 @@ impl BulkTally {
     pub fn finish(mut self, end: BulkEnd) -> Bytes {
         let out = &mut self.out;
         out.push(b']');
-        render::field(out, "revision", end.revision);
+        render::token(out, "revision", end.revision);
         render::field(out, "index", end.index);
         render::switches(out, end.replayed, end.dry_run);
         out.push(b'}');
         let mut head = String::with_capacity(HEAD_BYTES);
         let (applied, skipped, failed) = (self.applied, self.skipped, self.failed);
-        write!(head, "{{\"applied\":{applied},\"skipped\":{skipped},\"failed\":{failed},\"items\":[")
+        write!(head, "{{\"applied\":{applied},\"skipped\":{skipped},\"failed\":{failed},\"results\":[")
             .expect("a string takes all text");
         assert!(head.len() <= HEAD_BYTES, "a head of {} bytes in room for {HEAD_BYTES}", head.len());
         let start = HEAD_BYTES - head.len();
@@ -246,12 +246,12 @@ mod tests {
     fn rendered_answers_are_the_wire_type() {
         let answer = parsed(&tally(&outcomes(), false).finish(BulkEnd { replayed: true, dry_run: true, ..END }));
         assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 3));
-        let kinds: Vec<_> = answer.items.iter().map(|item| item.outcome).collect();
+        let kinds: Vec<_> = answer.results.iter().map(|item| item.outcome).collect();
         use BulkOutcome::{Applied, Failed, Skipped};
         assert_eq!(kinds, [Applied, Applied, Applied, Skipped, Skipped, Failed, Failed, Failed]);
-        assert_eq!(answer.items[7].errors[0].pointer, "/ops/7/value");
-        assert_eq!(answer.items[6].failed[0].pointer, "/ops/6/if/0");
-        assert_eq!(answer.items[6].failed[0].actual.as_ref().expect("shown").0.get(), "{\"b\": 1.0}");
+        assert_eq!(answer.results[7].errors[0].pointer, "/ops/7/value");
+        assert_eq!(answer.results[6].failed[0].pointer, "/ops/6/if/0");
+        assert_eq!(answer.results[6].failed[0].actual.as_ref().expect("shown").0.get(), "{\"b\": 1.0}");
         parsed(&tally(&[], false).finish(END));
     }
 
@@ -259,7 +259,7 @@ mod tests {
     fn a_minimal_answer_has_only_what_failed_and_counts_everything() {
         let answer = parsed(&tally(&outcomes(), true).finish(END));
         assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 3));
-        assert_eq!(answer.items.iter().map(|item| item.n).collect::<Vec<_>>(), [5, 6, 7]);
+        assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [5, 6, 7]);
     }
 
     #[test]
@@ -270,10 +270,10 @@ mod tests {
         outcomes.push((op(Change::Touch), ItemOutcome::Written(Written { meta: None, previous: Some(shown(9)) })));
         let bytes = tally(&outcomes, false).finish(END);
         // 4 MiB each in base64.
-        let shown = parsed(&bytes).items.iter().filter(|item| item.current.is_some()).count();
+        let shown = parsed(&bytes).results.iter().filter(|item| item.current.is_some()).count();
         assert_eq!(shown, 4);
         assert!(bytes.len() < limits::BULK_ANSWER_BYTES_SOFT_MAX + (5 << 20), "{} bytes", bytes.len());
-        let last = parsed(&bytes).items.pop().expect("seven items");
+        let last = parsed(&bytes).results.pop().expect("seven items");
         assert_eq!(last.prev.expect("without its value").value_base64, None);
     }
 }

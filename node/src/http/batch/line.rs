@@ -194,8 +194,7 @@ impl Answered {
         optional(out, self.n);
         out.extend_from_slice(b",\"status\":");
         render::number(out, self.status.as_u16().into());
-        out.extend_from_slice(b",\"term\":");
-        render::number(out, hint.term);
+        render::token(out, "term", hint.term);
         out.extend_from_slice(b",\"leader\":");
         optional(out, hint.leader_id);
         out.extend_from_slice(b",\"answer\":");

@@ -47,8 +47,8 @@ pub fn routes() -> Routes {
     )),
     responses(
         (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", content(
-            (OpAnswer = "application/json", example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
-            (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": 3, "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "revision": 21, "index": 34}})),
+            (OpAnswer = "application/json", example = json!({"key": "orders/o42", "revision": "21", "index": 33, "cas": "21", "create_revision": "17", "version": 2})),
+            (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": "3", "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": "17", "mod_revision": "21", "version": 2, "revision": "21", "index": 34}})),
         )),
         (status = 204, description = "Done, with `Prefer: return=minimal`."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),

@@ -50,7 +50,7 @@ pub fn routes() -> Routes {
         ("first one in" = (value = json!({"if": [{"key": "leader", "exists": false}], "then": [{"op": "insert", "key": "leader", "value": "a", "ttl_ms": 10000}], "else": [{"op": "txn", "if": [{"key": "leader", "cas": "17"}], "then": [{"op": "touch", "key": "leader", "ttl_ms": 10000}], "else": [{"op": "get", "key": "leader"}]}]}))),
     )),
     responses(
-        (status = 200, description = "One branch was taken, all of it.", body = TxnAnswer, example = json!({"succeeded": true, "results": [{"op": "update", "key": "accounts/a", "revision": 21, "cas": "21", "create_revision": 11, "version": 3}, {"op": "update", "key": "accounts/b", "revision": 21, "cas": "21", "create_revision": 12, "version": 7}], "revision": 21, "index": 33})),
+        (status = 200, description = "One branch was taken, all of it.", body = TxnAnswer, example = json!({"succeeded": true, "results": [{"op": "update", "key": "accounts/a", "revision": "21", "cas": "21", "create_revision": "11", "version": 3}, {"op": "update", "key": "accounts/b", "revision": "21", "cas": "21", "create_revision": "12", "version": 7}], "revision": "21", "index": 33})),
         (status = 404, description = "`not_found`: a step needs an entry that is not there.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]

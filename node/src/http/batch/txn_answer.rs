@@ -15,7 +15,7 @@ pub fn render_txn(shape: &Shape, done: &TxnReply, reply: &Reply, dry_run: bool) 
     out.push(b'{');
     let at = At { revision: reply.revision, clock: reply.clock };
     branch(&mut out, shape, done, "", at)?;
-    render::field(&mut out, "revision", reply.revision);
+    render::token(&mut out, "revision", reply.revision);
     render::field(&mut out, "index", reply.index);
     render::switches(&mut out, reply.replayed, dry_run);
     out.push(b'}');
@@ -69,7 +69,7 @@ fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepReply, place: &
         (StepShape::Op(kind, key), StepReply::Written(written)) => {
             let key = text::shown(key);
             open(out, *kind, &key);
-            render::field(out, "revision", at.revision);
+            render::token(out, "revision", at.revision);
             render::what_was_written(out, &key, written, at.clock, true);
         }
         (StepShape::Txn(shape), StepReply::Txn(done)) => {

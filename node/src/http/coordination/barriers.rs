@@ -47,8 +47,8 @@ pub fn routes() -> Routes {
     ),
     request_body(content = EnterRequest, content_type = "application/json", example = json!({"session": "42", "parties": 3, "wait_ms": 30000})),
     responses(
-        (status = 200, description = "It is open.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 3, "opened_revision": 50, "revision": 50, "index": 71})),
-        (status = 202, description = "The session is in it, and others are missing.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
+        (status = 200, description = "It is open.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 3, "opened_revision": "50", "revision": "50", "index": 71})),
+        (status = 202, description = "The session is in it, and others are missing.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": "48", "index": 69})),
         (status = 409, description = "`session_expired`; `different_settings`: the others name another number of parties; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 423, description = "`locked`: it is open, and not all who are in it have left.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
@@ -86,8 +86,8 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
     ),
     request_body(content = LeaveRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
     responses(
-        (status = 200, description = "All have left, or it had not opened.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": 55, "index": 76})),
-        (status = 202, description = "The session has left, others have not.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 1, "opened_revision": 50, "revision": 54, "index": 75})),
+        (status = 200, description = "All have left, or it had not opened.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": "55", "index": 76})),
+        (status = 202, description = "The session has left, others have not.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 1, "opened_revision": "50", "revision": "54", "index": 75})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -122,7 +122,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
 #[utoipa::path(get, path = "/v1/barriers/{name}", tag = "coordination", operation_id = "barrier",
     params(NamePath),
     responses(
-        (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": 48, "index": 69})),
+        (status = 200, description = "The barrier.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "waiting", "parties": 3, "entered": 2, "revision": "48", "index": 69})),
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {

@@ -58,8 +58,8 @@ pub fn routes() -> Routes {
     ),
     request_body(content = CampaignRequest, content_type = "application/json", example = json!({"session": "42", "value": {"addr": "10.0.0.7:80"}, "wait_ms": 30000})),
     responses(
-        (status = 200, description = "The session leads.", body = CampaignAnswer, example = json!({"election": "primary", "state": "leader", "term": 43, "session": "42", "revision": 43, "index": 61})),
-        (status = 202, description = "The session stands.", body = CampaignAnswer, example = json!({"election": "primary", "state": "candidate", "place": 44, "ahead": 0, "session": "42", "revision": 44, "index": 62})),
+        (status = 200, description = "The session leads.", body = CampaignAnswer, example = json!({"election": "primary", "state": "leader", "term": "43", "session": "42", "revision": "43", "index": 61})),
+        (status = 202, description = "The session stands.", body = CampaignAnswer, example = json!({"election": "primary", "state": "candidate", "place": "44", "ahead": 0, "session": "42", "revision": "44", "index": 62})),
         (status = 409, description = "`session_expired`; `already_queued`: the session stands or leads with another value; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 423, description = "`locked`: another led all the time; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
@@ -107,9 +107,9 @@ fn value_of(value: &JsonText, faults: &mut Faults) -> Option<Value> {
 /// Exchanges what the leader says of itself. Who observes the election sees it.
 #[utoipa::path(post, path = "/v1/elections/{name}/proclaim", tag = "coordination", operation_id = "proclaim",
     params(NamePath),
-    request_body(content = ProclaimRequest, content_type = "application/json", example = json!({"term": 43, "value": {"addr": "10.0.0.8:80"}})),
+    request_body(content = ProclaimRequest, content_type = "application/json", example = json!({"term": "43", "value": {"addr": "10.0.0.8:80"}})),
     responses(
-        (status = 200, description = "It is said.", body = ProclaimAnswer, example = json!({"election": "primary", "term": 43, "revision": 50, "index": 71})),
+        (status = 200, description = "It is said.", body = ProclaimAnswer, example = json!({"election": "primary", "term": "43", "revision": "50", "index": 71})),
         (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
@@ -135,9 +135,9 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
 /// Resigns: the leader of a term, or whatever a session is there, be it only a candidate. Works on a full disk.
 #[utoipa::path(post, path = "/v1/elections/{name}/resign", tag = "coordination", operation_id = "resign",
     params(NamePath),
-    request_body(content = ResignRequest, content_type = "application/json", example = json!({"term": 43})),
+    request_body(content = ResignRequest, content_type = "application/json", example = json!({"term": "43"})),
     responses(
-        (status = 200, description = "It is given up.", body = ResignAnswer, example = json!({"election": "primary", "resigned": true, "revision": 50, "index": 71})),
+        (status = 200, description = "It is given up.", body = ResignAnswer, example = json!({"election": "primary", "resigned": true, "revision": "50", "index": 71})),
         (status = 409, description = "`not_lock_holder`: the term is not that of the leader, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -155,7 +155,7 @@ pub async fn resign(context: Context, Json(request): Json<ResignRequest>) -> Out
 #[utoipa::path(get, path = "/v1/elections/{name}", tag = "coordination", operation_id = "election",
     params(NamePath),
     responses(
-        (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": 43, "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
+        (status = 200, description = "The election.", body = ElectionAnswer, example = json!({"election": "primary", "leader": {"session": "42", "owner": "worker-7", "term": "43", "value": {"addr": "10.0.0.7:80"}, "since": "2026-11-21T01:06:00.123Z", "age_ms": 900}, "candidates": [], "candidate_count": 0, "delay_left_ms": 0, "revision": "50", "index": 71})),
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
@@ -178,7 +178,7 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/elections", tag = "coordination", operation_id = "elections",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": 50, "index": 71})),
+        (status = 200, description = "A page.", body = ElectionList, example = json!({"elections": [{"election": "primary", "has_leader": true, "candidate_count": 0}], "revision": "50", "index": 71})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {

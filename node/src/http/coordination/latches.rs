@@ -44,7 +44,7 @@ pub fn routes() -> Routes {
     params(NamePath),
     request_body(content = LatchRequest, content_type = "application/json", example = json!({"count": 3})),
     responses(
-        (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 3, "open": false, "revision": 50, "index": 71})),
+        (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 3, "open": false, "revision": "50", "index": 71})),
         (status = 409, description = "`different_settings`: it is there with another count. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
@@ -63,7 +63,7 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
     params(NamePath),
     request_body(content = CountDownRequest, content_type = "application/json", example = json!({"by": 1, "request_id": "part-7-loaded"})),
     responses(
-        (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 0, "open": true, "opened_revision": 53, "revision": 53, "index": 74})),
+        (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 0, "open": true, "opened_revision": "53", "revision": "53", "index": 74})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -86,7 +86,7 @@ pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountD
         ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside."),
     ),
     responses(
-        (status = 200, description = "The latch, open or not.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 2, "open": false, "revision": 51, "index": 72})),
+        (status = 200, description = "The latch, open or not.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 2, "open": false, "revision": "51", "index": 72})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -114,7 +114,7 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(delete, path = "/v1/latches/{name}", tag = "coordination", operation_id = "delete_latch",
     params(NamePath),
     responses(
-        (status = 200, description = "It is gone.", body = LatchRemoved, example = json!({"latch": "loaded", "revision": 54, "index": 75})),
+        (status = 200, description = "It is gone.", body = LatchRemoved, example = json!({"latch": "loaded", "revision": "54", "index": 75})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -61,8 +61,8 @@ pub fn routes() -> Routes {
     ),
     request_body(content = AcquireRequest, content_type = "application/json", example = json!({"session": "42", "wait_ms": 30000})),
     responses(
-        (status = 200, description = "The session holds it.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "held", "token": 43, "session": "42", "mode": "exclusive", "revision": 43, "index": 61})),
-        (status = 202, description = "The session waits.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "waiting", "place": 44, "ahead": 0, "session": "42", "mode": "exclusive", "revision": 44, "index": 62})),
+        (status = 200, description = "The session holds it.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "held", "token": "43", "session": "42", "mode": "exclusive", "revision": "43", "index": 61})),
+        (status = 202, description = "The session waits.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "waiting", "place": "44", "ahead": 0, "session": "42", "mode": "exclusive", "revision": "44", "index": 62})),
         (status = 409, description = "`session_expired`; `already_queued`: the session has a place there with another mode; `different_settings`: the lock is in use with another number of slots; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 423, description = "`locked`: not to be had in the time given; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
@@ -112,9 +112,9 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
 /// Gives a lock up: what a token holds, or whatever a session has there, be it only a place in the queue. Works on a full disk.
 #[utoipa::path(post, path = "/v1/locks/{name}/release", tag = "coordination", operation_id = "release",
     params(NamePath),
-    request_body(content = ReleaseRequest, content_type = "application/json", example = json!({"token": 43})),
+    request_body(content = ReleaseRequest, content_type = "application/json", example = json!({"token": "43"})),
     responses(
-        (status = 200, description = "It is given up.", body = ReleaseAnswer, example = json!({"lock": "reports", "released": true, "revision": 50, "index": 71})),
+        (status = 200, description = "It is given up.", body = ReleaseAnswer, example = json!({"lock": "reports", "released": true, "revision": "50", "index": 71})),
         (status = 409, description = "`not_lock_holder`: the token does not hold it, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -168,7 +168,7 @@ pub async fn give_up(context: &RequestContext, lock: LockName, party: PartyNamed
 #[utoipa::path(get, path = "/v1/locks/{name}", tag = "coordination", operation_id = "lock",
     params(NamePath),
     responses(
-        (status = 200, description = "The lock.", body = LockAnswer, example = json!({"lock": "reports", "slots": 1, "mode": "exclusive", "holders": [{"session": "42", "owner": "worker-7", "token": 43, "mode": "exclusive", "age_ms": 900}], "queue": [], "holder_count": 1, "waiter_count": 0, "delay_left_ms": 0, "revision": 50, "index": 71})),
+        (status = 200, description = "The lock.", body = LockAnswer, example = json!({"lock": "reports", "slots": 1, "mode": "exclusive", "holders": [{"session": "42", "owner": "worker-7", "token": "43", "mode": "exclusive", "age_ms": 900}], "queue": [], "holder_count": 1, "waiter_count": 0, "delay_left_ms": 0, "revision": "50", "index": 71})),
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
@@ -200,7 +200,7 @@ pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Obse
 #[utoipa::path(get, path = "/v1/locks", tag = "coordination", operation_id = "locks",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = LockList, example = json!({"locks": [{"lock": "reports", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 50, "index": 71})),
+        (status = 200, description = "A page.", body = LockList, example = json!({"locks": [{"lock": "reports", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": "50", "index": 71})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -230,7 +230,7 @@ pub async fn list(context: Context) -> Outcome {
         ("token" = u64, Query, description = "The fencing token.", example = 43),
     ),
     responses(
-        (status = 200, description = "It holds it.", body = CheckAnswer, example = json!({"lock": "reports", "held": true, "token": 43, "session": "42", "mode": "exclusive", "revision": 50, "index": 71})),
+        (status = 200, description = "It holds it.", body = CheckAnswer, example = json!({"lock": "reports", "held": true, "token": "43", "session": "42", "mode": "exclusive", "revision": "50", "index": 71})),
         (status = 412, description = "`guard_failed`: it does not, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

@@ -56,7 +56,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/sessions", tag = "coordination", operation_id = "create_session",
     request_body(content = SessionRequest, content_type = "application/json", example = json!({"ttl_ms": 10000, "owner": "worker-7", "labels": {"zone": "a"}})),
     responses(
-        (status = 200, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": 42, "index": 60})),
+        (status = 200, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": "42", "index": 60})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
@@ -112,7 +112,7 @@ fn checked(request: SessionRequest) -> Result<SessionOp, Failure> {
         ("session" = String, Path, description = "Its id.", example = "42"),
     ),
     responses(
-        (status = 200, description = "It lives on.", body = RenewedAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "revision": 50, "index": 71})),
+        (status = 200, description = "It lives on.", body = RenewedAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "revision": "50", "index": 71})),
         (status = 409, description = "`session_expired`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -132,7 +132,7 @@ pub async fn renew(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) ->
 #[utoipa::path(post, path = "/v1/sessions/renew", tag = "coordination", operation_id = "renew_sessions",
     request_body(content = RenewRequest, content_type = "application/json", example = json!({"sessions": ["42", "43"]})),
     responses(
-        (status = 200, description = "What became of each.", body = RenewAnswer, example = json!({"sessions": [{"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333}, {"session": "43", "expired": true}], "revision": 50, "index": 71})),
+        (status = 200, description = "What became of each.", body = RenewAnswer, example = json!({"sessions": [{"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333}, {"session": "43", "expired": true}], "revision": "50", "index": 71})),
         Common,
     ))]
 pub async fn renew_many(context: Context, Json(request): Json<RenewRequest>) -> Outcome {
@@ -180,7 +180,7 @@ fn sessions_of(ids: &[String]) -> Result<Vec<SessionId>, Failure> {
         ("session" = String, Path, description = "Its id.", example = "42"),
     ),
     responses(
-        (status = 200, description = "It lives.", body = SessionView, example = json!({"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000, "holds": {"locks": [{"name": "reports", "state": "held", "token": 43}], "elections": [], "barriers": [], "keys": ["services/worker-7"], "tasks": [], "count": 2}, "revision": 50, "index": 71})),
+        (status = 200, description = "It lives.", body = SessionView, example = json!({"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000, "holds": {"locks": [{"name": "reports", "state": "held", "token": "43"}], "elections": [], "barriers": [], "keys": ["services/worker-7"], "tasks": [], "count": 2}, "revision": "50", "index": 71})),
         (status = 404, description = "`not_found`: there is no such session, or not any more.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -204,7 +204,7 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/sessions", tag = "coordination", operation_id = "sessions",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": 50, "index": 71})),
+        (status = 200, description = "A page.", body = SessionList, example = json!({"sessions": [{"session": "42", "owner": "worker-7", "labels": {}, "ttl_ms": 10000, "expires_in_ms": 8000, "created": "2026-11-21T01:06:00.123Z", "age_ms": 60000}], "revision": "50", "index": 71})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -226,7 +226,7 @@ pub async fn list(context: Context) -> Outcome {
         ("session" = String, Path, description = "Its id.", example = "42"),
     ),
     responses(
-        (status = 200, description = "It has ended, and what hung on it is gone.", body = SessionEnded, example = json!({"session": "42", "ended": true, "count": 2, "revision": 51, "index": 72})),
+        (status = 200, description = "It has ended, and what hung on it is gone.", body = SessionEnded, example = json!({"session": "42", "ended": true, "count": 2, "revision": "51", "index": 72})),
         (status = 409, description = "`session_expired`: there is no such session, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

@@ -41,7 +41,7 @@ pub fn routes() -> Routes {
         ("cursor" = Option<String>, Query, description = "Of the page before."),
     ),
     responses(
-        (status = 200, description = "A page.", body = AuditAnswer, example = json!({"key": "orders/o42", "lines": [{"revision": 17, "index": 28, "time": "2026-11-22T01:06:00.123Z", "op": "upsert", "effect": "changed", "principal": "app", "request_id": "order-42"}], "oldest_revision": 1, "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = AuditAnswer, example = json!({"key": "orders/o42", "lines": [{"revision": "17", "index": 28, "time": "2026-11-22T01:06:00.123Z", "op": "upsert", "effect": "changed", "principal": "app", "request_id": "order-42"}], "oldest_revision": "1", "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {

@@ -48,7 +48,7 @@ pub fn routes() -> Routes {
     request_body(content = ClaimRequest, content_type = "application/json",
         example = json!({"prefix": "jobs/", "where": [{"field": "due", "op": "lte", "value": {"now": true}}], "order_by": ["due"], "limit": 10, "lock_ms": 20000, "patch": [{"op": "inc", "path": "tries", "value": 1}], "request_id": "worker-7-1"})),
     responses(
-        (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = ClaimAnswer, example = json!({"entries": [{"key": "jobs/j1", "value": {"due": "2026-11-21T00:00:00Z", "tries": 1}, "content_type": "json", "cas": "21", "create_revision": 17, "mod_revision": 21, "version": 2, "locked": true, "lock_ms": 20000}], "count": 1, "examined": 12, "more": false, "revision": 21, "index": 33})),
+        (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = ClaimAnswer, example = json!({"entries": [{"key": "jobs/j1", "value": {"due": "2026-11-21T00:00:00Z", "tries": 1}, "content_type": "json", "cas": "21", "create_revision": "17", "mod_revision": "21", "version": 2, "locked": true, "lock_ms": 20000}], "count": 1, "examined": 12, "more": false, "revision": "21", "index": 33})),
         (status = 409, description = "`request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),

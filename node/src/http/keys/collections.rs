@@ -53,7 +53,7 @@ pub fn routes() -> Routes {
         ("cursor" = Option<String>, Query, description = "Of the page before."),
     ),
     responses(
-        (status = 200, description = "A page.", body = CollectionList, example = json!({"collections": [{"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": []}], "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = CollectionList, example = json!({"collections": [{"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": []}], "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -87,7 +87,7 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/collections/{name}", tag = "collections", operation_id = "collection",
     params(NamePath),
     responses(
-        (status = 200, description = "The collection.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"indexes": [["status", "due"]]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": [{"fields": ["status", "due"], "unique": false, "state": "building"}], "revision": 20, "index": 31})),
+        (status = 200, description = "The collection.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"indexes": [["status", "due"]]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [{"fields": ["status", "due"], "unique": false, "state": "building"}], "revision": "20", "index": 31})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -118,7 +118,7 @@ pub async fn get(context: Context) -> Outcome {
     request_body(content = CollectionRules, content_type = "application/json",
         example = json!({"fields": {"status": {"type": "varchar", "max": 20, "default": "new"}, "number": {"type": "long", "sequence": "orders"}, "updated": {"type": "datetime", "auto_update": true}}, "required": ["total"], "indexes": [["status", "due"], {"fields": ["number"], "unique": true}]})),
     responses(
-        (status = 200, description = "The rules hold.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": 12, "mod_revision": 12, "version": 1, "indexes": [], "revision": 12, "index": 20})),
+        (status = 200, description = "The rules hold.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
         (status = 404, description = "`not_found`: `If-Match: *` on a collection that is not declared.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`already_exists` (`If-None-Match: *`, or a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
@@ -154,7 +154,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         ("If-None-Match" = Option<String>, Header, description = "A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"12\""),
     ),
     responses(
-        (status = 200, description = "It is not declared any more.", body = CollectionRemoved, example = json!({"name": "orders", "revision": 22, "index": 34})),
+        (status = 200, description = "It is not declared any more.", body = CollectionRemoved, example = json!({"name": "orders", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),

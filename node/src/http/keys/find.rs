@@ -36,8 +36,8 @@ pub fn routes() -> Routes {
 /// meanwhile. The next page is asked for by the same body with the `cursor` of the page before.
 ///
 /// One request looks at 10,000 entries or 8 MiB of keys and values at most, and takes 4 MiB into its page. In key order a
-/// page may therefore hold fewer entries than `limit`, or none, and still have a `cursor`: it is the absence of a cursor
-/// (`complete`) that says that everything was seen. With `order_by` everything with the prefix must be seen for the first
+/// page may therefore hold fewer entries than `limit`, or none, and still have a `cursor`: only the absence of a cursor says
+/// that everything was seen. With `order_by` everything with the prefix must be seen for the first
 /// entry to be known, unless an index of the collection gives the order; where that is too much, the answer is 413 and no
 /// entries.
 ///
@@ -55,7 +55,7 @@ pub fn routes() -> Routes {
         ("due or broken" = (value = json!({"prefix": "jobs/", "where": [{"any": [{"field": "execute_at", "op": "lte", "value": {"now": true}}, {"not": {"field": "error", "op": "nexists"}}]}], "keys_only": true}))),
     )),
     responses(
-        (status = 200, description = "A page.", body = FindAnswer, example = json!({"items": [{"key": "orders/o42", "value": {"status": "pending", "due": "2026-11-21T00:00:00Z"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "examined": 120, "complete": true, "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = FindAnswer, example = json!({"entries": [{"key": "orders/o42", "value": {"status": "pending", "due": "2026-11-21T00:00:00Z"}, "content_type": "json", "cas": "17", "create_revision": "17", "mod_revision": "17", "version": 1}], "examined": 120, "revision": "20", "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -71,7 +71,7 @@ pub async fn find(context: Context, Json(request): Json<FindRequest>) -> Outcome
     request_body(content = CountRequest, content_type = "application/json",
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "in", "value": ["pending", "paid"]}]})),
     responses(
-        (status = 200, description = "The count, or that of a part.", body = CountAnswer, example = json!({"count": 42, "examined": 120, "complete": true, "revision": 20, "index": 31})),
+        (status = 200, description = "The count, or that of a part.", body = CountAnswer, example = json!({"count": 42, "examined": 120, "revision": "20", "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -130,7 +130,7 @@ fn too_many_to_order(at: ReadPosition) -> Failure {
 fn render_page(page: &FindPage, hash: u64, kind: Kind) -> Vec<u8> {
     let mut out = Vec::with_capacity(4_096);
     match kind {
-        Kind::Find => render_items(&mut out, page),
+        Kind::Find => render_entries(&mut out, page),
         Kind::Count => {
             out.extend_from_slice(b"{\"count\":");
             render::number(&mut out, page.count);
@@ -145,9 +145,7 @@ fn render_page(page: &FindPage, hash: u64, kind: Kind) -> Vec<u8> {
         out.extend_from_slice(b",\"cursor\":");
         render::string(&mut out, &cursor.encode());
     }
-    let complete: &[u8] = if page.after.is_none() { b",\"complete\":true" } else { b",\"complete\":false" };
-    out.extend_from_slice(complete);
-    render::field(&mut out, "revision", page.at.revision);
+    render::token(&mut out, "revision", page.at.revision);
     render::field(&mut out, "index", page.at.index);
     out.push(b'}');
     out
@@ -165,8 +163,8 @@ fn render_index(out: &mut Vec<u8>, fields: &[Path]) {
     out.push(b']');
 }
 
-fn render_items(out: &mut Vec<u8>, page: &FindPage) {
-    out.extend_from_slice(b"{\"items\":[");
+fn render_entries(out: &mut Vec<u8>, page: &FindPage) {
+    out.extend_from_slice(b"{\"entries\":[");
     for (position, found) in page.items.iter().enumerate() {
         if position > 0 {
             out.push(b',');

@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn every_fault_is_told_at_once() {
         let body = br#"{"where":[{"field":"a..b","op":"is","value":1},{"fild":"a"}],"order_by":["a","-$cas"],
-            "limit":0,"cursor":"x","fields":["$key"],"revision":1,"min_revision":1}"#;
+            "limit":0,"cursor":"x","fields":["$key"],"revision":"1","min_revision":"1"}"#;
         let request = json_body::read(body).expect("of the right types");
         let failure = format!("{:?}", ParsedFind::find(&request).expect_err("faults"));
         let pointers =

@@ -57,7 +57,7 @@ pub fn routes() -> Routes {
     ),
     responses(
         (status = 200, description = "The entry, or its value.", content(
-            (ReadAnswer = "application/json", example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1, "revision": 20, "index": 31})),
+            (ReadAnswer = "application/json", example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": "17", "mod_revision": "17", "version": 1, "revision": "20", "index": 31})),
             (Vec<u8> = "application/octet-stream"),
         )),
         (status = 304, description = "The entry is as the caller knows it; `ETag` says which of the versions known."),
@@ -90,7 +90,7 @@ pub async fn get(context: Context) -> Outcome {
     ),
     request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
-        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": 17, "index": 28, "cas": "17", "create_revision": 17, "version": 1})),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
@@ -134,7 +134,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         (Object = "application/json"),
     )),
     responses(
-        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": 21, "index": 33, "cas": "21", "create_revision": 17, "version": 2})),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "21", "index": 33, "cas": "21", "create_revision": "17", "version": 2})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
@@ -169,7 +169,7 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body; `Preference-Applied` says that it was granted. Passed over with `prev` or `dry_run`; nothing is left to represent.", example = "return=minimal"),
     ),
     responses(
-        (status = 200, description = "Removed, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": 22, "index": 34})),
+        (status = 200, description = "Removed, durable on a majority.", body = WriteAnswer, example = json!({"key": "orders/o42", "revision": "22", "index": 34})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,

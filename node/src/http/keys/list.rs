@@ -49,7 +49,7 @@ pub fn routes() -> Routes {
         ("min_revision" = Option<u64>, Query, description = "Wait until this node has this revision, and read locally."),
     ),
     responses(
-        (status = 200, description = "A page.", body = ListAnswer, example = json!({"entries": [{"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": 17, "mod_revision": 17, "version": 1}], "count": 1, "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = ListAnswer, example = json!({"entries": [{"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": "17", "mod_revision": "17", "version": 1}], "count": 1, "revision": "20", "index": 31})),
         (status = 410, description = "`compacted`: the revision, or that of the cursor, can no longer be read.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

@@ -3,7 +3,7 @@
 //! Owns the reading of their bodies with a pointer to every fault, and their answer. Which entries match is decided where
 //! the command is applied. The names are those of `quorate_api::WhereRequest`, which a test holds this file to.
 
-use quorate_api::{BulkItem, BulkOutcome, JsonText, Problem, WhereAnswer, WhereRequest};
+use quorate_api::{BulkOutcome, BulkResult, JsonText, Problem, WhereAnswer, WhereRequest};
 use quorate_store::codec;
 use quorate_store::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
 use quorate_store::types::{
@@ -51,12 +51,12 @@ pub fn routes() -> Routes {
 /// two requests others may write: an entry that matches by then only is changed if it stands behind the cursor.
 ///
 /// Entries of which `if` does not hold are skipped, others may fail (the patch does not fit, a lock, rules of a collection):
-/// the first 100 of both are in `items`. A dry run says exactly what the request would do now.
+/// the first 100 of both are in `results`. A dry run says exactly what the request would do now.
 #[utoipa::path(post, path = "/v1/update_where", tag = "entries", operation_id = "update_where",
     request_body(content = WhereRequest, content_type = "application/json",
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "eq", "value": "pending"}], "patch": {"status": "late"}, "request_id": "late-1"})),
     responses(
-        (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 2, "applied": 1, "skipped": 0, "failed": 1, "examined": 120, "items": [{"n": 1, "key": "orders/o43", "outcome": "failed", "revision": 21, "status": 412, "code": "cas_mismatch", "detail": "`orders/o43` is locked; only a write with the key of the lock as cas is applied"}], "revision": 21, "index": 33})),
+        (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 2, "applied": 1, "skipped": 0, "failed": 1, "examined": 120, "results": [{"n": 1, "key": "orders/o43", "outcome": "failed", "revision": "21", "status": 412, "code": "cas_mismatch", "detail": "`orders/o43` is locked; only a write with the key of the lock as cas is applied"}], "revision": "21", "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
@@ -74,7 +74,7 @@ pub async fn update(context: Context, Json(request): Json<WhereRequest>) -> Outc
     request_body(content = WhereRequest, content_type = "application/json",
         example = json!({"prefix": "sessions/", "where": [{"field": "ends", "op": "lt", "value": {"now": true}}], "limit": 500})),
     responses(
-        (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 500, "applied": 500, "skipped": 0, "failed": 0, "examined": 740, "items": [], "cursor": "AgAB", "revision": 521, "index": 34})),
+        (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 500, "applied": 500, "skipped": 0, "failed": 0, "examined": 740, "results": [], "cursor": "AgAB", "revision": "521", "index": 34})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -161,7 +161,7 @@ fn answer_of(reply: &Reply, done: &WhereReply, hash: u64, dry_run: bool) -> Wher
         skipped: done.skipped.into(),
         failed: done.failed.into(),
         examined: done.examined.into(),
-        items: done.items.iter().map(|item| item_of(reply, item)).collect(),
+        results: done.items.iter().map(|item| item_of(reply, item)).collect(),
         cursor: done.after.clone().map(|after| WhereCursor { query: hash, after }.encode()),
         revision: reply.revision,
         index: reply.index,
@@ -171,14 +171,14 @@ fn answer_of(reply: &Reply, done: &WhereReply, hash: u64, dry_run: bool) -> Wher
 }
 
 /// An entry that was not changed, told as if it had been written alone.
-pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkItem {
+pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkResult {
     let key = text::shown(&item.key);
     let problem: Problem = Failure::from_rejection(&key, reply, &item.why).into_problem();
     let outcome = match item.why {
         Rejection::ConditionNotMet { .. } => BulkOutcome::Skipped,
         _ => BulkOutcome::Failed,
     };
-    BulkItem {
+    BulkResult {
         n: item.n.into(),
         key: key.into_owned(),
         outcome,

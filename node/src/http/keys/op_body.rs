@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn every_fault_is_told_at_once_but_one_of_type_is_told_alone() {
         let body =
-            br#"{"op":"insert","cas":"x","ttl_ms":1e18,"patch":{},"key":"","prev":true,"session":"s","guard":{"token":1}}"#;
+            br#"{"op":"insert","cas":"x","ttl_ms":1e18,"patch":{},"key":"","prev":true,"session":"s","guard":{"token":"1"}}"#;
         let failure = format!("{:?}", ParsedOp::read(body).expect_err("of another type"));
         assert!(failure.contains("\"/ttl_ms\"") && failure.matches("pointer").count() == 1, "{failure}");
         let body = String::from_utf8_lossy(body).replace("1e18", "1000000000000000000");

@@ -32,7 +32,7 @@ pub fn routes() -> Routes {
         ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),
     ),
     responses(
-        (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": 21, "decided_index": 33, "cas": "21", "revision": 40, "index": 60})),
+        (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": "21", "decided_index": 33, "cas": "21", "revision": "40", "index": 60})),
         (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

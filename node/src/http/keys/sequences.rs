@@ -31,7 +31,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/sequences/{name}", tag = "collections", operation_id = "sequence",
     params(NamePath),
     responses(
-        (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": 20, "index": 31})),
+        (status = 200, description = "The last number given.", body = SequenceAnswer, example = json!({"name": "orders", "value": 42, "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
@@ -48,7 +48,7 @@ pub async fn get(context: Context) -> Outcome {
     params(NamePath),
     request_body(content = SequenceRequest, content_type = "application/json", example = json!({"count": 10, "request_id": "numbers-1"})),
     responses(
-        (status = 200, description = "The numbers from `first` to `last`.", body = SequenceNext, example = json!({"name": "orders", "first": 43, "last": 52, "revision": 21, "index": 33})),
+        (status = 200, description = "The numbers from `first` to `last`.", body = SequenceNext, example = json!({"name": "orders", "first": 43, "last": 52, "revision": "21", "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,

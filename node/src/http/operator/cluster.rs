@@ -29,7 +29,7 @@ pub async fn status(context: Context) -> Outcome {
 
 /// The digest of the replicated state on this node. Equal on all nodes for an equal index.
 #[utoipa::path(get, path = "/v1/cluster/digest", tag = "cluster", operation_id = "digest",
-    responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": 40, "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
+    responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": "40", "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
 pub async fn digest(context: Context) -> Outcome {
     let taken = context.api.backend.digest();
     ok_json(&DigestAnswer {

@@ -52,7 +52,7 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/cluster/faults", tag = "cluster", operation_id = "handle_faults",
     request_body(content = FaultsRequest, content_type = "application/json", example = json!({"verb": "forget"})),
     responses(
-        (status = 200, description = "It is done. Work that faults again is set aside again.", body = FaultsReply, example = json!({"count": 0, "revision": 23, "index": 35})),
+        (status = 200, description = "It is done. Work that faults again is set aside again.", body = FaultsReply, example = json!({"count": 0, "revision": "23", "index": 35})),
         (status = 404, description = "`not_found`: no such work is set aside.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -72,9 +72,12 @@ pub fn field(out: &mut Vec<u8>, name: &str, value: u64) {
     number(out, value);
 }
 
-fn cas(out: &mut Vec<u8>, cas: u64) {
-    out.extend_from_slice(b",\"cas\":\"");
-    number(out, cas);
+/// Appends a comma and a field with a number that is handed back or compared: a string, since it can be beyond what JavaScript counts.
+pub fn token(out: &mut Vec<u8>, name: &str, value: u64) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":\"");
+    number(out, value);
     out.push(b'"');
 }
 
@@ -123,9 +126,7 @@ pub fn open_changed(
 
 fn session(out: &mut Vec<u8>, meta: &EntryMeta) {
     if let Some(id) = meta.session {
-        out.extend_from_slice(b",\"session\":\"");
-        number(out, id.0);
-        out.push(b'"');
+        token(out, "session", id.0);
     }
 }
 
@@ -153,11 +154,11 @@ fn key_and_value(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: Conten
 
 fn token_and_numbers(out: &mut Vec<u8>, meta: &EntryMeta, shown: Option<u64>, clock: ClusterMillis) {
     match shown {
-        Some(token) => cas(out, token),
+        Some(cas) => token(out, "cas", cas),
         None => out.extend_from_slice(b",\"cas\":null"),
     }
-    field(out, "create_revision", meta.create_revision);
-    field(out, "mod_revision", meta.mod_revision);
+    token(out, "create_revision", meta.create_revision);
+    token(out, "mod_revision", meta.mod_revision);
     field(out, "version", meta.version);
     if let Some(left) = entry_view::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
@@ -176,7 +177,7 @@ pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Vec<u8> {
     let value_bytes = entry.value.data.len();
     let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
     open_entry(&mut out, key, entry, at.clock, true);
-    field(&mut out, "revision", at.revision);
+    token(&mut out, "revision", at.revision);
     field(&mut out, "index", at.index);
     out.push(b'}');
     out
@@ -188,7 +189,7 @@ pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
     let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + previous_bytes);
     out.extend_from_slice(b"{\"key\":");
     string(&mut out, key);
-    field(&mut out, "revision", reply.revision);
+    token(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
     what_was_written(&mut out, key, written, reply.clock, true);
     switches(&mut out, reply.replayed, dry_run);
@@ -222,7 +223,7 @@ pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, previous: &Shown
     let value_bytes = previous.value_bytes();
     let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
     open_shown(&mut out, key, previous, &meta, reply.clock, true);
-    field(&mut out, "revision", reply.revision);
+    token(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
     switches(&mut out, reply.replayed, false);
     out.push(b'}');
@@ -236,8 +237,8 @@ pub fn shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis, 
 }
 
 fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
-    cas(out, meta.cas);
-    field(out, "create_revision", meta.create_revision);
+    token(out, "cas", meta.cas);
+    token(out, "create_revision", meta.create_revision);
     field(out, "version", meta.version);
     if let Some(left) = entry_view::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
@@ -270,7 +271,7 @@ pub fn page<'a>(
         out.extend_from_slice(b",\"cursor\":");
         string(&mut out, cursor);
     }
-    field(&mut out, "revision", at.revision);
+    token(&mut out, "revision", at.revision);
     field(&mut out, "index", at.index);
     out.push(b'}');
     out

@@ -45,7 +45,7 @@ pub fn routes() -> Routes {
     request_body(content = TaskClaim, content_type = "application/json",
         example = json!({"limit": 10, "lease_ms": 60000, "worker": "mailer-3", "wait_ms": 0, "request_id": "mailer-3-17"})),
     responses(
-        (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = TaskClaimAnswer, example = json!({"tasks": [{"id": "welcome-7", "token": 21, "attempt": 1, "max_attempts": 20, "execute_at": "2026-11-21T08:00:00.000Z", "planned_at": "2026-11-21T08:00:00.000Z", "lease_ms": 60000, "payload": {"to": "ann"}}], "count": 1, "waited_ms": 0, "revision": 21, "index": 33})),
+        (status = 200, description = "What was claimed; nothing, where `count` is 0.", body = TaskClaimAnswer, example = json!({"tasks": [{"id": "welcome-7", "token": "21", "attempt": 1, "max_attempts": 20, "execute_at": "2026-11-21T08:00:00.000Z", "planned_at": "2026-11-21T08:00:00.000Z", "lease_ms": 60000, "payload": {"to": "ann"}}], "count": 1, "waited_ms": 0, "revision": "21", "index": 33})),
         (status = 409, description = "`session_expired`: the claim was to hang on a session that is none, or not any more. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]

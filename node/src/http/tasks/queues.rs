@@ -68,7 +68,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/tasks", tag = "tasks", operation_id = "queues",
     params(Page),
     responses(
-        (status = 200, description = "A page.", body = QueueList, example = json!({"queues": [{"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z"}], "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = QueueList, example = json!({"queues": [{"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z"}], "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn queues(context: Context) -> Outcome {
@@ -103,7 +103,7 @@ pub async fn queues(context: Context) -> Outcome {
     request_body(content = ScheduleRequest, content_type = "application/json",
         example = json!({"id": "welcome-7", "payload": {"to": "ann"}, "delay_ms": 60000, "max_attempts": 5, "request_id": "signup-7"})),
     responses(
-        (status = 200, description = "What came of it.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": 21, "index": 33})),
+        (status = 200, description = "What came of it.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": "21", "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -169,7 +169,7 @@ fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
         Page,
     ),
     responses(
-        (status = 200, description = "A page.", body = TaskList, example = json!({"tasks": [{"id": "welcome-7", "state": "dead", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 5, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "last_error": "no such mailbox", "died_at": "2026-11-21T08:10:00.000Z", "payload": {"to": "ann"}}], "revision": 20, "index": 31})),
+        (status = 200, description = "A page.", body = TaskList, example = json!({"tasks": [{"id": "welcome-7", "state": "dead", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 5, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "last_error": "no such mailbox", "died_at": "2026-11-21T08:10:00.000Z", "payload": {"to": "ann"}}], "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
@@ -201,7 +201,7 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/tasks/{queue}/stats", tag = "tasks", operation_id = "queue_stats",
     params(QueuePath),
     responses(
-        (status = 200, description = "The queue; all zero where nothing was ever scheduled into it.", body = QueueStats, example = json!({"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": 20, "index": 31})),
+        (status = 200, description = "The queue; all zero where nothing was ever scheduled into it.", body = QueueStats, example = json!({"queue": "mail", "scheduled": 3, "claimed": 1, "dead": 0, "unplanned": 0, "done": 2, "completed_total": 40, "failed_total": 1, "died_total": 0, "cancelled_total": 0, "next_at": "2026-11-21T08:00:00.000Z", "revision": "20", "index": 31})),
         Common,
     ))]
 pub async fn stats(context: Context) -> Outcome {
@@ -219,7 +219,7 @@ pub async fn stats(context: Context) -> Outcome {
         ("id" = String, Path, description = "The task, percent-encoded; slashes may stand as they are.", example = "welcome-7", min_length = 1, max_length = 256),
     ),
     responses(
-        (status = 200, description = "The task.", body = TaskView, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 0, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "payload": {"to": "ann"}, "revision": 20, "index": 31})),
+        (status = 200, description = "The task.", body = TaskView, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "created_at": "2026-11-21T07:00:00.000Z", "attempts": 0, "max_attempts": 5, "backoff": {"initial_ms": 1000, "max_ms": 300000, "factor": 2.0}, "runs": 0, "payload": {"to": "ann"}, "revision": "20", "index": 31})),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -242,9 +242,9 @@ pub async fn get(context: Context) -> Outcome {
 /// Lets a claim hold for `lease_ms` from now, any number of times.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/extend", tag = "tasks", operation_id = "extend_task",
     params(QueuePath),
-    request_body(content = TaskExtend, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21, "lease_ms": 60000})),
+    request_body(content = TaskExtend, content_type = "application/json", example = json!({"id": "welcome-7", "token": "21", "lease_ms": 60000})),
     responses(
-        (status = 200, description = "The claim holds.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "claimed", "attempts": 1, "max_attempts": 5, "lease_ms": 60000, "revision": 22, "index": 34})),
+        (status = 200, description = "The claim holds.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "claimed", "attempts": 1, "max_attempts": 5, "lease_ms": 60000, "revision": "22", "index": 34})),
         (status = 409, description = "`not_lock_holder`: the claim is over; `request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -256,9 +256,9 @@ pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Ou
 /// Completes a task: it is done, once, whoever else had it before. One that recurs waits for its next time.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/complete", tag = "tasks", operation_id = "complete_task",
     params(QueuePath),
-    request_body(content = TaskComplete, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21})),
+    request_body(content = TaskComplete, content_type = "application/json", example = json!({"id": "welcome-7", "token": "21"})),
     responses(
-        (status = 200, description = "It is done.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "done", "attempts": 1, "max_attempts": 5, "revision": 22, "index": 34})),
+        (status = 200, description = "It is done.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "done", "attempts": 1, "max_attempts": 5, "revision": "22", "index": 34})),
         (status = 409, description = "`not_lock_holder`: the claim is over, and somebody else does the task or did it; `request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -271,9 +271,9 @@ pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -
 /// the error. `release` gives it back instead, and the attempt does not count.
 #[utoipa::path(post, path = "/v1/tasks/{queue}/fail", tag = "tasks", operation_id = "fail_task",
     params(QueuePath),
-    request_body(content = TaskFail, content_type = "application/json", example = json!({"id": "welcome-7", "token": 21, "error": "mailbox full", "retry_in_ms": 60000})),
+    request_body(content = TaskFail, content_type = "application/json", example = json!({"id": "welcome-7", "token": "21", "error": "mailbox full", "retry_in_ms": 60000})),
     responses(
-        (status = 200, description = "The task as it is now.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:01:00.000Z", "attempts": 1, "max_attempts": 5, "revision": 22, "index": 34})),
+        (status = 200, description = "The task as it is now.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "scheduled", "execute_at": "2026-11-21T08:01:00.000Z", "attempts": 1, "max_attempts": 5, "revision": "22", "index": 34})),
         (status = 409, description = "`not_lock_holder`: the claim is over; `request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -287,7 +287,7 @@ pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcom
     params(QueuePath),
     request_body(content = TaskCancel, content_type = "application/json", example = json!({"id": "welcome-7"})),
     responses(
-        (status = 200, description = "It is gone.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "gone", "attempts": 0, "max_attempts": 5, "revision": 22, "index": 34})),
+        (status = 200, description = "It is gone.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "gone", "attempts": 0, "max_attempts": 5, "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -302,7 +302,7 @@ pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Ou
     params(QueuePath),
     request_body(content = TaskRequeue, content_type = "application/json", example = json!({"limit": 100})),
     responses(
-        (status = 200, description = "They are scheduled.", body = TasksRequeued, example = json!({"count": 1, "more": false, "revision": 22, "index": 34})),
+        (status = 200, description = "They are scheduled.", body = TasksRequeued, example = json!({"count": 1, "more": false, "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no dead task with this id.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Common,

@@ -117,7 +117,7 @@ fn begin(out: &mut Vec<u8>, kind: &str, revision: Revision) {
     for part in ["event: ", kind, "\ndata: {\"type\":\"", kind, "\""] {
         out.extend_from_slice(part.as_bytes());
     }
-    render::field(out, "revision", revision);
+    render::token(out, "revision", revision);
 }
 
 fn cause(cause: Cause) -> Option<DeleteCause> {

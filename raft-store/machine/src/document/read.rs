@@ -13,9 +13,10 @@
 use super::criteria::{Criteria, Operand, Operator, Predicate, Term, Value};
 use super::json::{Json, Object};
 use super::json_patch::JsonPatchOp;
+use super::number::Number;
 use super::patch::Patch;
 use super::patch_fault::PatchError;
-use super::path::{Field, Path, PathError};
+use super::path::{Field, MetaField, Path, PathError};
 use super::update::{TimeForm, UpdateAction, UpdateOp};
 use crate::limits;
 
@@ -184,11 +185,27 @@ fn read_predicate(members: &Members<'_, '_>, faults: &mut Faults) -> Option<Pred
     let operand = match (operator, members.object.get("value")) {
         (_, None) => Operand::None,
         (Operator::In | Operator::Nin | Operator::Between, Some(Json::Array(items))) => {
-            Operand::List(items.iter().map(read_value).collect())
+            Operand::List(items.iter().map(|item| read_operand(&field, item)).collect())
         }
-        (_, Some(value)) => Operand::One(read_value(value)),
+        (_, Some(value)) => Operand::One(read_operand(&field, value)),
     };
     faults.keep(members.at("value"), Predicate::new(field, operator, operand))
+}
+
+/// Revisions and tokens may be written as strings of digits, as answers show them, and as numbers.
+fn read_operand(field: &Field, json: &Json<'_>) -> Value {
+    let whole = |text: &str| text.parse::<u64>().ok().filter(|number| number.to_string() == text);
+    match (field, json) {
+        (Field::Meta(MetaField::CreateRevision | MetaField::ModRevision), Json::String(text)) => match whole(text) {
+            Some(number) => Value::Json(Json::Number(Number::from(number))),
+            None => read_value(json),
+        },
+        (Field::Meta(MetaField::Cas), Json::Number(number)) => match whole(number.as_str()) {
+            Some(number) => Value::Json(Json::String(number.to_string().into())),
+            None => read_value(json),
+        },
+        _ => read_value(json),
+    }
 }
 
 fn read_value(json: &Json<'_>) -> Value {
