@@ -26,7 +26,7 @@ async fn conditions_and_patches_mean_the_same_on_every_node() {
             op(to, json!({"op": "update", "key": key, "patch": patch, "if": condition}))
         };
         let order = json!({"op": "insert", "key": key, "value": {"status": "pending", "stock": 9_007_199_254_740_993_u64, "lines": [{"n": 2}]}});
-        assert_eq!(op(to, order).await.status, 200);
+        assert_eq!(op(to, order).await.status, 201);
 
         // A transition of a state machine, once.
         let pay = || change(json!({"status": "paid"}), json!([{"field": "status", "op": "eq", "value": "pending"}]));
@@ -70,7 +70,7 @@ async fn conditions_and_patches_mean_the_same_on_every_node() {
                 json!({"op": "upsert", "key": key, "value": {"n": n}, "if": [{"not": {"field": "$exists", "op": "eq", "value": true}}]}),
             )
         };
-        assert_eq!((create(1).await.status, create(2).await.status), (200, 412));
+        assert_eq!((create(1).await.status, create(2).await.status), (201, 412));
     }
     cluster.assert_agreement().await;
 }
@@ -178,7 +178,7 @@ async fn a_lock_outlives_the_leader_and_ends_neither_early_nor_never() {
     let mut cluster = Cluster::start().await;
     let leader = cluster.leader().await;
     let survivor = cluster.client_address(if leader == 1 { 2 } else { 1 });
-    assert_eq!(op(survivor, json!({"op": "insert", "key": "doc", "value": 1})).await.status, 200);
+    assert_eq!(op(survivor, json!({"op": "insert", "key": "doc", "value": 1})).await.status, 201);
     // Before the lock began: it cannot have begun earlier.
     let asked = Instant::now();
     assert_eq!(op(survivor, json!({"op": "lock", "key": "doc", "lock_ms": LOCK.as_millis() as u64})).await.status, 200);

@@ -33,8 +33,8 @@ async fn of_the_same_inserts_streamed_to_all_nodes_one_each_wins() {
     let read = stream(at(follower), (0..KEYS).map(|n| json!({"op": "get", "key": format!("stream/{n}")}))).await;
     for n in 0..KEYS {
         let winners: Vec<_> =
-            of_all.iter().filter(|(_, answers)| answers[&n].status == 200).map(|(by, _)| *by).collect();
-        assert!(of_all.iter().all(|(_, answers)| [200, 409].contains(&answers[&n].status)), "{n}: {of_all:?}");
+            of_all.iter().filter(|(_, answers)| answers[&n].status == 201).map(|(by, _)| *by).collect();
+        assert!(of_all.iter().all(|(_, answers)| [201, 409].contains(&answers[&n].status)), "{n}: {of_all:?}");
         assert_eq!(winners.len(), 1, "key {n} was created by {winners:?}");
         let entry: EntryView = serde_json::from_str(read[&n].answer.0.get()).expect("an entry");
         assert_eq!(entry.value.expect("JSON").0.get(), format!("{{\"by\":{}}}", winners[0]), "key {n}");
@@ -42,7 +42,7 @@ async fn of_the_same_inserts_streamed_to_all_nodes_one_each_wins() {
     // The same lines again, elsewhere: the kept answers come back.
     let (by, first) = &of_all[0];
     let again = stream(at(follower), (0..KEYS).map(|n| insert(*by, n))).await;
-    for n in (0..KEYS).filter(|n| first[n].status == 200) {
+    for n in (0..KEYS).filter(|n| first[n].status == 201) {
         let replayed: WriteAnswer = serde_json::from_str(again[&n].answer.0.get()).expect("an answer to a write");
         let written: WriteAnswer = serde_json::from_str(first[&n].answer.0.get()).expect("an answer to a write");
         assert_eq!(replayed, WriteAnswer { replayed: true, ..written }, "key {n}");

@@ -289,6 +289,12 @@ impl Failure {
         })
     }
 
+    /// Says that it is a condition in the head of the request that does not hold: the status is 412, whatever the code (RFC 9110, 13).
+    pub fn of_precondition(mut self) -> Self {
+        self.problem.status = StatusCode::PRECONDITION_FAILED.as_u16();
+        self
+    }
+
     /// Replaces the detail.
     pub fn saying(mut self, detail: impl Into<String>) -> Self {
         self.problem.detail = detail.into();

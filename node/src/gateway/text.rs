@@ -1,6 +1,6 @@
 //! Names as text: stored keys shown, names in paths decoded.
 //!
-//! Owns percent-decoding. Never judges a name.
+//! Owns percent-encoding, both ways. Never judges a name.
 
 use std::borrow::Cow;
 
@@ -47,11 +47,49 @@ pub fn percent_decode(text: &str) -> Result<Cow<'_, str>, String> {
         .map_err(|error| format!("not UTF-8 once decoded: bad byte at {}", error.utf8_error().valid_up_to()))
 }
 
+/// A name as it stands in a path; slashes stay as they are.
+pub fn path_of(name: &str) -> String {
+    encoded(name, |byte| byte == b'/')
+}
+
+/// A name as one segment of a path.
+pub fn segment_of(name: &str) -> String {
+    encoded(name, |_| false)
+}
+
+fn encoded(name: &str, stays: impl Fn(u8) -> bool) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
+            _ if stays(byte) => text.push(char::from(byte)),
+            _ => write!(text, "%{byte:02X}").expect("a string takes all text"),
+        }
+    }
+    text
+}
+
 fn nibble(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
         b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_a_path_is_read_back() {
+        assert_eq!((path_of("a/b c"), segment_of("a/b c")), ("a/b%20c".to_owned(), "a%2Fb%20c".to_owned()));
+        for name in ["orders/o42", "ü%2F+?#\"\n", "~-_.", "..//"] {
+            assert!(path_of(name).is_ascii());
+            assert_eq!(percent_decode(&path_of(name)).as_deref(), Ok(name));
+            assert_eq!(percent_decode(&segment_of(name)).as_deref(), Ok(name));
+        }
     }
 }

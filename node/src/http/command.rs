@@ -7,9 +7,12 @@ use crate::http::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
+use quorate_store::state::{Observed, StateFault};
 use quorate_store::types::Revision;
 
+use crate::backend::Node;
 use crate::gateway::failure::Failure;
+use crate::gateway::freshness;
 use crate::http::context::RequestContext;
 use crate::http::input::{body, headers};
 use crate::http::output::response::{Outcome, ok_json};
@@ -19,6 +22,17 @@ pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<By
     let kind = headers::json_kind(&context.head, what)?;
     let body = body::collect(context, body, usize::MAX).await?;
     Ok(body.slice_ref(json_body::json_of(kind, &body)?))
+}
+
+/// Whether there is no such thing before a request that puts it there. Two that come at once may both hear so.
+pub async fn is_absent<T>(
+    context: &RequestContext,
+    look: impl FnOnce(&Node) -> Result<Observed<Option<T>>, StateFault>,
+) -> Result<bool, Failure> {
+    let backend = &context.api.backend;
+    freshness::refresh(backend, context.deadline).await?;
+    let seen = look(backend).map_err(|fault| Failure::from_fault(&fault))?;
+    Ok(seen.found.is_none())
 }
 
 /// A 200 that was evaluated at `revision`, about what has this token now.

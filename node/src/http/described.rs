@@ -123,11 +123,11 @@ impl IntoResponses for Conditional {
         problems(&[
             (
                 "409",
-                "`already_exists` (with `current`), `not_lock_holder`, `request_id_reused`, `session_expired`, `unique_violation`.",
+                "`already_exists` (an `insert`; with `current`), `not_lock_holder`, `request_id_reused`, `session_expired`, `unique_violation`.",
             ),
             (
                 "412",
-                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is. `guard_failed`: the token does not hold its lock.",
+                "`cas_mismatch` (what is wanted is not there), `condition_not_met` (what is not wanted is, or `failed` does not hold): `current` is the entry as it is. `guard_failed`: the token does not hold its lock. `not_found`, `already_exists`: where `If-Match` or `If-None-Match` asks for the contrary.",
             ),
             ("422", "`invalid_document`: not what the rules of the collection ask for; `errors` points at each fault."),
             ("423", "`locked`: somebody holds a lock on the entry."),

@@ -44,7 +44,8 @@ async fn send(server: &Server, method: &str, path: &str, body: serde_json::Value
 }
 
 fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
-    assert_eq!(response.status, 200, "{response:?}");
+    assert!(matches!(response.status, 200 | 201), "{response:?}");
+    assert_eq!(response.status == 201, response.header("location").is_some(), "{response:?}");
     response.carries_the_common_headers();
     serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
 }

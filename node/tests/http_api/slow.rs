@@ -29,7 +29,7 @@ async fn a_wait_that_was_asked_for_is_not_slow_and_one_that_was_not_is() {
         server.backend.release("slow");
     };
     let (answer, ()) = tokio::join!(server.put_json("/v1/kv/slow", "1"), release);
-    assert_eq!(answer.status, 200);
+    assert_eq!(answer.status, 201);
     assert_eq!(slow_requests(&server).await, 1);
 }
 

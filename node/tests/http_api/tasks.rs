@@ -25,7 +25,8 @@ async fn post(server: &Server, route: &str, body: serde_json::Value) -> Response
 }
 
 fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
-    assert_eq!(response.status, 200, "{response:?}");
+    assert!(matches!(response.status, 200 | 201), "{response:?}");
+    assert_eq!(response.status == 201, response.header("location").is_some(), "{response:?}");
     response.carries_the_common_headers();
     serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
 }

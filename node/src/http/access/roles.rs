@@ -12,7 +12,7 @@ use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
 use crate::gateway::scan::scan;
-use crate::gateway::text::quoted;
+use crate::gateway::text::{self, quoted};
 use crate::http::access::own;
 use crate::http::command;
 use crate::http::context::Context;
@@ -20,7 +20,7 @@ use crate::http::coordination::coordinate;
 use crate::http::described::{Common, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::output::response::Outcome;
+use crate::http::output::response::{Outcome, created};
 use crate::http::routes::{Policy, Routes};
 
 /// The routes of roles.
@@ -82,6 +82,7 @@ pub async fn get(context: Context) -> Outcome {
     request_body(content = RoleRequest, content_type = "application/json", example = json!({"grants": [{"permission": "write", "prefix": "orders/"}]})),
     responses(
         (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
+        (status = 201, description = "The same, and it was not there before: `Location` is its path.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -92,12 +93,15 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
     let grants = own::grants(request.grants, &mut faults);
     faults.check()?;
     context.take_request_id(request.request_id)?;
+    let is_new = command::is_absent(&context, |backend| backend.role(&name)).await?;
     let op = AccessOp::SetRole { name: name.clone(), grants };
     match own::decide(&context, name.as_str(), op).await? {
         (Reply { revision, index, replayed, .. }, AccessReply::Role(row)) => {
             let at = (Some(revision), Some(index));
             let answer = RoleAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
-            command::answer(&answer, revision, None)
+            let shown = command::answer(&answer, revision, None)?;
+            let location = || format!("/v1/access/roles/{}", text::path_of(name.as_str()));
+            Ok(if is_new && !replayed { created(shown, location()) } else { shown })
         }
         (reply, _) => Err(propose::confused(&reply)),
     }

@@ -25,7 +25,7 @@ use crate::http::coordination::coordinate;
 use crate::http::described::{Common, Page};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::Json;
-use crate::http::output::response::Outcome;
+use crate::http::output::response::{Outcome, created};
 use crate::http::routes::{Policy, Routes};
 
 /// The routes of tokens.
@@ -60,7 +60,7 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(post, path = "/v1/access/tokens", tag = "access", operation_id = "create_token",
     request_body(content = TokenRequest, content_type = "application/json", example = json!({"user": "app", "expires_in_ms": 86400000, "note": "ci"})),
     responses(
-        (status = 200, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": "12", "index": 20})),
+        (status = 201, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": "12", "index": 20})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
@@ -89,7 +89,8 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
                 revision,
                 index,
             };
-            command::answer(&answer, revision, None)
+            let location = format!("/v1/access/tokens/{}", answer.id);
+            Ok(created(command::answer(&answer, revision, None)?, location))
         }
         (reply, _) => Err(propose::confused(&reply)),
     }

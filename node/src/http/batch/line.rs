@@ -243,7 +243,7 @@ async fn execute(task: Task) -> (Answered, String) {
         None => String::new(),
     };
     let answered = match operation::perform(&caller, parsed, &request_id, deadline).await {
-        Ok(done) => Answered { n: Some(n), status: StatusCode::OK, json: done.json, came },
+        Ok(done) => Answered { n: Some(n), status: done.status(), json: done.json, came },
         Err(failure) => {
             if request_id.is_empty() {
                 request_id = headers::trace_id();

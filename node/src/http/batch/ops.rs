@@ -50,6 +50,7 @@ pub fn routes() -> Routes {
             (OpAnswer = "application/json", example = json!({"key": "orders/o42", "revision": "21", "index": 33, "cas": "21", "create_revision": "17", "version": 2})),
             (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": "3", "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": "17", "mod_revision": "21", "version": 2, "revision": "21", "index": 34}})),
         )),
+        (status = 201, description = "Done, and there was no entry before: `Location` is its path. With `Prefer: return=minimal` without a body.", body = OpAnswer),
         (status = 204, description = "Done, with `Prefer: return=minimal`."),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,

@@ -17,7 +17,7 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
-use crate::gateway::text::quoted;
+use crate::gateway::text::{self, quoted};
 use crate::gateway::wait;
 use crate::http::command;
 use crate::http::context::Context;
@@ -26,7 +26,7 @@ use crate::http::described::{Changing, Common, NamePath};
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::json_body::JsonOrNone;
 use crate::http::keys::read;
-use crate::http::output::response::Outcome;
+use crate::http::output::response::{Outcome, created};
 use crate::http::routes::{Policy, Routes};
 
 /// The routes of latches.
@@ -45,6 +45,7 @@ pub fn routes() -> Routes {
     request_body(content = LatchRequest, content_type = "application/json", example = json!({"count": 3})),
     responses(
         (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 3, "open": false, "revision": "50", "index": 71})),
+        (status = 201, description = "The same, and it was not there before: `Location` is its path.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 3, "open": false, "revision": "50", "index": 71})),
         (status = 409, description = "`different_settings`: it is there with another count. `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
@@ -54,8 +55,11 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
     let count = faults.within("/count", Some(request.count.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
     let count = faults.complete(count)?;
     context.take_request_id(request.request_id)?;
+    let is_new = command::is_absent(&context, |backend| backend.latch(&name)).await?;
     let reply = decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
-    after(&name, &reply)
+    let shown = after(&name, &reply)?;
+    let location = || format!("/v1/latches/{}", text::segment_of(name.as_str()));
+    Ok(if is_new && !reply.replayed { created(shown, location()) } else { shown })
 }
 
 /// Counts a latch down. At 0 it opens, and stays open. Works on a full disk.

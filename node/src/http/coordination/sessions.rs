@@ -31,7 +31,7 @@ use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::decimal;
 use crate::http::input::json;
 use crate::http::input::json_body::{Empty, Json, JsonOrNone};
-use crate::http::output::response::Outcome;
+use crate::http::output::response::{Outcome, created};
 use crate::http::routes::{Policy, Routes};
 use crate::limits;
 
@@ -56,7 +56,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(post, path = "/v1/sessions", tag = "coordination", operation_id = "create_session",
     request_body(content = SessionRequest, content_type = "application/json", example = json!({"ttl_ms": 10000, "owner": "worker-7", "labels": {"zone": "a"}})),
     responses(
-        (status = 200, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": "42", "index": 60})),
+        (status = 201, description = "It lives.", body = SessionAnswer, example = json!({"session": "42", "ttl_ms": 10000, "expires_in_ms": 10000, "renew_in_ms": 3333, "owner": "worker-7", "labels": {"zone": "a"}, "revision": "42", "index": 60})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
@@ -78,7 +78,7 @@ pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<Sessio
             let labels = labels.into_iter().collect();
             let answer =
                 SessionAnswer { session, ttl_ms, expires_in_ms, renew_in_ms, owner, labels, revision, index, replayed };
-            command::answer(&answer, revision, None)
+            Ok(created(command::answer(&answer, revision, None)?, format!("/v1/sessions/{id}")))
         }
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),
         _ => Err(propose::confused(&reply)),

@@ -1,30 +1,69 @@
-//! `If-Match` and `If-None-Match` (RFC 9110): what must hold of the entry, or what the caller already has.
+//! `If-Match` and `If-None-Match` (RFC 9110, 13): what must hold of the entry, or what the caller already has.
 //!
-//! Owns what the tags of `etags` stand for: each is a cas. A tag that no answer can have had is refused rather than never
-//! matched, since whoever sends it has mixed something up.
+//! Owns what the tags of `etags` stand for: each is a cas. One that no entry can have is one that does not match: another server's,
+//! one that a proxy has marked as compressed, in `If-Match` a weak one.
 
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
+use quorate_api::ErrorCode;
 use quorate_store::types::{ClusterMillis, Entry, Expect};
 
 use crate::gateway::failure::Failure;
 use crate::http::input::etags::{self, Tag, Tags};
 use crate::http::input::headers::{decimal, fault};
 
-/// What a write expects of the entry as it is.
-pub fn expected(head: &Parts) -> Result<Expect, Failure> {
-    match (versions(head, &header::IF_MATCH)?, versions(head, &header::IF_NONE_MATCH)?) {
-        (None, None) => Ok(Expect::Any),
-        (Some(_), Some(_)) => {
-            Err(fault(&header::IF_MATCH, "If-Match and If-None-Match cannot be given together; choose one"))
+/// No entry has this token.
+const NO_TOKEN: u64 = 0;
+
+/// What the headers of a write ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Precondition {
+    /// What is expected of the entry as it is.
+    pub expect: Expect,
+    /// Whether there must be one: there is an `If-Match`.
+    pub must_exist: bool,
+}
+
+impl Precondition {
+    /// Reads both headers. Given together, both have to hold (13.2.2).
+    pub fn of(head: &Parts) -> Result<Self, Failure> {
+        let (wanted, known) = (versions(head, &header::IF_MATCH)?, versions(head, &header::IF_NONE_MATCH)?);
+        let must_exist = wanted.is_some();
+        let expect = match (wanted, known) {
+            (None, None) => Expect::Any,
+            (Some(Versions::Any), None) => Expect::Present,
+            (Some(Versions::Of(list)), None) => one_of(list),
+            (None, Some(Versions::Any)) => Expect::Absent,
+            (None | Some(Versions::Any), Some(Versions::Of(list))) => none_of(list),
+            // There is to be an entry, and there is to be none.
+            (Some(_), Some(Versions::Any)) => one_of(Vec::new()),
+            (Some(Versions::Of(list)), Some(Versions::Of(known))) => {
+                one_of(list.into_iter().filter(|cas| !known.contains(cas)).collect())
+            }
+        };
+        Ok(Self { expect, must_exist })
+    }
+
+    /// What becomes of a write that was refused: 412 where a header asked for what is not so, whatever the code.
+    pub fn failed(&self, failure: Failure) -> Failure {
+        match failure.code() {
+            ErrorCode::NotFound if self.must_exist => failure.of_precondition(),
+            ErrorCode::AlreadyExists if self.expect == Expect::Absent => failure.of_precondition(),
+            _ => failure,
         }
-        (Some(Versions::Any), None) => Ok(Expect::Present),
-        (Some(Versions::Of(list)), None) => Ok(match list[..] {
-            [cas] => Expect::Cas(cas),
-            _ => Expect::AnyOf(list),
-        }),
-        (None, Some(Versions::Any)) => Ok(Expect::Absent),
-        (None, Some(Versions::Of(list))) => Ok(Expect::NoneOf(list)),
+    }
+}
+
+fn none_of(list: Vec<u64>) -> Expect {
+    // Also where no tag can match it is a condition, which some collections ask for.
+    Expect::NoneOf(if list.is_empty() { vec![NO_TOKEN] } else { list })
+}
+
+fn one_of(list: Vec<u64>) -> Expect {
+    match list[..] {
+        [] => Expect::Cas(NO_TOKEN),
+        [cas] => Expect::Cas(cas),
+        _ => Expect::AnyOf(list),
     }
 }
 
@@ -33,7 +72,7 @@ pub fn expected(head: &Parts) -> Result<Expect, Failure> {
 pub enum Versions {
     /// Any (`*`).
     Any,
-    /// Those with these tokens, each named once. In what a reader knows 0 stands for `no entry`.
+    /// Those with these tokens, each named once; none where no tag named can be one's. In what a reader knows 0 stands for `no entry`.
     Of(Vec<u64>),
 }
 
@@ -96,8 +135,7 @@ fn versions(head: &Parts, name: &HeaderName) -> Result<Option<Versions>, Failure
         Tags::List(tags) => tags,
     };
     let mut list = Vec::with_capacity(tags.len());
-    for tag in tags {
-        let cas = cas(name, tag)?;
+    for cas in tags.into_iter().filter_map(|tag| cas(name, tag)) {
         if !list.contains(&cas) {
             list.push(cas);
         }
@@ -105,14 +143,10 @@ fn versions(head: &Parts, name: &HeaderName) -> Result<Option<Versions>, Failure
     Ok(Some(Versions::Of(list)))
 }
 
-/// The token in a tag. `If-Match` compares strongly, so a weak tag could never match; `If-None-Match` compares weakly.
-fn cas(name: &HeaderName, tag: Tag<'_>) -> Result<u64, Failure> {
-    if tag.weak && *name == header::IF_MATCH {
-        let why = "a weak tag never matches here; give the tag of an answer's ETag as it is, without W/";
-        return Err(fault(name, why));
-    }
-    let cas = std::str::from_utf8(tag.opaque).ok().and_then(decimal);
-    cas.ok_or_else(|| fault(name, "the cas in the tag is not a decimal number"))
+/// The token in a tag; `None` where it can match nothing. `If-Match` compares strongly, `If-None-Match` weakly (8.8.3.2).
+fn cas(name: &HeaderName, tag: Tag<'_>) -> Option<u64> {
+    let can_match = !tag.weak || *name != header::IF_MATCH;
+    std::str::from_utf8(tag.opaque).ok().and_then(decimal).filter(|_| can_match)
 }
 
 #[cfg(test)]
@@ -121,20 +155,38 @@ mod tests {
     use crate::http::input::headers::tests::head;
 
     #[test]
-    fn a_condition_is_a_list_of_quoted_decimals_or_a_star() {
-        let given = |headers: &[(&str, &str)]| expected(&head(headers)).ok();
-        assert_eq!(given(&[]), Some(Expect::Any));
-        assert_eq!(given(&[("if-match", "*")]), Some(Expect::Present));
-        assert_eq!(given(&[("if-none-match", "*")]), Some(Expect::Absent));
-        assert_eq!(given(&[("if-match", "\"42\"")]), Some(Expect::Cas(42)));
-        assert_eq!(given(&[("if-match", "\"42\", \"42\"")]), Some(Expect::Cas(42)));
-        assert_eq!(given(&[("if-match", "\"1\""), ("if-match", "\"2\"")]), Some(Expect::AnyOf(vec![1, 2])));
-        assert_eq!(given(&[("if-none-match", "\"42\"")]), Some(Expect::NoneOf(vec![42])));
-        assert_eq!(given(&[("if-none-match", "W/\"4\",\"2\"")]), Some(Expect::NoneOf(vec![4, 2])));
-        for bad in ["42", "\"\"", "\"x\"", "W/\"42\"", "\"-1\"", "\"007\"", "\"18446744073709551616\"", "\"", ""] {
-            assert_eq!(given(&[("if-match", bad)]), None, "{bad}");
+    fn a_condition_is_a_list_of_tags_or_a_star() {
+        let given = |headers: &[(&str, &str)]| Precondition::of(&head(headers)).ok().map(|given| given.expect);
+        let (is, no) = (|text| ("if-match", text), |text| ("if-none-match", text));
+        let never = || Some(Expect::Cas(NO_TOKEN));
+        for (headers, expect) in [
+            (vec![], Some(Expect::Any)),
+            (vec![is("*")], Some(Expect::Present)),
+            (vec![no("*")], Some(Expect::Absent)),
+            (vec![is("\"42\"")], Some(Expect::Cas(42))),
+            (vec![is("\"42\", \"42\"")], Some(Expect::Cas(42))),
+            (vec![is("\"1\""), is("\"2\"")], Some(Expect::AnyOf(vec![1, 2]))),
+            (vec![no("\"42\"")], Some(Expect::NoneOf(vec![42]))),
+            (vec![no("W/\"4\",\"2\"")], Some(Expect::NoneOf(vec![4, 2]))),
+            (vec![is("W/\"42\", \"7\"")], Some(Expect::Cas(7))),
+            (vec![no("\"x\", \"4\"")], Some(Expect::NoneOf(vec![4]))),
+            (vec![no("\"x\"")], Some(Expect::NoneOf(vec![NO_TOKEN]))),
+            (vec![is("*"), no("*")], never()),
+            (vec![is("\"1\""), no("*")], never()),
+            (vec![is("*"), no("\"1\"")], Some(Expect::NoneOf(vec![1]))),
+            (vec![is("\"1\", \"2\", \"3\""), no("\"2\"")], Some(Expect::AnyOf(vec![1, 3]))),
+            (vec![is("\"1\""), no("\"1\"")], never()),
+            (vec![is("\"1\""), no("\"x\"")], Some(Expect::Cas(1))),
+            (vec![is("*"), no("\"x\"")], Some(Expect::NoneOf(vec![NO_TOKEN]))),
+        ] {
+            assert_eq!(given(&headers), expect, "{headers:?}");
         }
-        assert_eq!(given(&[("if-match", "*"), ("if-none-match", "*")]), None);
+        for unknown in ["\"\"", "\"x\"", "W/\"42\"", "\"42-gzip\"", "\"-1\"", "\"007\"", "\"18446744073709551616\""] {
+            assert_eq!(given(&[is(unknown)]), never(), "{unknown}");
+        }
+        for bad in ["42", "\"", "", "*, \"1\"", "\"1\" \"2\""] {
+            assert_eq!((given(&[is(bad)]), given(&[no(bad)])), (None, None), "{bad}");
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{
-    Action, CollectionRow, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange, RulesOp,
+    Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange,
+    RulesOp,
 };
 use utoipa_axum::routes;
 
@@ -26,11 +27,10 @@ use crate::gateway::{propose, text};
 use crate::http::command;
 use crate::http::context::Context;
 use crate::http::described::{Common, NamePath};
-use crate::http::input::conditions;
+use crate::http::input::conditions::Precondition;
 use crate::http::input::criteria;
 use crate::http::input::extract::{Faults, Query};
-use crate::http::keys::kv;
-use crate::http::output::response::Outcome;
+use crate::http::output::response::{Outcome, created};
 use crate::http::routes::{Policy, Routes};
 use crate::limits;
 
@@ -112,22 +112,23 @@ pub async fn get(context: Context) -> Outcome {
 #[utoipa::path(put, path = "/v1/collections/{name}", tag = "collections", operation_id = "put_collection",
     params(
         NamePath,
-        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them. Weak tags are refused: they could never match.", example = "\"12\""),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: the collection must not be declared yet, else 409 `already_exists`. A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them, else 412. A weak tag, and one that is no cas, matches nothing.", example = "\"12\""),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the collection must not be declared yet, else 412 `already_exists`. A list of tags: the rules must have none of them, else 412 `condition_not_met`. With `If-Match` both have to hold.", example = "*"),
     ),
     request_body(content = CollectionRules, content_type = "application/json",
         example = json!({"fields": {"status": {"type": "varchar", "max": 20, "default": "new"}, "number": {"type": "long", "sequence": "orders"}, "updated": {"type": "datetime", "auto_update": true}}, "required": ["total"], "indexes": [["status", "due"], {"fields": ["number"], "unique": true}]})),
     responses(
         (status = 200, description = "The rules hold.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
-        (status = 404, description = "`not_found`: `If-Match: *` on a collection that is not declared.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`already_exists` (`If-None-Match: *`, or a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
+        (status = 201, description = "The same, and it was not there before: `Location` is its path.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
+        (status = 409, description = "`already_exists` (a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn put(context: Context, body: Body) -> Outcome {
     let name = name_of(context.name())?;
-    let expect = conditions::expected(&context.head)?;
+    let precondition = Precondition::of(&context.head)?;
+    let expect = expected(&precondition)?;
     let text = command::text(&context, body, "the rules of a collection").await?;
     let mut faults = Faults::default();
     let rules = criteria::rules(&text, "", &mut faults);
@@ -139,31 +140,44 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         Decided::RulesSet(Some(row)) => {
             let (revision, index) = (Some(reply.revision), Some(reply.index));
             let answer = CollectionAnswer { revision, index, replayed: reply.replayed, ..view(&name, row)? };
-            command::answer(&answer, reply.revision, Some(row.mod_revision))
+            let shown = command::answer(&answer, reply.revision, Some(row.mod_revision))?;
+            let location = || format!("/v1/collections/{}", text::path_of(name.as_str()));
+            Ok(if row.version == 1 { created(shown, location()) } else { shown })
         }
-        Decided::Rejected(why) => Err(refused(&name, &reply, why)),
+        Decided::Rejected(why @ Rejection::Overlaps(_)) => Err(refused(&name, &reply, why)),
+        Decided::Rejected(why) => Err(precondition.failed(refused(&name, &reply, why))),
         _ => Err(propose::confused(&reply)),
     }
+}
+
+/// Both headers in the words of rules, which know no replacement.
+fn expected(precondition: &Precondition) -> Result<Expect, Failure> {
+    if precondition.must_exist && matches!(precondition.expect, Expect::NoneOf(_)) {
+        let why =
+            "`If-Match: *` together with tags in If-None-Match is not taken here; give the tag that the rules have";
+        return Err(Failure::invalid("header:If-Match", why));
+    }
+    Ok(precondition.expect.clone())
 }
 
 /// Removes the rules of a collection. Its entries stay; its indexes are dropped.
 #[utoipa::path(delete, path = "/v1/collections/{name}", tag = "collections", operation_id = "delete_collection",
     params(
         NamePath,
-        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them. Weak tags are refused: they could never match.", example = "\"12\""),
-        ("If-None-Match" = Option<String>, Header, description = "A list of tags: the rules must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"12\""),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the rules must have one of them, else 412. A weak tag, and one that is no cas, matches nothing.", example = "\"12\""),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the collection must not be declared, else 412 `already_exists`. A list of tags: the rules must have none of them, else 412 `condition_not_met`. With `If-Match` both have to hold.", example = "\"12\""),
     ),
     responses(
         (status = 200, description = "It is not declared any more.", body = CollectionRemoved, example = json!({"name": "orders", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "`cas_mismatch`, `condition_not_met`", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let name = name_of(context.name())?;
-    let expect = kv::existing(conditions::expected(&context.head)?)?;
-    let op = RulesOp { name: name.clone(), expect, change: RulesChange::Remove };
+    let precondition = Precondition::of(&context.head)?;
+    let op = RulesOp { name: name.clone(), expect: precondition.expect.clone(), change: RulesChange::Remove };
     let reply = decide(&context, Action::Rules(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {
@@ -171,7 +185,7 @@ pub async fn delete(context: Context) -> Outcome {
             let answer = CollectionRemoved { name: name.to_string(), revision, index, replayed };
             command::answer(&answer, revision, None)
         }
-        Decided::Rejected(why) => Err(refused(&name, &reply, why)),
+        Decided::Rejected(why) => Err(precondition.failed(refused(&name, &reply, why))),
         _ => Err(propose::confused(&reply)),
     }
 }

@@ -18,7 +18,7 @@ use crate::gateway::scan;
 use crate::http::context::{Context, RequestContext};
 use crate::http::coordination::coordinate;
 use crate::http::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
-use crate::http::input::conditions;
+use crate::http::input::conditions::Precondition;
 use crate::http::input::extract::{Faults, Query};
 use crate::http::input::headers::{BodyKind, body_kind};
 use crate::http::input::key::{self, NamedKey};
@@ -52,8 +52,8 @@ pub fn routes() -> Routes {
         ("revision" = Option<u64>, Query, description = "The entry as it was at this revision."),
         ("wait_ms" = Option<u64>, Query, description = "With `if_none_match`: wait this many milliseconds, at most 60000, for a change.", example = 30000),
         ("if_none_match" = Option<String>, Query, description = "Same as the header; `0` stands for `there was no entry`.", example = "17"),
-        ("If-None-Match" = Option<String>, Header, description = "304 if the entry has one of these tags (each a cas in quotes, at most 16), or, with `*`, if there is one. `W/` is passed over.", example = "\"17\", \"12\""),
-        ("If-Match" = Option<String>, Header, description = "412 if the entry has none of these tags. Judged before `If-None-Match`. A weak tag is refused: it could never match.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "304 if the entry has one of these tags (each a cas in quotes, at most 16), or, with `*`, if there is one. `W/` is passed over; a tag that is no cas matches nothing.", example = "\"17\", \"12\""),
+        ("If-Match" = Option<String>, Header, description = "412 if the entry has none of these tags. Judged before `If-None-Match`. A weak tag, and one that is no cas, matches nothing.", example = "\"17\""),
     ),
     responses(
         (status = 200, description = "The entry, or its value.", content(
@@ -83,35 +83,33 @@ pub async fn get(context: Context) -> Outcome {
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live; 0 or nothing for ever.", example = 60000),
         ("session" = Option<String>, Query, description = "The id of the session that the entry goes with: it is removed when that ends. Without it the entry goes with none.", example = "42"),
         Write,
-        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 409 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not together with `If-Match`.", example = "*"),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them, else 412. A weak tag, and one that is no cas, matches nothing.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 412 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. With `If-Match` both have to hold.", example = "*"),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; 1 to 128 printable ASCII characters.", example = "order-42-create"),
     ),
     request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
         (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
+        (status = 201, description = "The same, and there was no entry before: `Location` is its path. With `Prefer: return=minimal` without a body.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
         (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
-        (status = 404, description = "`not_found`: `If-Match` on a key that does not exist.", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]
 pub async fn put(context: Context, body: Body) -> Outcome {
     let key = key::from_path(context.name())?;
     let parsed = WriteParams::of(&context, true)?;
-    let expect = conditions::expected(&context.head)?;
+    let precondition = Precondition::of(&context.head)?;
     let kind = body_kind(&context.head, "application/json")?;
     if matches!(kind, BodyKind::MergePatch | BodyKind::JsonPatch) {
         return Err(headers::unsupported("a patch is sent with PATCH; PUT takes the whole value"));
     }
     let value = value_of(kind, body::collect(&context, body, VALUE_BYTES_MAX).await?)?;
-    let (change, expect) = match expect {
-        Expect::Any | Expect::NoneOf(_) => (Change::Upsert(value), expect),
-        // An insert says so by itself.
-        Expect::Absent => (Change::Insert(value), Expect::Any),
-        // Said of the entry, so that it is a precondition where a collection requires one.
-        Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) => (Change::Replace(value), expect),
+    let change = match precondition {
+        Precondition { expect: Expect::Absent, .. } => Change::Insert(value),
+        Precondition { must_exist: true, .. } => Change::Replace(value),
+        _ => Change::Upsert(value),
     };
-    submit(&context, key, change, expect, Expiry::Usual, parsed).await
+    submit(&context, key, change, &precondition, Expiry::Usual, parsed).await
 }
 
 /// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).
@@ -124,8 +122,8 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         ("ttl_ms" = Option<u64>, Query, description = "Milliseconds to live from now; 0 for ever.", example = 60000),
         ("session" = Option<String>, Query, description = "The id of the session that the entry goes with from now on: it is removed when that ends. Without it that stays as it is.", example = "42"),
         Write,
-        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
-        ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them, else 412. A weak tag, and one that is no cas, matches nothing.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 412 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. With `If-Match` both have to hold.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body. `return=representation`: the entry as the write left it, an `EntryView`. Granted where `Preference-Applied` says so; passed over with `prev` or `dry_run`, and where this node cannot show the entry in time.", example = "return=representation"),
     ),
     request_body(content(
@@ -142,7 +140,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
 pub async fn patch(context: Context, body: Body) -> Outcome {
     let key = key::from_path(context.name())?;
     let parsed = WriteParams::of(&context, true)?;
-    let expect = existing(conditions::expected(&context.head)?)?;
+    let precondition = Precondition::of(&context.head)?;
     let kind = body_kind(&context.head, "application/merge-patch+json")?;
     if kind == BodyKind::Bytes {
         return Err(headers::unsupported("a patch is JSON; send `Content-Type: application/merge-patch+json`"));
@@ -156,7 +154,7 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
     });
     faults.check()?;
     let patch = patch.ok_or_else(|| Failure::invalid("", "not a patch"))?;
-    submit(&context, key, Change::Patch(patch), expect, Expiry::Keep, parsed).await
+    submit(&context, key, Change::Patch(patch), &precondition, Expiry::Keep, parsed).await
 }
 
 /// Removes one entry.
@@ -164,8 +162,8 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
     params(
         KeyPath,
         Write,
-        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them. Weak tags are refused: they could never match.", example = "\"17\""),
-        ("If-None-Match" = Option<String>, Header, description = "A list of tags: the entry must have none of them, else 412 `condition_not_met`. Not `*`, which could never hold, and not together with `If-Match`.", example = "\"17\""),
+        ("If-Match" = Option<String>, Header, description = "`*`, or a list of at most 16 tags, each a cas in quotes: the entry must have one of them, else 412. A weak tag, and one that is no cas, matches nothing.", example = "\"17\""),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the key must not exist, else 412 `already_exists`. A list of tags: the entry must have none of them, else 412 `condition_not_met`. With `If-Match` both have to hold.", example = "\"17\""),
         ("Prefer" = Option<String>, Header, description = "`return=minimal`: 204 without a body; `Preference-Applied` says that it was granted. Passed over with `prev` or `dry_run`; nothing is left to represent.", example = "return=minimal"),
     ),
     responses(
@@ -177,15 +175,15 @@ pub async fn patch(context: Context, body: Body) -> Outcome {
 pub async fn delete(context: Context) -> Outcome {
     let key = key::from_path(context.name())?;
     let parsed = WriteParams::of(&context, false)?;
-    let expect = existing(conditions::expected(&context.head)?)?;
-    submit(&context, key, Change::Remove, expect, Expiry::Keep, parsed).await
+    let precondition = Precondition::of(&context.head)?;
+    submit(&context, key, Change::Remove, &precondition, Expiry::Keep, parsed).await
 }
 
 async fn submit(
     context: &RequestContext,
     key: NamedKey<'_>,
     change: Change,
-    expect: Expect,
+    precondition: &Precondition,
     default_expiry: Expiry,
     parsed: WriteParams,
 ) -> Outcome {
@@ -193,26 +191,17 @@ async fn submit(
     let preferred = Preferred::of(&context.head, &key, parsed.prev || parsed.dry_run);
     let (condition, return_previous) = (Criteria::default(), parsed.prev);
     let (session, guard) = (parsed.session, parsed.guard);
+    let expect = precondition.expect.clone();
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: false };
-    let done =
-        write::perform(&context.caller(), &key.text, op, manner, &context.request_id(), context.deadline).await?;
+    let done = write::perform(&context.caller(), &key.text, op, manner, &context.request_id(), context.deadline).await;
+    let done = done.map_err(|failure| precondition.failed(failure))?;
     Ok(prefer::answer(context, done, preferred).await)
 }
 
 /// 0 stands for ever.
 pub fn expiry_of(ttl_ms: u64) -> Expiry {
     if ttl_ms == 0 { Expiry::Never } else { Expiry::After(ttl_ms) }
-}
-
-/// The condition of a write that needs an entry anyway.
-pub fn existing(expect: Expect) -> Result<Expect, Failure> {
-    match expect {
-        Expect::Absent => {
-            Err(Failure::invalid("header:If-None-Match", "this needs an existing entry, so `*` could never hold"))
-        }
-        _ => Ok(expect),
-    }
 }
 
 /// Query parameters of a write.

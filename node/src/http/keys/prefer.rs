@@ -74,7 +74,7 @@ pub async fn answer(context: &RequestContext, done: Completed, preferred: Option
     let mut response = match &preferred {
         Preferred::Minimal => without_body(done, &decided),
         Preferred::Representation(key) => match written(&context.api.backend, key, &decided, context.deadline).await {
-            Some((entry, at)) => Completed::read(&key.text, &entry, at).into_response(),
+            Some((entry, at)) => done.showing(&key.text, &entry, at).into_response(),
             None => return done.into_response(),
         },
     };
@@ -88,7 +88,10 @@ pub async fn answer(context: &RequestContext, done: Completed, preferred: Option
 
 fn without_body(done: Completed, decided: &Decided) -> Answer {
     let mut response = done.into_response();
-    *response.status_mut() = StatusCode::NO_CONTENT;
+    // That it was made is said by the status.
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     *response.body_mut() = Body::default();
     let fields = response.headers_mut();
     fields.remove(header::CONTENT_TYPE);

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use quorate_store::types::{Action, Outcome, RequestId, WriteOp};
+use quorate_store::types::{Action, Change, Outcome, RequestId, WriteOp};
 
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::failure::Failure;
@@ -29,6 +29,7 @@ pub async fn perform(
     request_id: &str,
     deadline: Instant,
 ) -> Result<Completed, Failure> {
+    let may_create = matches!(op.change, Change::Insert(_) | Change::Upsert(_));
     let reply = match manner.dry_run {
         true => evaluate(caller, Action::Write(op), deadline).await?,
         false => propose(caller, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
@@ -37,7 +38,7 @@ pub async fn perform(
         Outcome::Written(written) if manner.shows_entry => {
             Completed::read_by_write(key, &reply, written, manner.dry_run).ok_or_else(|| confused(&reply))
         }
-        Outcome::Written(written) => Ok(Completed::write(key, &reply, written, manner.dry_run)),
+        Outcome::Written(written) => Ok(Completed::write(key, &reply, written, manner.dry_run, may_create)),
         Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
         _ => Err(confused(&reply)),

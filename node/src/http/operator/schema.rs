@@ -131,9 +131,10 @@ fn bound(name: &str, schema: &mut Value) {
     }
 }
 
-/// A star, or a list of tags, each of which may begin so.
-fn tags(start: &str) -> String {
-    format!("^(\\*|{start}\"{CAS}\"(, {start}\"{CAS}\"){{0,{}}})$", EXPECT_TOKENS_MAX - 1)
+/// A star, or a list of tags.
+fn tags() -> String {
+    const TAG: &str = "(W/)?\"[!#-~]*\"";
+    format!("^(\\*|{TAG}(, {TAG}){{0,{}}})$", EXPECT_TOKENS_MAX - 1)
 }
 
 /// What holds for every value of this name: its type, and the keywords that say the rest.
@@ -143,8 +144,7 @@ fn bounds(name: &str) -> Option<(&'static str, Value)> {
         "key" => ("string", json!({"minLength": 1, "maxLength": KEY_BYTES_MAX})),
         "session" => ("string", json!({"pattern": format!("^{CAS}$")})),
         "cas" | "if_none_match" => ("string", json!({"pattern": format!("^{CAS}$")})),
-        "If-Match" => ("string", json!({"pattern": tags("")})),
-        "If-None-Match" => ("string", json!({"pattern": tags("(W/)?")})),
+        "If-Match" | "If-None-Match" => ("string", json!({"pattern": tags()})),
         "request_id" | "id" | "Idempotency-Key" => {
             ("string", json!({"pattern": format!("^[!-~]{{1,{REQUEST_ID_BYTES_MAX}}}$")}))
         }
@@ -179,6 +179,10 @@ fn headers(status: &str) -> Value {
         "X-Request-Id": header("That of the request, else one made for it.", json!({"type": "string"})),
     });
     match status {
+        "201" => {
+            headers["Location"] =
+                header("The path of what was created.", json!({"type": "string", "format": "uri-reference"}))
+        }
         "405" => headers["Allow"] = header("The methods there are.", json!({"type": "string"})),
         "429" | "503" => headers["Retry-After"] = header("Seconds.", number()),
         _ => {}

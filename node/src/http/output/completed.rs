@@ -2,13 +2,14 @@
 //!
 //! Owns what both have to say of it. Never decides anything.
 
-use http::header;
+use http::{StatusCode, header};
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Reply, Revision, Written};
 
+use crate::gateway::text;
 use crate::http::input::headers;
 use crate::http::output::render;
-use crate::http::output::response::{Answer, ok};
+use crate::http::output::response::{Answer, created, ok};
 
 /// The answer to a read of one entry, or to a write.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Completed {
     cas: Option<u64>,
     /// Where the write was decided, if it was one and took effect.
     pub decided: Option<Decided>,
+    /// The path of the entry, if the write made it.
+    location: Option<String>,
 }
 
 /// Where a write took effect.
@@ -41,17 +44,20 @@ impl Completed {
     /// An entry was found.
     pub fn read(key: &str, entry: &Entry, at: ReadPosition) -> Self {
         let cas = entry.meta.cas_shown_at(at.clock);
-        Self { json: render::read(key, entry, at), revision: at.revision, cas, decided: None }
+        Self { json: render::read(key, entry, at), revision: at.revision, cas, decided: None, location: None }
     }
 
-    /// A write took effect, or would have.
-    pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Self {
+    /// A write took effect, or would have. `may_create`: it is of a kind that makes entries.
+    pub fn write(key: &str, reply: &Reply, written: &Written, dry_run: bool, may_create: bool) -> Self {
         // What a dry run would have made is not there to be referred to.
         let cas = written.meta.filter(|_| !dry_run).map(|meta| meta.cas);
         let Reply { index, revision, clock, replayed, .. } = *reply;
         let decided = Decided { index, revision, clock, replayed, meta: written.meta };
         let json = render::write(key, reply, written, dry_run);
-        Self { json, revision, cas, decided: Some(decided).filter(|_| !dry_run) }
+        // Each change counts one version, and the first is that of its creation.
+        let is_new = may_create && !dry_run && written.meta.is_some_and(|meta| meta.version == 1);
+        let location = is_new.then(|| format!("/v1/kv/{}", text::path_of(key)));
+        Self { json, revision, cas, decided: Some(decided).filter(|_| !dry_run), location }
     }
 
     /// A write that leaves the value took effect, or would have, and is answered as a read of the entry after it. `None`
@@ -60,7 +66,17 @@ impl Completed {
         let (meta, previous) = (written.meta?, written.previous.as_ref()?);
         let json = render::read_by_write(key, reply, meta, previous);
         let cas = meta.cas_shown_at(reply.clock).filter(|_| !dry_run);
-        Some(Self { json, revision: reply.revision, cas, decided: None })
+        Some(Self { json, revision: reply.revision, cas, decided: None, location: None })
+    }
+
+    /// This, with the entry in its body.
+    pub fn showing(self, key: &str, entry: &Entry, at: ReadPosition) -> Self {
+        Self { location: self.location, ..Self::read(key, entry, at) }
+    }
+
+    /// The status that goes with it.
+    pub fn status(&self) -> StatusCode {
+        if self.location.is_some() { StatusCode::CREATED } else { StatusCode::OK }
     }
 
     /// As a response of its own.
@@ -71,6 +87,9 @@ impl Completed {
         if let Some(cas) = self.cas {
             fields.insert(header::ETAG, headers::etag_value(cas));
         }
-        response
+        match self.location {
+            Some(location) => created(response, location),
+            None => response,
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Response, Version, header};
+use http::{HeaderValue, Response, StatusCode, Version, header};
 use quorate_api::{Applied, ErrorCode};
 
 use crate::gateway::failure::Failure;
@@ -22,6 +22,14 @@ pub fn ok(content_type: HeaderValue, bytes: impl Into<Bytes>) -> Answer {
     response.headers_mut().reserve(10);
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
+}
+
+/// Makes it a 201: what stands at `location`, a path that is percent-encoded, was not there before (RFC 9110, 9.3.3 and 9.3.4).
+pub fn created(mut answer: Answer, location: String) -> Answer {
+    *answer.status_mut() = StatusCode::CREATED;
+    let location = HeaderValue::from_maybe_shared(Bytes::from(location)).expect("an encoded path is visible ASCII");
+    answer.headers_mut().insert(header::LOCATION, location);
+    answer
 }
 
 /// A 200 with a wire type, for routes where speed does not matter.

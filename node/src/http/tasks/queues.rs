@@ -28,7 +28,7 @@ use crate::http::input::cursor::TaskCursor;
 use crate::http::input::extract::Query;
 use crate::http::input::json_body::{Json, JsonBytes};
 use crate::http::input::{json, json_body};
-use crate::http::output::response::Outcome;
+use crate::http::output::response::{Outcome, created};
 use crate::http::routes::{Policy, Routes};
 use crate::http::tasks::{answer, body};
 use crate::limits;
@@ -104,6 +104,7 @@ pub async fn queues(context: Context) -> Outcome {
         example = json!({"id": "welcome-7", "payload": {"to": "ann"}, "delay_ms": 60000, "max_attempts": 5, "request_id": "signup-7"})),
     responses(
         (status = 200, description = "What came of it.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": "21", "index": 33})),
+        (status = 201, description = "The same of one task that is new: `Location` is its path.", body = ScheduleAnswer, example = json!({"id": "welcome-7", "created": true, "state": "scheduled", "execute_at": "2026-11-21T08:00:00.000Z", "attempts": 0, "max_attempts": 5, "revision": "21", "index": 33})),
         (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; what is scheduled can still be worked off.", body = Problem, content_type = "application/problem+json"),
         Common,
@@ -136,9 +137,11 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let mut tasks: Vec<_> = done.iter().map(scheduled).collect();
     match tasks.pop() {
         Some(one) if !is_list => {
+            let location = format!("/v1/tasks/{}/task/{}", context.name(), text::path_of(&one.id));
             let (revision, index) = (Some(revision), Some(index));
             let answer = TaskScheduled { revision, index, replayed, dry_run, ..one };
-            command::answer(&answer, reply.revision, None)
+            let shown = command::answer(&answer, reply.revision, None)?;
+            Ok(if answer.created && !dry_run { created(shown, location) } else { shown })
         }
         last => {
             tasks.extend(last);
