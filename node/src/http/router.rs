@@ -10,7 +10,9 @@ use axum::routing::MethodRouter;
 use bytes::Bytes;
 use http::Method;
 use utoipa::openapi::RefOr;
+use utoipa::openapi::Response;
 use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
+use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::Schema;
 use utoipa_axum::routes;
 
@@ -92,7 +94,9 @@ impl Table {
             });
             for (method, name, mut described) in operations_of(item) {
                 let parameters = query_parameters(&described);
-                let operation = Operation { method, policy, parameters };
+                let takes = described.request_body.as_ref().map(media_types).unwrap_or_default();
+                let forms = described.responses.responses.get("200").map_or(1, forms);
+                let operation = Operation { method, policy, parameters, takes, forms };
                 described::complete(&mut described, &operation);
                 self.routes[at].add(operation);
                 self.paths.add_path_operation(&template, vec![name], described);
@@ -109,6 +113,20 @@ fn query_parameters(described: &Described) -> Vec<String> {
         RefOr::T(_) | RefOr::Ref(_) => None,
     });
     names.collect()
+}
+
+/// The content types of a body, as a header lists them.
+fn media_types(body: &RefOr<RequestBody>) -> String {
+    let RefOr::T(body) = body else { return String::new() };
+    body.content.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// In how many content types an answer comes.
+fn forms(response: &RefOr<Response>) -> usize {
+    match response {
+        RefOr::T(response) => response.content.len(),
+        RefOr::Ref(_) => 1,
+    }
 }
 
 /// The operations of a path.

@@ -76,6 +76,10 @@ pub struct Operation {
     pub policy: Policy,
     /// The parameters that its query may have.
     pub parameters: Vec<String>,
+    /// The content types that its body may have, as a header lists them.
+    pub takes: String,
+    /// In how many content types it answers.
+    pub forms: usize,
 }
 
 impl Operation {
@@ -87,6 +91,11 @@ impl Operation {
     /// Whether it takes a body.
     pub fn takes_body(&self) -> bool {
         self.method != Method::GET && self.method != Method::DELETE
+    }
+
+    /// Whether its answer comes in several forms, of which `Accept` chooses.
+    pub fn has_forms(&self) -> bool {
+        self.forms > 1
     }
 
     /// Whether it serves data rather than telling about the node.

@@ -11,7 +11,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::IntoResponse;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Body as _;
 use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
@@ -32,6 +33,12 @@ use crate::http::output::{caught, refusal};
 use crate::http::routes::{self, Operation, Policy, Route};
 use crate::timings::{self, Part};
 use crate::watchdog;
+
+/// An answer may be kept, and is asked for again each time: what is kept may be another version.
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept");
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 
 /// Where a request came to, and from where: whoever serves a connection puts it into the extensions of each request.
 #[derive(Clone)]
@@ -146,6 +153,12 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
 /// Adds what every response carries.
 fn complete(context: &RequestContext, mut response: Answer, request_id: String) -> Answer {
     let (api, head) = (&context.api, &context.head);
+    let operation = context.route.operation(&head.method);
+    if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE
+        && let Some(operation) = operation
+    {
+        say_what_is_taken(operation, head, response.headers_mut());
+    }
     let headers = response.headers_mut();
     // Whatever was evaluated has set it already.
     let revision = || HeaderValue::from(api.backend.position().revision);
@@ -154,7 +167,28 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
     headers.insert(headers::TERM, term);
     headers.insert(headers::LEADER, leader);
     headers.insert(headers::REQUEST_ID, headers::echoed(head).unwrap_or_else(|| headers::id_value(request_id)));
+    if operation.is_some_and(|operation| operation.method == Method::GET) {
+        headers.entry(header::CACHE_CONTROL).or_insert(NO_CACHE);
+        if operation.is_some_and(Operation::has_forms) {
+            headers.insert(header::VARY, VARY_ACCEPT);
+        }
+    }
     if head.method == Method::HEAD { without_body(response) } else { response }
+}
+
+/// What goes with a 415: the content types that this operation takes, or that it takes no compression (RFC 9110, 15.5.16).
+fn say_what_is_taken(operation: &Operation, head: &Parts, headers: &mut HeaderMap) {
+    if head.headers.contains_key(header::CONTENT_ENCODING) {
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    let name = match operation.method {
+        Method::PATCH => ACCEPT_PATCH,
+        Method::POST => ACCEPT_POST,
+        _ => header::ACCEPT,
+    };
+    if let Ok(types) = HeaderValue::from_str(&operation.takes) {
+        headers.insert(name, types);
+    }
 }
 
 /// Makes the response to GET one to HEAD: all headers, the length too, without the body.

@@ -16,6 +16,15 @@ async fn server() -> Server {
     server
 }
 
+/// The same, where `k` is a document.
+async fn server_with_document() -> Server {
+    let server = Server::start().await;
+    for value in [b"{}", b"{}"] {
+        server.backend.seed("k", Value { kind: ContentKind::Json, data: value.to_vec() });
+    }
+    server
+}
+
 /// Asks with these lines of headers.
 async fn ask(server: &Server, method: &str, path: &str, lines: &[(&str, &str)]) -> Response {
     let mut headers = lines.to_vec();
@@ -48,6 +57,12 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
         (vec![no("W/\"3\"")], 304, 404),
         (vec![no("\"2\", \"4\"")], 200, 404),
         (vec![no("\"0\", \"4\"")], 200, 304),
+        // What no entry can have matches none.
+        (vec![is("W/\"3\"")], 412, 404),
+        (vec![is("\"3-gzip\"")], 412, 404),
+        (vec![is("\"abc\", \"3\"")], 200, 404),
+        (vec![no("\"3-gzip\"")], 200, 404),
+        (vec![no("W/\"abc\", W/\"3\"")], 304, 404),
         // If-Match comes first: 412, whatever the other says.
         (vec![no("\"3\""), is("\"2\"")], 412, 404),
         (vec![is("\"3\""), no("\"2\", \"3\"")], 304, 404),
@@ -96,48 +111,78 @@ async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
     }
 }
 
+/// What a write comes to: done with this status, or refused with it and this code.
+type Verdict = Result<u16, (u16, ErrorCode)>;
+
 #[tokio::test]
-async fn writes_are_judged_by_their_list() {
-    for (method, lines, missing, there) in [
-        ("PUT", vec![("If-Match", "\"2\", \"3\"")], Err((404, ErrorCode::NotFound)), Ok(())),
-        ("PUT", vec![("If-Match", "\"3\""), ("If-Match", "\"4\"")], Err((404, ErrorCode::NotFound)), Ok(())),
-        (
-            "PUT",
-            vec![("If-Match", "\"2\", \"4\"")],
-            Err((404, ErrorCode::NotFound)),
-            Err((412, ErrorCode::CasMismatch)),
-        ),
-        ("PUT", vec![("If-None-Match", "*")], Ok(()), Err((409, ErrorCode::AlreadyExists))),
-        ("PUT", vec![("If-None-Match", "\"3\"")], Ok(()), Err((412, ErrorCode::ConditionNotMet))),
-        ("PUT", vec![("If-None-Match", "\"2\", W/\"3\"")], Ok(()), Err((412, ErrorCode::ConditionNotMet))),
-        ("PUT", vec![("If-None-Match", "\"2\", \"4\"")], Ok(()), Ok(())),
-        ("PATCH", vec![("If-Match", "\"2\", \"3\"")], Err((404, ErrorCode::NotFound)), Ok(())),
-        (
-            "PATCH",
-            vec![("If-None-Match", "\"3\"")],
-            Err((404, ErrorCode::NotFound)),
-            Err((412, ErrorCode::ConditionNotMet)),
-        ),
-        (
-            "DELETE",
-            vec![("If-Match", "\"2\", \"4\"")],
-            Err((404, ErrorCode::NotFound)),
-            Err((412, ErrorCode::CasMismatch)),
-        ),
-        ("DELETE", vec![("If-None-Match", "\"2\"")], Err((404, ErrorCode::NotFound)), Ok(())),
+async fn writes_are_judged_by_their_headers_and_refused_with_412() {
+    use ErrorCode::{AlreadyExists, CasMismatch, ConditionNotMet, NotFound};
+
+    let is = |tags| ("If-Match", tags);
+    let no = |tags| ("If-None-Match", tags);
+    let gone: Verdict = Err((412, NotFound));
+    let missing: Verdict = Err((404, NotFound));
+    let mismatch: Verdict = Err((412, CasMismatch));
+    let listed: Verdict = Err((412, ConditionNotMet));
+    let exists: Verdict = Err((412, AlreadyExists));
+    let done: Verdict = Ok(200);
+    // The lines; of an entry with cas 3: any of the methods; of none: PUT, the others.
+    for (lines, there, put, others) in [
+        (vec![], done, Ok(201), missing),
+        (vec![is("*")], done, gone, gone),
+        (vec![is("\"3\"")], done, gone, gone),
+        (vec![is("\"2\", \"3\"")], done, gone, gone),
+        (vec![is("\"3\""), is("\"4\"")], done, gone, gone),
+        (vec![is("\"2\", \"4\"")], mismatch, gone, gone),
+        // What no entry can have matches none.
+        (vec![is("W/\"3\"")], mismatch, gone, gone),
+        (vec![is("\"3-gzip\"")], mismatch, gone, gone),
+        (vec![is("\"abc\"")], mismatch, gone, gone),
+        (vec![is("\"abc\", \"3\"")], done, gone, gone),
+        (vec![is("\"0\"")], mismatch, gone, gone),
+        (vec![no("*")], exists, Ok(201), missing),
+        (vec![no("\"3\"")], listed, Ok(201), missing),
+        (vec![no("\"2\", W/\"3\"")], listed, Ok(201), missing),
+        (vec![no("\"2\", \"4\"")], done, Ok(201), missing),
+        (vec![no("\"3-gzip\"")], done, Ok(201), missing),
+        // Both have to hold.
+        (vec![is("*"), no("*")], mismatch, gone, gone),
+        (vec![is("*"), no("\"3\"")], listed, gone, gone),
+        (vec![is("*"), no("\"2\"")], done, gone, gone),
+        (vec![is("\"3\""), no("\"2\"")], done, gone, gone),
+        (vec![is("\"3\""), no("\"3\"")], mismatch, gone, gone),
+        (vec![is("\"2\""), no("\"4\"")], mismatch, gone, gone),
     ] {
-        let server = server().await;
-        for (path, expected) in [("/v1/kv/none", missing), ("/v1/kv/k", there)] {
-            let answer = ask(&server, method, path, &lines).await;
-            let Err((status, code)) = expected else {
-                assert_eq!(answer.status, 200, "{method} {path} {lines:?}");
-                continue;
-            };
-            assert_eq!(answer.status, status, "{method} {path} {lines:?}");
-            let problem = answer.problem();
-            assert_eq!((problem.code, problem.applied), (code, Applied::No), "{method} {path} {lines:?}");
-            let shown = problem.current.and_then(|current| current.cas);
-            assert_eq!(shown.as_deref(), (path == "/v1/kv/k").then_some("3"), "{method} {path} {lines:?}");
+        for method in ["PUT", "PATCH", "DELETE"] {
+            let server = server_with_document().await;
+            let none = if method == "PUT" { put } else { others };
+            for (path, expected) in [("/v1/kv/none", none), ("/v1/kv/k", there)] {
+                let answer = ask(&server, method, path, &lines).await;
+                let shown = format!("{method} {path} {lines:?}: {}", answer.text());
+                let (Ok(status) | Err((status, _))) = expected;
+                assert_eq!(answer.status, status, "{shown}");
+                let location = (status == 201).then_some(path);
+                assert_eq!(answer.header("location"), location, "{shown}");
+                let Err((_, code)) = expected else { continue };
+                let problem = answer.problem();
+                assert_eq!((problem.status, problem.code, problem.applied), (status, code, Applied::No), "{shown}");
+                let current = problem.current.and_then(|current| current.cas);
+                assert_eq!(current.as_deref(), (path == "/v1/kv/k").then_some("3"), "{shown}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_breaks_the_grammar_is_refused_as_such() {
+    let server = server_with_document().await;
+    for (name, text) in [("If-Match", "3"), ("If-Match", "\"3"), ("If-None-Match", "*, \"3\""), ("If-None-Match", "")] {
+        for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE"] {
+            let answer = ask(&server, method, "/v1/kv/k", &[(name, text)]).await;
+            assert_eq!(answer.status, 400, "{method} {name}: {text}");
+            if method != "HEAD" {
+                assert_eq!(answer.problem().errors[0].pointer, format!("header:{name}"), "{method} {text}");
+            }
         }
     }
 }

@@ -212,7 +212,10 @@ async fn barriers_and_latches_are_waited_for() {
 
 /// The next event of a stream: name, id, data.
 async fn event(raw: &mut crate::raw::Raw) -> (String, Option<u64>, serde_json::Value) {
-    let text = String::from_utf8(raw.until(b"\n\n").await).expect("text");
+    let mut text = String::from_utf8(raw.until(b"\n\n").await).expect("text");
+    if text.contains("retry: ") {
+        text = String::from_utf8(raw.until(b"\n\n").await).expect("text");
+    }
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let event = field("event: ").unwrap_or_else(|| panic!("no event: {text:?}")).to_owned();
     let data = serde_json::from_str(field("data: ").expect("data")).expect("JSON");

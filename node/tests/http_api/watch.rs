@@ -57,8 +57,12 @@ impl Events {
         let head = raw.response(false).await;
         assert_eq!(head.status, 200, "{}", head.text());
         assert_eq!(head.header("content-type"), Some("text/event-stream"));
-        assert_eq!(head.header("cache-control"), Some("no-store"));
-        Self { raw, head, text: String::new(), comments: 0 }
+        assert_eq!((head.header("cache-control"), head.header("x-accel-buffering")), (Some("no-store"), Some("no")));
+        let mut events = Self { raw, head, text: String::new(), comments: 0 };
+        events.fill().await;
+        let retry = events.text.strip_prefix("retry: 1000\n\n").expect("when to come again is said first").to_owned();
+        events.text = retry;
+        events
     }
 
     /// The next event, comments left out; `None` at the clean end.
@@ -78,13 +82,18 @@ impl Events {
                 }
                 continue;
             }
-            let chunk = self.raw.chunk().await;
-            if chunk.is_empty() {
+            if !self.fill().await {
                 assert_eq!(self.text, "", "half an event at the end");
                 return None;
             }
-            self.text += std::str::from_utf8(&chunk).expect("text");
         }
+    }
+
+    /// Takes a piece; whether there was one.
+    async fn fill(&mut self) -> bool {
+        let chunk = self.raw.chunk().await;
+        self.text += std::str::from_utf8(&chunk).expect("text");
+        !chunk.is_empty()
     }
 
     async fn next(&mut self) -> Message {
@@ -475,7 +484,10 @@ async fn watches_work_over_http2() {
         let response = sender.send_request(request.body(Empty::<bytes::Bytes>::new()).expect("a request")).await;
         let response = response.expect("the head comes before the first event");
         assert_eq!(response.status(), 200);
-        bodies.push(response.into_body());
+        let mut body = response.into_body();
+        let first = tokio::time::timeout(PATIENCE, body.frame()).await.expect("in time").expect("a frame");
+        assert_eq!(first.expect("no error").into_data().expect("no trailers"), "retry: 1000\n\n");
+        bodies.push(body);
     }
     server.backend.seed("b", json("1"));
     server.backend.seed("a", json("1"));

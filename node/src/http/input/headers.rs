@@ -1,7 +1,7 @@
 //! Header names, pre-built values, and the reading of request headers.
 //!
-//! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id`, `Accept` and `Content-Type`; those of `If-Match`
-//! and `If-None-Match` are in `conditions`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
+//! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id` and `Content-Type`; those of `If-Match` and `If-None-Match`
+//! are in `conditions`, those of `Accept` in `accept`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -162,12 +162,6 @@ pub fn etag_value(cas: u64) -> HeaderValue {
     crate::http::output::render::number(&mut text, cas);
     text.push(b'"');
     HeaderValue::from_maybe_shared(Bytes::from(text)).expect("digits in quotes are a header value")
-}
-
-/// Whether the caller prefers the bare bytes: `Accept` names them first.
-pub fn wants_bytes(head: &Parts) -> bool {
-    let accept = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    accept.is_some_and(|list| media_type(list.split(',').next().unwrap_or("")) == "application/octet-stream")
 }
 
 /// What kind of body the caller says it sends.

@@ -2,6 +2,7 @@
 //!
 //! Owns how each is read and what is said of one that is wrong. Never asks the node for anything.
 
+pub mod accept;
 pub mod body;
 pub mod conditions;
 pub mod criteria;

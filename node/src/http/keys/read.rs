@@ -19,8 +19,8 @@ use crate::gateway::failure::Failure;
 use crate::http::context::RequestContext;
 use crate::http::input::conditions::{ReadCondition, Verdict, Versions};
 use crate::http::input::extract::{Faults, Query};
-use crate::http::input::headers;
 use crate::http::input::key::NamedKey;
+use crate::http::input::{accept, headers};
 use crate::http::output::completed::Completed;
 use crate::http::output::response::{Outcome, ok};
 use crate::limits;
@@ -64,7 +64,7 @@ struct ReadParams {
 
 impl ReadParams {
     fn of(context: &RequestContext) -> Result<Self, Failure> {
-        let (raw, condition) = (headers::wants_bytes(&context.head), ReadCondition::of(&context.head)?);
+        let (raw, condition) = (accept::wants_bytes(&context.head), ReadCondition::of(&context.head)?);
         let params = Self { raw, condition, ..Self::default() };
         match context.head.uri.query() {
             None => Ok(params),

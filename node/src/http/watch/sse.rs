@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, Response, Version, header};
+use http::{HeaderName, HeaderValue, Response, Version, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::WatchEndCode;
 use tokio::time::Sleep;
@@ -27,6 +27,11 @@ use crate::http::input::headers;
 use crate::http::output::render;
 use crate::http::output::response::Outcome;
 use crate::{limits, watchdog};
+
+const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The first words: after how many milliseconds a browser whose stream broke comes again.
+const RETRY: Bytes = Bytes::from_static(b"retry: 1000\n\n");
 
 /// A part of a stream.
 pub enum Chunk {
@@ -83,6 +88,8 @@ pub fn open(context: &RequestContext, source: impl Source, heartbeat: Duration, 
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, headers::EVENTS);
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep events until it has a buffer full of them.
+    fields.insert(NO_BUFFERING, HeaderValue::from_static("no"));
     Ok(response)
 }
 
@@ -111,7 +118,7 @@ impl<S: Source> Sse<S> {
     fn new(source: S, heartbeat: Duration, busy: Busy, taking: Option<Taking>, watching: Option<Watching>) -> Self {
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
-        let (rest, has_ended, sent) = (Bytes::new(), false, Instant::now());
+        let (rest, has_ended, sent) = (RETRY, false, Instant::now());
         let (account, _counted) = (None, None);
         Self { source, watching, rest, has_ended, heartbeat, sent, timer, stop, taking, account, _counted, _busy: busy }
     }

@@ -359,7 +359,12 @@ impl State {
     /// A few rules of the real machine, enough to see that the HTTP layer asks for the right thing.
     fn judge(&self, op: &WriteOp) -> Result<Option<Entry>, Box<Rejection>> {
         let current = self.entry_at(op.key.as_bytes(), u64::MAX);
+        let needs_entry = !matches!(op.change, Change::Insert(_) | Change::Upsert(_));
         match (&op.expect, &current) {
+            (_, None) if needs_entry => return Err(Box::new(Rejection::NotFound)),
+            (Expect::Absent, Some(entry)) => {
+                return Err(Box::new(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }));
+            }
             (&Expect::Cas(expected), entry) if entry.as_ref().map(|entry| entry.meta.cas) != Some(expected) => {
                 return Err(Box::new(Rejection::CasMismatch {
                     expected: Some(expected),
