@@ -116,6 +116,9 @@ fn say_doors(config: &Config) {
             Some(ca) => say!("  speak TLS with clients, and believe certificates of the CA in {}", ca.display()),
         },
     }
+    if !config.cors_origins.is_empty() {
+        say!("  let web pages of {} ask it", config.cors_origins.join(", "));
+    }
     match config.auth {
         Auth::Off => say!("  do what is asked for whoever asks"),
         Auth::Required => say!("  do nothing for somebody who does not say who they are"),

@@ -141,6 +141,8 @@ pub struct Config {
     pub min_free_bytes: u64,
     /// Where and how often this node backs its state up, if it does.
     pub backups: Option<BackupSchedule>,
+    /// Origins of web pages that browsers let ask this node, `*` for every one.
+    pub cors_origins: Vec<String>,
     /// Certificates of the client port; without them it is plain.
     pub tls: Option<TlsFiles>,
     /// Certificates between the nodes; without them their connections are plain.
@@ -173,6 +175,7 @@ impl Config {
             accounts: self.accounts,
             slow_request: self.slow_request,
             traces: None,
+            cors_origins: self.cors_origins.clone(),
             auth: AuthSettings::Open,
             audit: None,
         }

@@ -206,6 +206,7 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_secs(10),
         traces: None,
+        cors_origins: Vec::new(),
         auth: AuthSettings::Open,
         audit: None,
     }

@@ -139,6 +139,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
             HUGE,
         ),
         backups: backups(args.backup_dir, args.backup_every_ms, args.backup_keep, faults),
+        cors_origins: cors_origins(args.cors_origins.as_deref().unwrap_or_default(), faults),
         tls: security.tls,
         peer_tls: security.peer_tls,
         auth: security.auth,
@@ -163,6 +164,26 @@ fn collector(endpoint: &str, faults: &mut Faults) -> Option<String> {
     }
     let path = if path.is_empty() { "v1/traces" } else { path };
     Some(format!("http://{authority}/{path}"))
+}
+
+/// Origins as browsers send them, or the star.
+fn cors_origins(list: &str, faults: &mut Faults) -> Vec<String> {
+    let origins: Vec<_> =
+        list.split(',').map(str::trim).filter(|origin| !origin.is_empty()).map(str::to_owned).collect();
+    for origin in origins.iter().filter(|origin| *origin != "*" && !is_origin(origin)) {
+        let how = "write it as a browser does: scheme, host in lower case, and the port where it is not the usual one";
+        faults.add(
+            "cors_origins",
+            format!("`{origin}` is no origin; {how}, like https://app.example.org or http://localhost:3000"),
+        );
+    }
+    origins
+}
+
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-:[]".contains(&byte);
+    matches!(scheme, "http" | "https") && !rest.is_empty() && rest.bytes().all(is_plain)
 }
 
 fn backups(

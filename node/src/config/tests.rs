@@ -180,6 +180,21 @@ fn certificates(dir: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
+fn origins_of_web_pages_are_as_a_browser_sends_them() {
+    let config =
+        with(&["--cors-origins", "https://app.example.org, http://localhost:3000,http://[::1]:80"]).expect("good");
+    assert_eq!(config.cors_origins, ["https://app.example.org", "http://localhost:3000", "http://[::1]:80"]);
+    assert_eq!(with(&[]).expect("good").cors_origins, [""; 0]);
+    assert_eq!(with(&["--cors-origins", "*"]).expect("good").cors_origins, ["*"]);
+    for bad in
+        ["app.example.org", "https://app.example.org/", "https://App.example.org", "ftp://a", "https://", "https://*.a"]
+    {
+        let error = with(&["--cors-origins", bad]).expect_err("no origin").to_string();
+        assert!(error.contains("cors_origins: ") && error.contains(bad), "{error}");
+    }
+}
+
+#[test]
 fn beyond_loopback_it_takes_tls_and_authentication() {
     let directory = tempfile::tempdir().expect("a directory");
     let tls = certificates(directory.path());

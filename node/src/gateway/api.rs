@@ -49,6 +49,8 @@ pub struct ApiSettings {
     pub slow_request: Duration,
     /// Where spans of requests go.
     pub traces: Option<Arc<Traces>>,
+    /// Origins of web pages that may ask, `*` for every one; none without it.
+    pub cors_origins: Vec<String>,
     /// Who has to say who they are.
     pub auth: AuthSettings,
     /// Where it is told who did what.

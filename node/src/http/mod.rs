@@ -10,6 +10,7 @@ mod batch;
 mod command;
 mod context;
 mod coordination;
+mod cors;
 mod described;
 mod input;
 mod keys;

@@ -26,6 +26,7 @@ use crate::gateway::enter;
 use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::http::context::{Context, RequestContext};
+use crate::http::cors;
 use crate::http::input::extract::Query;
 use crate::http::input::{body, headers};
 use crate::http::output::response::{Answer, Outcome};
@@ -66,7 +67,10 @@ pub async fn serve(route: &'static Route, mut request: Request, next: Next) -> A
     let context = Context(Arc::new(context));
     let (writes, has_body) = (operation.is_some_and(Operation::writes), !body.is_end_stream());
     let worked = timings::of(caught::caught(writes, async {
-        let Some(operation) = operation else { return Err(refuse_route(&context)) };
+        let Some(operation) = operation else {
+            let granted = cors::preflight(&context.api.settings, &context.head, route);
+            return granted.ok_or_else(|| refuse_route(&context));
+        };
         deadline?;
         admit(&context, operation, has_body).await?;
         answer(&context, operation, body, next).await
@@ -160,6 +164,7 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
         say_what_is_taken(operation, head, response.headers_mut());
     }
     let headers = response.headers_mut();
+    cors::say(&api.settings, head, headers);
     // Whatever was evaluated has set it already.
     let revision = || HeaderValue::from(api.backend.position().revision);
     headers.entry(headers::REVISION).or_insert_with(revision);
@@ -170,7 +175,7 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
     if operation.is_some_and(|operation| operation.method == Method::GET) {
         headers.entry(header::CACHE_CONTROL).or_insert(NO_CACHE);
         if operation.is_some_and(Operation::has_forms) {
-            headers.insert(header::VARY, VARY_ACCEPT);
+            headers.append(header::VARY, VARY_ACCEPT);
         }
     }
     if head.method == Method::HEAD { without_body(response) } else { response }

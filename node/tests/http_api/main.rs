@@ -9,6 +9,7 @@ mod access;
 mod auth;
 mod backups;
 mod bad_input;
+mod browsers;
 mod bulk;
 mod commands;
 mod conditions;

@@ -43,6 +43,7 @@ pub fn api_settings() -> ApiSettings {
         accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
+        cors_origins: Vec::new(),
         auth: AuthSettings::Open,
         audit: None,
     }
