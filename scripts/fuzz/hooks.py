@@ -185,7 +185,7 @@ def problems_are_consistent(ctx, response, case):
         assert response.status_code < 400, "an error without a problem document"
         return
     assert problem["status"] == response.status_code, f"the document says {problem['status']}"
-    assert problem["type"] == f"urn:quorate:error:{problem['code']}", problem["type"]
+    assert problem["type"] == f"/errors/{problem['code']}", problem["type"]
     if response.status_code in (429, 503):
         assert "retry-after" in response.headers, "no Retry-After"
     if problem["code"] in ("invalid_argument", "unknown_field"):

@@ -30,11 +30,11 @@ pub enum Retry {
     SameRequestId,
 }
 
-/// Error codes, each with one HTTP status.
+/// Error codes, each with one HTTP status; but where a condition in a header failed, the status is 412 whatever the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// 409: insert on a key that exists.
+    /// 409: insert on a key that exists. 412 where `If-None-Match` asked for that.
     AlreadyExists,
     /// 409: the session has a place in the queue already, with another mode or value; release that first.
     AlreadyQueued,
@@ -64,7 +64,7 @@ pub enum ErrorCode {
     MethodNotAllowed,
     /// 503: no leader is known at the moment.
     NoLeader,
-    /// 404: no such key, or no such path.
+    /// 404: no such key, or no such path. 412 where `If-Match` asked for a key that exists.
     NotFound,
     /// 409: the entry is not locked, or the token does not hold the lock; or not any more.
     NotLockHolder,
@@ -99,6 +99,41 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// All of them, by name.
+    pub const ALL: [Self; 31] = [
+        Self::AlreadyExists,
+        Self::AlreadyQueued,
+        Self::CasMismatch,
+        Self::ChangeRefused,
+        Self::Compacted,
+        Self::ConditionNotMet,
+        Self::DifferentSettings,
+        Self::GuardFailed,
+        Self::InUse,
+        Self::Internal,
+        Self::InvalidArgument,
+        Self::InvalidDocument,
+        Self::Locked,
+        Self::MethodNotAllowed,
+        Self::NoLeader,
+        Self::NotFound,
+        Self::NotLockHolder,
+        Self::NotReady,
+        Self::PermissionDenied,
+        Self::PreconditionRequired,
+        Self::Quarantined,
+        Self::QuotaExceeded,
+        Self::RequestIdReused,
+        Self::SessionExpired,
+        Self::Timeout,
+        Self::TooLarge,
+        Self::TooManyRequests,
+        Self::Unauthenticated,
+        Self::UniqueViolation,
+        Self::UnknownField,
+        Self::UnsupportedMediaType,
+    ];
+
     /// The HTTP status that carries this code.
     pub fn status(self) -> u16 {
         match self {
@@ -237,7 +272,7 @@ pub struct Failed {
 /// An RFC 9457 problem document (`application/problem+json`): the body of every error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// `urn:quorate:error:CODE`.
+    /// `/errors/CODE`: a path of the node, where it says what the code means.
     #[serde(rename = "type")]
     pub type_uri: String,
     /// Short and fixed for each code.
@@ -294,7 +329,7 @@ impl Problem {
     /// A problem with the code's own title, status and retry advice.
     pub fn new(code: ErrorCode, applied: Applied, detail: impl Into<String>) -> Self {
         Self {
-            type_uri: format!("urn:quorate:error:{}", code_name(code)),
+            type_uri: format!("/errors/{}", code_name(code)),
             title: code.title().into(),
             status: code.status(),
             detail: detail.into(),

@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_secs(5);
 
 /// Tells somebody who speaks plain HTTP to a port with TLS what to do.
 pub async fn say_https(mut stream: Stream, deadline: Instant) {
-    const BODY: &str = r#"{"type":"urn:quorate:error:invalid_argument","title":"Invalid request","status":400,"detail":"this port speaks TLS: say https:// and give the client the CA of its certificate (quorate --ca FILE, curl --cacert FILE)","code":"invalid_argument","applied":"no","retry":"never","request_id":""}"#;
+    const BODY: &str = r#"{"type":"/errors/invalid_argument","title":"Invalid request","status":400,"detail":"this port speaks TLS: say https:// and give the client the CA of its certificate (quorate --ca FILE, curl --cacert FILE)","code":"invalid_argument","applied":"no","retry":"never","request_id":""}"#;
     let head = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\nconnection: close";
     let text = format!("{head}\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
     let told = async {

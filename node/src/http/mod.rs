@@ -22,6 +22,7 @@ mod service;
 mod tasks;
 mod watch;
 
+pub use operator::errors::markdown as error_catalogue;
 pub use router::{all as all_routes, document as openapi_document, router};
 pub use routes::{Operation, Policy, Route};
 pub use service::Arrival;

@@ -243,7 +243,7 @@ async fn every_data_route_is_judged() {
 async fn strangers_get_in_nowhere_but_where_nothing_is_told() {
     // Each from an address of its own would not be possible here, so few enough that none is slowed down.
     let guarded = Guarded::start().await;
-    for path in ["/livez", "/readyz", "/version", "/openapi.json"] {
+    for path in ["/livez", "/readyz", "/version", "/openapi.json", "/errors/unauthenticated"] {
         assert_eq!(guarded.ask("", "GET", path, "").await.status, 200, "{path}");
     }
     for path in ["/metrics", "/v1/cluster/status", "/v1/cluster/digest"] {

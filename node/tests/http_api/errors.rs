@@ -1,7 +1,8 @@
 //! Each way the node can fail, as the caller is told: status, code, and above all `applied`.
 
-use quorate_api::{Applied, ErrorCode, Retry};
+use quorate_api::{Applied, ErrorCode, Retry, code_name};
 use quorate_node::app::AppError;
+use quorate_node::http::error_catalogue;
 use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Value};
 
 use crate::raw::Server;
@@ -121,4 +122,31 @@ async fn a_compacted_revision_names_the_oldest_one() {
     }
     assert_eq!(server.get("/v1/kv/k?revision=4").await.json()["value"], 2);
     assert_eq!(server.get("/v1/kv?revision=99&count_only").await.problem().code, ErrorCode::InvalidArgument);
+}
+
+#[tokio::test]
+async fn the_type_of_an_error_is_a_page_that_the_node_serves() {
+    let server = Server::start().await;
+    let problem = server.get("/v1/kv/none").await.problem();
+    assert_eq!(problem.type_uri, "/errors/not_found");
+    for code in ErrorCode::ALL {
+        let page = server.get(&format!("/errors/{}", code_name(code))).await;
+        assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+        assert!(page.text().contains(code.title()), "{}", page.text());
+    }
+    let unknown = server.get("/errors/none").await.problem();
+    assert_eq!((unknown.code, &*unknown.errors[0].pointer), (ErrorCode::NotFound, "path:code"));
+}
+
+#[test]
+fn the_documentation_has_a_section_for_each_error() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/errors.md");
+    let wanted = error_catalogue();
+    if std::env::var_os("QUORATE_WRITE_DOCS").is_some() {
+        std::fs::write(path, &wanted).expect("written");
+    }
+    let there = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(there, wanted, "docs/errors.md is not what the code says; write it anew with QUORATE_WRITE_DOCS=1");
+    let names: std::collections::BTreeSet<_> = ErrorCode::ALL.map(code_name).into();
+    assert_eq!(names.len(), ErrorCode::ALL.len(), "each once");
 }

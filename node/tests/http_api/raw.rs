@@ -223,7 +223,7 @@ impl Response {
         let is_precondition =
             self.status == 412 && matches!(problem.code, ErrorCode::NotFound | ErrorCode::AlreadyExists);
         assert!(is_precondition || problem.status == problem.code.status(), "{self:?}");
-        assert!(problem.type_uri.starts_with("urn:quorate:error:"));
+        assert!(problem.type_uri.starts_with("/errors/"));
         assert!(!problem.request_id.is_empty(), "{self:?}");
         self.carries_the_common_headers();
         problem

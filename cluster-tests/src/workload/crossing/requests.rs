@@ -63,7 +63,8 @@ pub fn remember<T>(list: &mut Vec<T>, item: T) {
 }
 
 /// All routes, each as often as it is to be asked in comparison.
-const ROUTES: [(&str, &str, u32); 88] = [
+const ROUTES: [(&str, &str, u32); 89] = [
+    ("get", "/errors/{code}", 1),
     ("get", "/livez", 1),
     ("get", "/readyz", 1),
     ("get", "/metrics", 1),
@@ -367,6 +368,7 @@ impl Draft<'_> {
             ("get", "/v1/locks/{name}/check") => {
                 Request::get(format!("{filled}?token={}", self.token(&format!("/v1/locks/{name}"))))
             }
+            ("get", "/errors/{code}") => Request::get(self.pick(&["/errors/locked", "/errors/none"])),
             ("get", "/v1/requests/{id}") => {
                 let id = if self.known.requests.is_empty() { "none".into() } else { self.pick(&self.known.requests) };
                 Request::get(format!("/v1/requests/{id}"))

@@ -55,6 +55,8 @@ pub const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+j
 pub const STREAM: HeaderValue = HeaderValue::from_static(STREAM_CONTENT_TYPE);
 /// `text/event-stream`
 pub const EVENTS: HeaderValue = HeaderValue::from_static(WATCH_CONTENT_TYPE);
+/// `text/html`
+pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// `text/plain`
 pub const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
