@@ -7,11 +7,17 @@ use std::collections::BTreeMap;
 use quorate_api::{EntryView, WriteAnswer};
 use utoipa::openapi::path::{Operation as Described, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::Schema;
+use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
 use crate::gateway::enter::Guard;
 use crate::http::routes::Operation;
+
+/// The scheme of tokens.
+pub const BEARER: &str = "bearer";
+/// The scheme of client certificates.
+pub const CERTIFICATE: &str = "certificate";
 
 /// What a read of one entry shows.
 #[derive(utoipa::ToSchema)]
@@ -155,9 +161,22 @@ pub fn complete(described: &mut Described, operation: &Operation) {
     if operation.policy.guard != Guard::None {
         add_header(described, "Request-Timeout", "Deadline in milliseconds.", u64::schema());
     }
+    described.security = Some(security(operation.policy.guard));
     if operation.takes_body() || described.request_body.is_some() {
         let refused = problem("`unsupported_media_type`: `detail` says which header to send.");
         described.responses.responses.entry("415".to_owned()).or_insert(RefOr::T(refused));
+    }
+}
+
+/// How whoever asks may say who they are: in one way, or, where the node asks nobody, not at all.
+fn security(guard: Guard) -> Vec<SecurityRequirement> {
+    const NO_SCOPES: [&str; 0] = [];
+    let by = |scheme| SecurityRequirement::new(scheme, NO_SCOPES);
+    match guard {
+        Guard::None => Vec::new(),
+        Guard::Known | Guard::Admin | Guard::Judged => {
+            vec![by(BEARER), by(CERTIFICATE), SecurityRequirement::default()]
+        }
     }
 }
 

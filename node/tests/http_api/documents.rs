@@ -64,6 +64,20 @@ async fn the_openapi_document_says_what_every_response_and_bound_is() {
     assert!(responses > 100, "only {responses} responses are described");
     let text = document.to_string();
     assert!(!text.contains("\"int64\"") && text.contains("\"uint64\""), "all our numbers are unsigned");
+    let schemes = &document["components"]["securitySchemes"];
+    assert_eq!(
+        (&schemes["bearer"]["scheme"], &schemes["certificate"]["type"]),
+        (&"bearer".into(), &"mutualTLS".into())
+    );
+    let get = &document["paths"]["/v1/kv/{key}"]["get"];
+    assert_eq!(get["security"], serde_json::json!([{"bearer": []}, {"certificate": []}, {}]));
+    assert_eq!(document["paths"]["/livez"]["get"]["security"], serde_json::json!([]));
+    for (method, status) in [("get", "200"), ("get", "304"), ("put", "200"), ("put", "201"), ("patch", "204")] {
+        let headers = &document["paths"]["/v1/kv/{key}"][method]["responses"][status]["headers"];
+        assert!(headers["ETag"].is_object(), "{method} {status}");
+        assert_eq!(headers["Location"].is_object(), status == "201", "{method} {status}");
+    }
+    assert!(get["responses"]["503"]["headers"]["Retry-After"].is_object());
     let schemas = &document["components"]["schemas"];
     assert_eq!(schemas["EntryView"]["properties"]["value"]["type"], serde_json::Value::Null, "a value is any JSON");
     assert_eq!(schemas["EntryView"]["properties"]["cas"]["type"], serde_json::json!(["string", "null"]));

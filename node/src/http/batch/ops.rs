@@ -46,12 +46,12 @@ pub fn routes() -> Routes {
         (OpLine = "application/x-ndjson", example = json!({"n": 1, "timeout_ms": 2000, "op": {"op": "get", "key": "orders/o42"}})),
     )),
     responses(
-        (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", content(
+        (status = 200, description = "Done. A stream is always answered with 200: each line has its own status.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), content(
             (OpAnswer = "application/json", example = json!({"key": "orders/o42", "revision": "21", "index": 33, "cas": "21", "create_revision": "17", "version": 2})),
             (AnswerLine = "application/x-ndjson", example = json!({"n": 1, "status": 200, "term": "3", "leader": 1, "answer": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "21", "create_revision": "17", "mod_revision": "21", "version": 2, "revision": "21", "index": 34}})),
         )),
-        (status = 201, description = "Done, and there was no entry before: `Location` is its path. With `Prefer: return=minimal` without a body.", body = OpAnswer),
-        (status = 204, description = "Done, with `Prefer: return=minimal`."),
+        (status = 201, description = "Done, and there was no entry before: `Location` is its path. With `Prefer: return=minimal` without a body.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = OpAnswer),
+        (status = 204, description = "Done, with `Prefer: return=minimal`.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run."))),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]

@@ -87,7 +87,7 @@ pub async fn list(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/collections/{name}", tag = "collections", operation_id = "collection",
     params(NamePath),
     responses(
-        (status = 200, description = "The collection.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"indexes": [["status", "due"]]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [{"fields": ["status", "due"], "unique": false, "state": "building"}], "revision": "20", "index": 31})),
+        (status = 200, description = "The collection.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = CollectionAnswer, example = json!({"name": "orders", "rules": {"indexes": [["status", "due"]]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [{"fields": ["status", "due"], "unique": false, "state": "building"}], "revision": "20", "index": 31})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -118,8 +118,8 @@ pub async fn get(context: Context) -> Outcome {
     request_body(content = CollectionRules, content_type = "application/json",
         example = json!({"fields": {"status": {"type": "varchar", "max": 20, "default": "new"}, "number": {"type": "long", "sequence": "orders"}, "updated": {"type": "datetime", "auto_update": true}}, "required": ["total"], "indexes": [["status", "due"], {"fields": ["number"], "unique": true}]})),
     responses(
-        (status = 200, description = "The rules hold.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
-        (status = 201, description = "The same, and it was not there before: `Location` is its path.", body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
+        (status = 200, description = "The rules hold.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
+        (status = 201, description = "The same, and it was not there before: `Location` is its path.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
         (status = 409, description = "`already_exists` (a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),

@@ -56,11 +56,11 @@ pub fn routes() -> Routes {
         ("If-Match" = Option<String>, Header, description = "412 if the entry has none of these tags. Judged before `If-None-Match`. A weak tag, and one that is no cas, matches nothing.", example = "\"17\""),
     ),
     responses(
-        (status = 200, description = "The entry, or its value.", content(
+        (status = 200, description = "The entry, or its value.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), content(
             (ReadAnswer = "application/json", example = json!({"key": "orders/o42", "value": {"status": "new"}, "content_type": "json", "cas": "17", "create_revision": "17", "mod_revision": "17", "version": 1, "revision": "20", "index": 31})),
             (Vec<u8> = "application/octet-stream"),
         )),
-        (status = 304, description = "The entry is as the caller knows it; `ETag` says which of the versions known."),
+        (status = 304, description = "The entry is as the caller knows it; `ETag` says which of the versions known.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run."))),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         (status = 410, description = "`compacted`: the revision can no longer be read.", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`: the entry has none of the tags in `If-Match`; `current` is the entry as it is. A key without an entry is 404, whatever the conditions.", body = Problem, content_type = "application/problem+json"),
@@ -90,9 +90,9 @@ pub async fn get(context: Context) -> Outcome {
     ),
     request_body(content((serde_json::Value = "application/json", example = json!({"status": "new"})), (Vec<u8> = "application/octet-stream"))),
     responses(
-        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
-        (status = 201, description = "The same, and there was no entry before: `Location` is its path. With `Prefer: return=minimal` without a body.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
-        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
+        (status = 201, description = "The same, and there was no entry before: `Location` is its path. With `Prefer: return=minimal` without a body.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = OpAnswer, example = json!({"key": "orders/o42", "revision": "17", "index": 28, "cas": "17", "create_revision": "17", "version": 1})),
+        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run."))),
         Conditional, Common,
     ))]
 pub async fn put(context: Context, body: Body) -> Outcome {
@@ -132,8 +132,8 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         (Object = "application/json"),
     )),
     responses(
-        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", body = OpAnswer, example = json!({"key": "orders/o42", "revision": "21", "index": 33, "cas": "21", "create_revision": "17", "version": 2})),
-        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try."),
+        (status = 200, description = "Written, durable on a majority. With `Prefer: return=representation` an `EntryView`.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = OpAnswer, example = json!({"key": "orders/o42", "revision": "21", "index": 33, "cas": "21", "create_revision": "17", "version": 2})),
+        (status = 204, description = "The same with `Prefer: return=minimal`: `ETag`, `Quorate-Revision` and `Quorate-Index` say the rest, and `Quorate-Replayed: true` that it is the kept answer of an earlier try.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run."))),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
         Conditional, Common,
     ))]

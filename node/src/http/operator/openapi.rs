@@ -3,11 +3,13 @@
 //! Owns what stands at its head. What holds for all of it, whatever the operation, `schema` adds.
 
 use quorate_api::{Problem, WatchEnd, WatchProgress};
+use serde_json::json;
 use utoipa::OpenApi;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
 
+use crate::http::described::{BEARER, CERTIFICATE};
 use crate::http::operator::schema;
 
 #[derive(OpenApi)]
@@ -38,6 +40,17 @@ pub fn document(paths: Paths, schemas: Vec<(String, RefOr<Schema>)>) -> serde_js
     described.paths = paths;
     described.components.get_or_insert_default().schemas.extend(schemas);
     let mut document = serde_json::to_value(described).expect("the document is JSON");
+    document["components"]["securitySchemes"] = json!({
+        BEARER: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "Where nodes require authentication: a token of `POST /v1/access/tokens`, or that of `root`. Counts before a certificate.",
+        },
+        CERTIFICATE: {
+            "type": "mutualTLS",
+            "description": "Where nodes require authentication and have a CA for clients: the user is the certificate's first DNS name, else its common name.",
+        },
+    });
     schema::complete(&mut document);
     document
 }

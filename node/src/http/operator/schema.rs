@@ -27,7 +27,7 @@ pub fn complete(document: &mut Value) {
         }
         let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { continue };
         for (status, response) in responses.iter_mut() {
-            response["headers"] = headers(status);
+            add_headers(response, status);
         }
         responses.insert("431".into(), head_too_large());
     }
@@ -167,6 +167,14 @@ fn head_too_large() -> Value {
     json!({"description": format!("Path and headers take more than {limit} KiB. Not applied; there is no problem document.")})
 }
 
+/// Adds the headers of every response with this status to those that its operation declares.
+fn add_headers(response: &mut Value, status: &str) {
+    let declared = response["headers"].take();
+    response["headers"] = headers(status);
+    let (Value::Object(declared), Some(all)) = (declared, response["headers"].as_object_mut()) else { return };
+    all.extend(declared);
+}
+
 /// What `finish` and the problem documents add to a response.
 fn headers(status: &str) -> Value {
     let header =
@@ -183,7 +191,14 @@ fn headers(status: &str) -> Value {
             headers["Location"] =
                 header("The path of what was created.", json!({"type": "string", "format": "uri-reference"}))
         }
+        "401" => headers["WWW-Authenticate"] = header("`Bearer`.", json!({"type": "string"})),
         "405" => headers["Allow"] = header("The methods there are.", json!({"type": "string"})),
+        "415" => {
+            for name in ["Accept", "Accept-Patch", "Accept-Post", "Accept-Encoding"] {
+                let what = "What is taken: of a PUT, a PATCH, a POST, where the body was compressed.";
+                headers[name] = json!({"description": what, "required": false, "schema": {"type": "string"}});
+            }
+        }
         "429" | "503" => headers["Retry-After"] = header("Seconds.", number()),
         _ => {}
     }
