@@ -24,6 +24,7 @@ mod stream;
 mod strict;
 mod tasks;
 mod txn;
+mod typed;
 mod watch;
 
 pub use access::*;
@@ -47,4 +48,5 @@ pub use stream::*;
 pub use strict::Object;
 pub use tasks::*;
 pub use txn::*;
+pub use typed::*;
 pub use watch::*;

@@ -2,8 +2,7 @@
 //!
 //! Owns the options, the short form and its errors. What criteria mean is for the nodes to say.
 
-use quorate_client::api::Operator;
-use serde_json::value::RawValue;
+use quorate_client::api::typed_criteria;
 
 /// What is to be found.
 #[derive(Debug, clap::Args)]
@@ -46,65 +45,12 @@ pub struct Criteria(pub Vec<String>);
 
 /// JSON where it begins like it, else `FIELD OP VALUE`.
 pub fn criteria(text: &str) -> Result<Criteria, String> {
-    let text = text.trim();
-    let not_json = |error: serde_json::Error| format!("begins like JSON and is none: {error}");
-    match text.bytes().next() {
-        Some(b'[') => {
-            let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
-            Ok(Criteria(list.into_iter().map(|item| item.get().to_owned()).collect()))
-        }
-        Some(b'{') => {
-            let one: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-            Ok(Criteria(vec![one.get().to_owned()]))
-        }
-        _ => short(text).map(|one| Criteria(vec![one])),
-    }
-}
-
-/// `FIELD OP VALUE` as JSON.
-fn short(text: &str) -> Result<String, String> {
-    let (field, rest) = word(text).ok_or("empty; expected FIELD OP VALUE, like `status eq pending`")?;
-    let names = || Operator::NAMES.map(|(name, _)| name).join(" ");
-    let (name, rest) = word(rest)
-        .ok_or_else(|| format!("`{field}` alone says nothing; expected FIELD OP VALUE, like `{field} eq 1`"))?;
-    let operator = Operator::parse(name).ok_or_else(|| format!("`{name}` is no operator; there are: {}", names()))?;
-    let field = serde_json::Value::from(field);
-    match (operator.takes_no_value(), rest.is_empty()) {
-        (true, true) => Ok(format!(r#"{{"field":{field},"op":"{name}"}}"#)),
-        (true, false) => Err(format!("`{name}` takes no value, here is `{rest}`")),
-        (false, true) => Err(format!("`{name}` takes a value; `\"\"` is the empty string")),
-        (false, false) => Ok(format!(r#"{{"field":{field},"op":"{name}","value":{}}}"#, value(operator, rest)?)),
-    }
-}
-
-/// The first word, and what follows.
-fn word(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim_start();
-    let end = text.find(char::is_whitespace).unwrap_or(text.len());
-    (end > 0).then(|| (&text[..end], text[end..].trim_start()))
-}
-
-/// A value as JSON: JSON as it is, a word as a string.
-fn value(operator: Operator, text: &str) -> Result<String, String> {
-    let wants_list = matches!(operator, Operator::In | Operator::Nin | Operator::Between);
-    if wants_list && !text.starts_with('[') {
-        return Err(format!("takes a list, like `[\"a\",\"b\"]` or `[1,2]`; `{text}` is none"));
-    }
-    match serde_json::from_str::<&RawValue>(text) {
-        Ok(json) => Ok(json.get().to_owned()),
-        Err(error) if text.starts_with(['"', '[', '{']) => {
-            Err(format!("the value `{text}` begins like JSON and is none: {error}"))
-        }
-        Err(_) if text.contains(char::is_whitespace) => {
-            Err(format!("the value `{text}` is several words and no JSON; write a text in quotes: `\"{text}\"`"))
-        }
-        Err(_) => Ok(serde_json::Value::from(text).to_string()),
-    }
+    typed_criteria(text).map(Criteria)
 }
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::Criterion;
+    use quorate_client::api::{Criterion, Operator};
 
     use super::*;
 

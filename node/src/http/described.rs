@@ -92,6 +92,11 @@ pub struct Write {
     prev: Option<bool>,
     /// Say what would happen, write nothing.
     dry_run: Option<bool>,
+    /// Apply only while this holds of the entry: `FIELD OP VALUE`, like `status eq pending`, or criteria in JSON. FIELD is a path or a
+    /// `$` name of metadata, OP one of those of `where`, VALUE is JSON or a word. May be there many times; all have to hold, else 412
+    /// `condition_not_met`. Not with `If-None-Match: *`.
+    #[param(rename = "if", example = json!(["status eq pending"]))]
+    condition: Option<Vec<String>>,
     /// Apply only while `guard_token` holds the lock of this name.
     #[param(example = "reports")]
     guard_lock: Option<String>,

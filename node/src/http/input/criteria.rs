@@ -3,7 +3,9 @@
 //! Owns that their faults are told like all others of an input. Their form and meaning are `quorate_store::document`'s and
 //! `quorate_store::rules`'.
 
-use quorate_api::JsonText;
+use std::borrow::Cow;
+
+use quorate_api::{JsonText, typed_criteria};
 use quorate_store::document::{Criteria, Fault, FaultKind, Json, Patch};
 use quorate_store::rules::Rules;
 
@@ -19,6 +21,24 @@ pub fn list(items: Option<&[JsonText]>, pointer: &str, faults: &mut Faults) -> O
     let Some(items) = items else { return Some(Criteria::default()) };
     let items: Vec<_> = items.iter().map(|item| item.0.get()).collect();
     criteria(format!("[{}]", items.join(",")).as_bytes(), pointer, faults)
+}
+
+/// Reads conditions as they are typed into a query; none without them.
+pub fn typed(texts: &[Cow<'_, str>], pointer: &str, faults: &mut Faults) -> Option<Criteria> {
+    let mut list = Vec::with_capacity(texts.len());
+    for text in texts {
+        match typed_criteria(text) {
+            Ok(read) => list.extend(read),
+            Err(why) => {
+                faults.add(pointer, format!("{why}; like `status eq pending`, `n gte 3`, `owner nexists`"));
+                return None;
+            }
+        }
+    }
+    if list.is_empty() {
+        return Some(Criteria::default());
+    }
+    criteria(format!("[{}]", list.join(",")).as_bytes(), pointer, faults)
 }
 
 /// Reads a patch of any kind that stands at `pointer`.

@@ -1,6 +1,6 @@
 //! Typed extraction of query parameters, and the collection of faults.
 //!
-//! Owns the rules for all of them: each at most once, none that the route does not know, all faults of a request in one
+//! Owns the rules for all of them: each at most once but for conditions, none that the route does not know, all faults of a request in one
 //! answer. Never knows what a parameter or field is for.
 
 use std::borrow::Cow;
@@ -13,6 +13,9 @@ use quorate_store::limits::READ_FAULTS_MAX;
 use crate::gateway::failure::{Failure, over_limit};
 use crate::gateway::text;
 use crate::http::input::headers::decimal;
+
+/// The one parameter that may be given many times: a condition.
+const MANY: &str = "if";
 
 /// The faults found so far, the first [`READ_FAULTS_MAX`] of them. What is read as a part of something larger notes its
 /// faults as if it stood alone; the place of the part is kept here.
@@ -136,7 +139,7 @@ impl<'a> Query<'a> {
         };
         match decode(value) {
             Err(why) => self.faults.add(format!("query:{name}"), why),
-            Ok(_) if self.pairs.iter().any(|(known, _)| *known == name) => {
+            Ok(_) if name != MANY && self.pairs.iter().any(|(known, _)| *known == name) => {
                 self.faults.add(format!("query:{name}"), "given more than once");
             }
             Ok(value) => self.pairs.push((name, value)),
@@ -146,7 +149,12 @@ impl<'a> Query<'a> {
     /// Takes a parameter as text.
     pub fn text(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let at = self.pairs.iter().position(|(known, _)| known == name)?;
-        Some(self.pairs.swap_remove(at).1)
+        Some(self.pairs.remove(at).1)
+    }
+
+    /// Takes all of the parameter that may be there many times, in their order.
+    pub fn conditions(&mut self) -> Vec<Cow<'a, str>> {
+        std::iter::from_fn(|| self.text(MANY)).collect()
     }
 
     /// Takes a number; notes a fault where it is none.

@@ -115,7 +115,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
 /// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).
 ///
 /// The content type says which; `application/json` is taken as a merge patch. The entry must exist and hold a JSON object.
-/// `POST /v1/ops` also takes update operators as `patch`, and conditions on fields as `if`. Without `ttl_ms` it lives as long as before.
+/// `POST /v1/ops` also takes update operators as `patch`. Without `ttl_ms` it lives as long as before.
 #[utoipa::path(patch, path = "/v1/kv/{key}", tag = "entries", operation_id = "patch",
     params(
         KeyPath,
@@ -189,8 +189,12 @@ async fn submit(
 ) -> Outcome {
     let expiry = parsed.ttl_ms.map_or(default_expiry, expiry_of);
     let preferred = Preferred::of(&context.head, &key, parsed.prev || parsed.dry_run);
-    let (condition, return_previous) = (Criteria::default(), parsed.prev);
+    let (condition, return_previous) = (parsed.condition, parsed.prev);
     let (session, guard) = (parsed.session, parsed.guard);
+    if matches!(change, Change::Insert(_)) && !condition.is_empty() {
+        let why = "`If-None-Match: *` asks for no entry, of which no condition can hold; leave out one of the two";
+        return Err(Failure::invalid("query:if", why));
+    }
     let expect = precondition.expect.clone();
     let op = WriteOp { key: key.key, expect, condition, change, expiry, return_previous, session, guard };
     let manner = Manner { dry_run: parsed.dry_run, shows_entry: false };
@@ -212,6 +216,7 @@ struct WriteParams {
     dry_run: bool,
     session: Option<SessionId>,
     guard: Option<Box<Guard>>,
+    condition: Criteria,
 }
 
 impl WriteParams {
@@ -223,7 +228,10 @@ impl WriteParams {
             query.faults.add("query:ttl_ms", format!("more than the limit of {TTL_MS_MAX} milliseconds, 100 years"));
         }
         let (session, guard) = coordinate::of_query(&mut query, leaves_entry);
-        let parsed = Self { ttl_ms, prev: query.flag("prev"), dry_run: query.flag("dry_run"), session, guard };
+        let conditions = query.conditions();
+        let condition = criteria::typed(&conditions, "query:if", &mut query.faults).unwrap_or_default();
+        let (prev, dry_run) = (query.flag("prev"), query.flag("dry_run"));
+        let parsed = Self { ttl_ms, prev, dry_run, session, guard, condition };
         query.finish()?;
         Ok(parsed)
     }
