@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use args::Args;
+pub use check::DEV_CLIENT_LISTEN;
 pub use data_dir::{DataDir, OpenDataDir};
 
 use tracing_subscriber::filter::Targets;

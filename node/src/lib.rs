@@ -13,6 +13,7 @@ pub mod app;
 pub mod backend;
 pub mod client_port;
 mod connection;
+pub mod dev;
 mod file_version;
 pub mod gateway;
 pub mod http;

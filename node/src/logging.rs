@@ -220,13 +220,18 @@ pub fn current() -> Option<Log> {
     LOG.get().cloned()
 }
 
-/// A line for whoever started this process by hand, beside the log; then the end of it, for which the log is waited for a
-/// moment.
-pub fn say_last(line: &str) {
+/// A line for whoever started this process by hand, beside the log.
+pub fn say(line: &str) {
     match LOG.get() {
         Some(log) => log.take(format!("{line}\n").as_bytes()),
         None => eprintln!("{line}"),
     }
+}
+
+/// [`say`]; then the end of it, for which the log is waited for a
+/// moment.
+pub fn say_last(line: &str) {
+    say(line);
     flush();
 }
 

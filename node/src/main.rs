@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config};
+use quorate_node::dev;
 use quorate_node::logging;
-use quorate_node::server::{self, Ended};
+use quorate_node::server::{self, Ended, Surroundings};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -119,7 +120,8 @@ async fn run(config: Config) -> Result<(), Ended> {
         }
         quorate_node::end_now(EXIT_FAILED);
     });
-    server::run(config, stop).await
+    let surroundings = Surroundings { on_started: dev::greeting(&config), ..Surroundings::default() };
+    server::run_in(surroundings, config, stop).await
 }
 
 /// The allocator asks for huge pages, and one small thing that lives long keeps all of such a page in RAM: ten thousand

@@ -2,6 +2,7 @@
 //!
 //! Owns that order and its reasons. Never does a part's work.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -153,7 +154,16 @@ pub async fn run_in(surroundings: Surroundings, config: Config, stop: Cancellati
 }
 
 fn listen(network: &dyn Network, what: &str, addr: SocketAddr) -> Result<Listener, ServerError> {
-    network.listen(addr).map_err(|error| ServerError(format!("cannot listen for {what}s at {addr}: {error}")))
+    network.listen(addr).map_err(|error| {
+        let why = match error.kind() {
+            ErrorKind::AddrInUse => format!(
+                "another process listens there, perhaps a node that runs already; end it, or give this one a port of its own by \
+                 --{what}-listen"
+            ),
+            _ => error.to_string(),
+        };
+        ServerError(format!("cannot listen for {what}s at {addr}: {why}"))
+    })
 }
 
 /// Everything on disk, opened.

@@ -15,6 +15,7 @@ mod collections;
 mod contained;
 mod counter;
 mod deadlines;
+mod dev;
 mod elections;
 mod exactly_once;
 mod examples;

@@ -27,11 +27,11 @@ pub struct Args {
     #[arg(long, env = "QUORATE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// IP:PORT where clients connect [default: 127.0.0.1:7100]
+    /// IP:PORT where clients connect [default: 127.0.0.1:7100; 127.0.0.1:7101 with --dev]
     #[arg(long, env = "QUORATE_CLIENT_LISTEN", value_name = "ADDR")]
     pub client_listen: Option<String>,
 
-    /// IP:PORT where the other nodes connect [default: 127.0.0.1:7200]
+    /// IP:PORT where the other nodes connect [default: 127.0.0.1:7200; 127.0.0.1:7201 with --dev]
     #[arg(long, env = "QUORATE_PEER_LISTEN", value_name = "ADDR")]
     pub peer_listen: Option<String>,
 
@@ -253,7 +253,7 @@ pub struct Args {
     #[arg(long, env = "QUORATE_AUDIT_LOG", value_name = "FILE")]
     pub audit_log: Option<PathBuf>,
 
-    /// A single node in a temporary directory that is removed at exit
+    /// A single node in a temporary directory that is removed at exit; it listens where `quorate` and the other clients look first
     #[arg(long, env = "QUORATE_DEV", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub dev: Option<bool>,
 

@@ -25,6 +25,10 @@ pub fn resolve(args: Args) -> Result<Config, ConfigError> {
     if faults.0.is_empty() { Ok(config) } else { Err(ConfigError::Faults(faults.0)) }
 }
 
+/// Where a node with `--dev` serves clients: where clients that are told nothing look first, as for node 1 of a cluster on this
+/// machine.
+pub const DEV_CLIENT_LISTEN: &str = "127.0.0.1:7101";
+
 /// A day: no interval of a running server is longer.
 const DAY_MS: u64 = 24 * 3600 * 1000;
 /// Where a number has no upper bound of its own.
@@ -34,8 +38,12 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
     let dev = args.dev.unwrap_or(false);
     let insecure = args.insecure.unwrap_or(false);
     let node_id = node_id(args.node_id, dev, faults);
-    let client_listen = listen("client_listen", args.client_listen.as_deref(), "127.0.0.1:7100", faults);
-    let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), "127.0.0.1:7200", faults);
+    let (clients_at, peers_at) = match dev {
+        true => (DEV_CLIENT_LISTEN, "127.0.0.1:7201"),
+        false => ("127.0.0.1:7100", "127.0.0.1:7200"),
+    };
+    let client_listen = listen("client_listen", args.client_listen.as_deref(), clients_at, faults);
+    let peer_listen = listen("peer_listen", args.peer_listen.as_deref(), peers_at, faults);
     let security = Security::of(&mut args, node_id, faults);
     if !insecure {
         security.judge_listeners(client_listen, peer_listen, faults);

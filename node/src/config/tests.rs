@@ -65,7 +65,8 @@ fn a_node_that_joins_later_says_where_it_is_and_may_be_a_standby() {
 fn a_throw_away_node_needs_nothing_else() {
     let config = parse(&["--dev"]).expect("good");
     assert_eq!((config.node_id, &config.data_dir, config.dev), (1, &DataDir::Temporary, true));
-    assert_eq!(config.join.get(&1).map(String::as_str), Some("127.0.0.1:7200"));
+    assert_eq!(config.client_listen.to_string(), DEV_CLIENT_LISTEN);
+    assert_eq!(config.join.get(&1).map(String::as_str), Some("127.0.0.1:7201"));
     let opened = config.data_dir.open().expect("a temporary directory");
     let path = opened.path().to_owned();
     assert!(path.is_dir());
@@ -99,7 +100,7 @@ fn each_bad_setting_is_named_with_a_remedy() {
         (&["--dev", "--otlp-endpoint", "https://collector"], "otlp_endpoint", "begin with http://"),
         (&["--dev", "--otlp-endpoint", "http://collector"], "otlp_endpoint", "http://127.0.0.1:4318"),
         (&["--dev", "--trace-percent", "101"], "trace_percent", "from 0 to 100"),
-        (&["--dev", "--client-listen", "localhost"], "client_listen", "127.0.0.1:7100"),
+        (&["--dev", "--client-listen", "localhost"], "client_listen", "127.0.0.1:7101"),
         (&["--dev", "--client-listen", "0.0.0.0:7100", "--client-advertise", "h:1"], "client_listen", "--insecure"),
         (&["--dev", "--peer-listen", "10.0.0.1:7200"], "peer_listen", "--insecure"),
         (&["--dev", "--insecure", "--client-listen", "0.0.0.0:7100"], "client_advertise", "wildcard"),

@@ -1,0 +1,74 @@
+//! A node with `--dev` is found by the command line, and says what to type; one whose port is taken says so.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use cluster_tests::ports::free_addresses;
+use quorate_client::DEFAULT_ENDPOINTS;
+use quorate_node::config::DEV_CLIENT_LISTEN;
+
+use super::guide::built;
+
+/// Ends with the test, however that goes.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only where it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A command that no variable of whoever runs the tests reaches.
+fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+fn dev_node(addresses: &[SocketAddr]) -> Command {
+    let mut command = command(built("quorate-node").to_str().expect("UTF-8"));
+    command.arg("--dev").arg("--client-listen").arg(addresses[0].to_string());
+    command.arg("--peer-listen").arg(addresses[1].to_string());
+    command
+}
+
+#[test]
+fn the_command_line_looks_first_where_such_a_node_serves() {
+    assert_eq!(DEFAULT_ENDPOINTS.split(',').next(), Some(DEV_CLIENT_LISTEN));
+}
+
+#[test]
+fn the_commands_that_it_names_work_as_they_are_typed() {
+    let addresses = free_addresses(2);
+    let mut node = Running(dev_node(&addresses).stderr(Stdio::piped()).spawn().expect("the node starts"));
+    let lines = BufReader::new(node.0.stderr.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    // The pipe ends with the node, so this waits for no longer than it runs.
+    let mut lines = lines.skip_while(|line| !line.starts_with("A node to try things with serves at "));
+    let greeting = lines.next().expect("the node greets before it ends");
+    assert!(greeting.contains(&addresses[0].to_string()), "{greeting}");
+    let commands: Vec<_> = lines.by_ref().take(3).collect();
+    let programs = built("quorate").parent().expect("a program is in a directory").display().to_string();
+    let path = format!("{programs}:{}", std::env::var("PATH").expect("there is a PATH"));
+    for (typed, shown) in commands.iter().zip(["written: greeting", "\"hello\"", "\"value\":\"hello\""]) {
+        let done = command("sh").args(["-c", typed]).env("PATH", &path).output().expect("there is a shell");
+        let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(done.status.success() && out.contains(shown), "{typed}: {out}{err}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_told_with_what_to_do() {
+    let addresses = free_addresses(2);
+    let _other = std::net::TcpListener::bind(addresses[0]).expect("it was free");
+    let done = dev_node(&addresses).output().expect("the node starts");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    let expected = format!("cannot listen for clients at {}: another process listens there", addresses[0]);
+    assert!(said.contains(&expected) && said.contains("--client-listen"), "{said}");
+}
