@@ -68,19 +68,34 @@ fn certificates(id: u64) -> tempfile::TempDir {
 }
 
 #[test]
-fn the_example_configuration_is_accepted() {
+fn the_example_configurations_are_accepted() {
     let dir = certificates(1);
-    let path = dir.path().join("node.toml");
-    std::fs::write(&path, text("node.toml").replace(CERTIFICATES, dir.path().to_str().unwrap())).unwrap();
-    let checked = node(&["config", "check", "--config", path.to_str().unwrap()]);
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    for name in ["node.toml", "node-of-three.toml"] {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text(name).replace(CERTIFICATES, dir.path().to_str().unwrap())).unwrap();
+        let checked = node(&["config", "check", "--config", path.to_str().unwrap()]);
+        assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+}
+
+/// What is installed has to be found by a command line that is told nothing, and to be reached by nobody else.
+#[test]
+fn the_configuration_that_is_installed_serves_where_the_command_line_looks() {
+    let settings: toml::Table = text("node.toml").parse().unwrap();
+    assert_eq!(settings["client_listen"].as_str(), Some(quorate_node::config::DEV_CLIENT_LISTEN));
+    let join = format!("1={}", settings["peer_listen"].as_str().unwrap());
+    assert_eq!(settings["join"].as_str(), Some(join.as_str()));
+    let unit = text("quorate-node.service");
+    let state = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).expect("the unit names a directory");
+    let data = settings["data_dir"].as_str().unwrap();
+    assert!(Path::new(data).starts_with(Path::new("/var/lib").join(state)), "the unit lets the node write to {data}");
 }
 
 #[test]
 fn who_reads_an_answer_may_go_before_its_end() {
     let dir = certificates(1);
     let path = dir.path().join("node.toml");
-    std::fs::write(&path, text("node.toml").replace(CERTIFICATES, dir.path().to_str().unwrap())).unwrap();
+    std::fs::write(&path, text("node-of-three.toml").replace(CERTIFICATES, dir.path().to_str().unwrap())).unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate-node"));
@@ -193,6 +208,8 @@ fn the_unit_restarts_only_after_what_may_be_better_the_second_time() {
         "wrong usage, storage that is not to be trusted, a node that was removed"
     );
     assert!(unit.lines().any(|line| line == "Restart=on-failure"));
+    // systemd asks only the main process for its exit code.
+    assert!(!unit.contains("\nExecStartPre="), "what it finds wrong would be tried again and again");
 }
 
 /// `systemd-analyze verify` wants the programs to be where the unit says, so it gets a copy that names the one just built.

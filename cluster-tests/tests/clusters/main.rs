@@ -24,6 +24,7 @@ mod forms;
 mod guide;
 mod handles;
 mod locks;
+mod package;
 mod reads;
 mod sessions;
 mod smoke;
