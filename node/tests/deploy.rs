@@ -51,6 +51,15 @@ fn documents(name: &str) -> Vec<Value> {
     documents.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
+/// The one object in a file.
+fn object(name: &str) -> Value {
+    let mut documents = documents(name);
+    assert_eq!(documents.len(), 1, "{name}");
+    documents.remove(0)
+}
+
+const STATEFUL_SET: &str = "kubernetes/base/statefulset.yaml";
+
 /// Where the examples have their certificates.
 const CERTIFICATES: &str = "/etc/quorate/tls";
 
@@ -108,7 +117,7 @@ fn who_reads_an_answer_may_go_before_its_end() {
 fn every_flag_and_variable_of_the_deployments_is_one_of_the_node() {
     let help = help();
     let mut looked_at = 0;
-    for name in ["kubernetes.yaml", "quorate-node.service"] {
+    for name in [STATEFUL_SET, "kubernetes/trial/plain.yaml", "quorate-node.service"] {
         let text = text(name);
         for flag in words(&text, "--") {
             assert!(words(&help, "--").contains(flag), "{name}: {flag} is no flag of quorate-node");
@@ -121,10 +130,12 @@ fn every_flag_and_variable_of_the_deployments_is_one_of_the_node() {
     }
     assert!(looked_at >= 8, "only {looked_at} words looked at");
     // The image has the client's programs too, whose variables are others.
-    let of_client = ["QUORATE_ENDPOINTS", "QUORATE_CA"];
-    for variable in words(&text("Dockerfile"), "QUORATE_") {
-        let is_known = words(&help, "QUORATE_").contains(variable) || of_client.contains(&variable);
-        assert!(is_known, "Dockerfile: nobody reads {variable}");
+    let of_others = ["QUORATE_ENDPOINTS", "QUORATE_CA", "QUORATE_IMAGE"];
+    for name in IMAGES.into_iter().chain(["compose.yaml"]) {
+        for variable in words(&text(name), "QUORATE_") {
+            let is_known = words(&help, "QUORATE_").contains(variable) || of_others.contains(&variable);
+            assert!(is_known, "{name}: nobody reads {variable}");
+        }
     }
 }
 
@@ -146,18 +157,24 @@ fn below<'v>(value: &'v Value, name: &str, found: &mut Vec<&'v Value>) {
 
 #[test]
 fn the_objects_of_kubernetes_fit_each_other_and_probe_real_routes() {
-    let documents = documents("kubernetes.yaml");
-    let kinds: Vec<_> = documents.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["Service", "Service", "PodDisruptionBudget", "StatefulSet"]);
-    let set = &documents[3]["spec"];
-    assert_eq!(set["serviceName"], documents[0]["metadata"]["name"]);
+    let services = documents("kubernetes/base/services.yaml");
+    let [budget, policy, set] =
+        ["kubernetes/base/disruption-budget.yaml", "kubernetes/base/network-policy.yaml", STATEFUL_SET].map(object);
+    let kinds = [&services[0], &services[1], &budget, &policy, &set].map(|object| object["kind"].as_str().unwrap());
+    assert_eq!(kinds, ["Service", "Service", "PodDisruptionBudget", "NetworkPolicy", "StatefulSet"]);
+    let set = &set["spec"];
+    assert_eq!(set["serviceName"], services[0]["metadata"]["name"]);
     let labels = &set["template"]["metadata"]["labels"];
-    for selector in
-        [&documents[0]["spec"]["selector"], &documents[1]["spec"]["selector"], &set["selector"]["matchLabels"]]
-    {
+    let selectors = [
+        &services[0]["spec"]["selector"],
+        &services[1]["spec"]["selector"],
+        &set["selector"]["matchLabels"],
+        &budget["spec"]["selector"]["matchLabels"],
+        &policy["spec"]["podSelector"]["matchLabels"],
+    ];
+    for selector in selectors {
         assert_eq!(selector, labels);
     }
-    assert_eq!(&documents[2]["spec"]["selector"]["matchLabels"], labels);
     let container = &set["template"]["spec"]["containers"][0];
     let ports: BTreeSet<_> = container["ports"].as_array().unwrap().iter().map(|port| port["name"].as_str()).collect();
     let mut probes = Vec::new();
@@ -178,8 +195,8 @@ fn the_objects_of_kubernetes_fit_each_other_and_probe_real_routes() {
 
 #[test]
 fn the_command_of_the_pods_gives_a_configuration_that_is_accepted() {
-    let documents = documents("kubernetes.yaml");
-    let container = &documents[3]["spec"]["template"]["spec"]["containers"][0];
+    let set = object(STATEFUL_SET);
+    let container = &set["spec"]["template"]["spec"]["containers"][0];
     let command = container["command"][2].as_str().unwrap();
     let program = env!("CARGO_BIN_EXE_quorate-node");
     let command = command.replace("exec quorate-node", &format!("exec {program} config check"));
@@ -195,6 +212,67 @@ fn the_command_of_the_pods_gives_a_configuration_that_is_accepted() {
     let checked = shell.output().unwrap();
     let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
     assert!(checked.status.success() && said.contains("Node 3"), "{said}");
+}
+
+fn strings<'v>(list: &'v Value, name: &str) -> BTreeSet<&'v str> {
+    list.as_array().unwrap().iter().filter_map(|item| item[name].as_str()).collect()
+}
+
+#[test]
+fn what_builds_on_the_objects_takes_away_what_is_there() {
+    let set = object(STATEFUL_SET);
+    let patch = object("kubernetes/trial/plain.yaml");
+    let [set, patch] = [&set, &patch].map(|object| &object["spec"]["template"]["spec"]);
+    let [all, changed] = [set, patch].map(|pod| &pod["containers"][0]);
+    for (all, changed, name) in [
+        (&all["env"], &changed["env"], "name"),
+        (&all["volumeMounts"], &changed["volumeMounts"], "mountPath"),
+        (&set["volumes"], &patch["volumes"], "name"),
+    ] {
+        let known = strings(all, name);
+        let gone = changed.as_array().unwrap().iter().filter(|item| item["$patch"] == "delete");
+        let gone: Vec<_> = gone.map(|item| item[name].as_str().unwrap()).collect();
+        assert!(!gone.is_empty() && gone.iter().all(|name| known.contains(name)), "{gone:?} of {known:?}");
+        assert!(strings(changed, name).iter().all(|name| !name.contains("TLS") || gone.contains(name)));
+    }
+    for (overlay, resources) in [("cert-manager", 2), ("trial", 1)] {
+        let kustomization = object(&format!("kubernetes/{overlay}/kustomization.yaml"));
+        let named = kustomization["resources"].as_array().unwrap();
+        assert_eq!(named.len(), resources);
+        for name in named {
+            let path = file("kubernetes").join(overlay).join(name.as_str().unwrap());
+            assert!(path.exists(), "there is no {}", path.display());
+        }
+    }
+    let mut certificates = documents("kubernetes/cert-manager/certificates.yaml").into_iter();
+    let nodes = certificates.find(|object| object["spec"]["secretName"] == "quorate-tls").expect("one for the nodes");
+    let names: Vec<_> = nodes["spec"]["dnsNames"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(names, ["node-1.quorate", "node-2.quorate", "node-3.quorate", "quorate", "*.quorate-peers"]);
+}
+
+#[test]
+fn the_nodes_of_the_compose_file_have_settings_that_are_accepted() {
+    let compose = object("compose.yaml");
+    // A merge key is of YAML 1.1; parsers of 1.2 may show it as it stands.
+    let settings = compose["x-settings"].as_object().unwrap();
+    let services = compose["services"].as_object().unwrap();
+    assert_eq!(services.len(), 3);
+    for (id, (name, service)) in (1..).zip(services) {
+        assert_eq!(*name, format!("node{id}"));
+        let own = service["environment"].as_object().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate-node"));
+        command.args(["config", "check"]).env_clear();
+        for (variable, value) in settings.iter().chain(own).filter(|(variable, _)| *variable != "<<") {
+            command.env(variable, value.as_str().unwrap_or_else(|| panic!("{variable} is no text")));
+        }
+        let checked = command.output().unwrap();
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+        let port = 7100 + id;
+        let expected = format!("at 0.0.0.0:{port} and be told to them as 127.0.0.1:{port}");
+        assert!(checked.status.success() && said.contains(&expected), "{name}: {said}");
+        let published = format!("127.0.0.1:{port}:{port}");
+        assert_eq!(service["ports"], serde_json::json!([published]), "from this machine alone");
+    }
 }
 
 #[test]
@@ -230,17 +308,24 @@ fn systemd_accepts_the_unit_where_there_is_a_systemd() {
     assert!(about_the_unit.is_empty(), "{}", about_the_unit.join("\n"));
 }
 
+/// One built from source, one of a package.
+const IMAGES: [&str; 2] = ["Dockerfile", "Dockerfile.packaged"];
+
 #[test]
-fn the_image_runs_as_nobody_special_and_says_when_it_is_well() {
-    let image = text("Dockerfile");
-    let instructions: Vec<_> = image.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let stages = instructions.iter().filter(|word| **word == "FROM").count();
-    assert_eq!(stages, 2, "built in one stage, run in another");
-    for needed in ["USER", "HEALTHCHECK", "VOLUME", "ENTRYPOINT", "STOPSIGNAL"] {
-        assert!(instructions.contains(&needed), "{needed} is missing");
+fn the_images_run_as_nobody_special_and_say_when_they_are_well() {
+    for name in IMAGES {
+        let image = text(name);
+        let instructions: Vec<_> = image.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let stages = instructions.iter().filter(|word| **word == "FROM").count();
+        assert_eq!(stages, 2, "{name}: made in one stage, run in another");
+        for needed in ["USER", "HEALTHCHECK", "VOLUME", "ENTRYPOINT", "STOPSIGNAL"] {
+            assert!(instructions.contains(&needed), "{name}: {needed} is missing");
+        }
+        assert!(
+            image.lines().any(|line| line.starts_with("USER 1")),
+            "{name}: a number, so that Kubernetes can see it is not root"
+        );
     }
-    assert!(
-        image.lines().any(|line| line.starts_with("USER 1")),
-        "a number, so that Kubernetes can see it is not root"
-    );
+    let end = |name| text(name).split_once("\nUSER ").expect("it has a user").1.to_owned();
+    assert_eq!(end(IMAGES[0]), end(IMAGES[1]), "whichever way an image is made, it runs alike");
 }
