@@ -164,7 +164,8 @@ async fn update_operators(client: &Client) -> Outcome {
 
 async fn document_lock(client: &Client) -> Outcome {
     client.put("orders/o96", Content::json(&json!({"status": "new"}))?).await?;
-    let locked = client.lock("orders/o96", Duration::from_secs(20)).prev().await?;
+    let locked = client.get_and_lock("orders/o96", Duration::from_secs(20)).await?;
+    assert_eq!((locked.json::<Value>()?, locked.lock_ms), (json!({"status": "new"}), Some(20_000)));
     let key = locked.cas.expect("the key of the lock");
     assert!(client.put("orders/o96", Content::json_text("1")).await.is_err());
     client.cas("orders/o96", key, Content::json(&json!({"status": "paid"}))?).await?;

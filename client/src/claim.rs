@@ -76,7 +76,7 @@ impl Claim<'_> {
         self
     }
 
-    /// How long the locks hold, at most 30 s.
+    /// How long the locks hold, at most 30 s (15 s for zero or more); `lock_ms` of each entry is the time that was given.
     pub fn lock_time(mut self, time: Duration) -> Self {
         self.request.lock_ms = Some(milliseconds(time));
         self

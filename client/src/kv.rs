@@ -111,8 +111,8 @@ impl Client {
     }
 
     /// Locks an entry: for `time`, at most 30 s (15 s for zero or more), only writes with the `cas` of the answer are applied,
-    /// and the first of them ends the lock. With [`Write::prev`] the answer has the entry. Fails with `locked` while somebody
-    /// else holds it, and with `not_found`.
+    /// and the first of them ends the lock. `lock_ms` of the answer is the time that was given. With [`Write::prev`] the answer
+    /// has the entry. Fails with `locked` while somebody else holds it, and with `not_found`.
     pub fn lock(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
         Write::new(self, Op::lock(key, time))
     }
@@ -131,6 +131,12 @@ impl Client {
     /// Reads an entry and sets its time to live in one step; zero for ever. Fails with `not_found`.
     pub fn get_and_touch(&self, key: impl Into<String>, ttl: Duration) -> Write<'_, EntryView> {
         Write::new(self, Op::get_and_touch(key, ttl))
+    }
+
+    /// Reads an entry and locks it in one step, as [`Client::lock`] does: `cas` of the entry is the key to the lock, `lock_ms` the
+    /// time that was given. Fails with `locked` while somebody else holds it, and with `not_found`.
+    pub fn get_and_lock(&self, key: impl Into<String>, time: Duration) -> Write<'_, EntryView> {
+        Write::new(self, Op::get_and_lock(key, time))
     }
 
     /// Sets the time to live from now, changes nothing else; zero for ever. Fails with `not_found`.
@@ -399,6 +405,8 @@ mod tests {
         }
         let text = r#"{"op":"get_and_touch","key":"k","ttl_ms":5,"request_id":"id"}"#;
         assert_eq!(wire(client.get_and_touch("k", Duration::from_millis(5))), text);
+        let text = r#"{"op":"get_and_lock","key":"k","lock_ms":5,"request_id":"id"}"#;
+        assert_eq!(wire(client.get_and_lock("k", Duration::from_millis(5))), text);
     }
 
     #[test]

@@ -112,6 +112,12 @@ impl Op {
         Self::new(OpKind::GetAndTouch, key).ttl(ttl)
     }
 
+    /// Reads an entry and locks it in one step. Public as [`crate::Client::get_and_lock`]: in a bulk or a transaction it would be a
+    /// lock with [`Op::prev`].
+    pub(crate) fn get_and_lock(key: impl Into<String>, time: Duration) -> Self {
+        Self { lock_time: Some(time), ..Self::new(OpKind::GetAndLock, key) }
+    }
+
     /// Only while the entry has this token.
     pub fn cas(mut self, cas: impl Into<String>) -> Self {
         if self.is_put() {

@@ -29,7 +29,7 @@ pub struct ClaimRequest {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100, nullable = false)]
     pub limit: Option<u32>,
-    /// How long the locks hold: at most 30000. 15000 without it, with 0 and with more.
+    /// How long the locks hold: at most 30000. 15000 without it, with 0 and with more; `lock_ms` of each entry is the time given.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lock_ms: Option<u64>,

@@ -10,6 +10,9 @@ use utoipa::ToSchema;
 use super::decimal;
 use super::strict::{given, given_object};
 
+/// Longest time for which an entry is locked, milliseconds. Who asks for more gets 15000: `lock_ms` of the answer says so.
+pub const LOCK_MS_MAX: u64 = 30_000;
+
 /// How a value is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -34,7 +37,8 @@ pub struct EntryView {
     pub value_base64: Option<String>,
     /// How the value is stored.
     pub content_type: ContentType,
-    /// The compare-and-swap token: an opaque decimal string. Null while the entry is locked.
+    /// The compare-and-swap token: an opaque decimal string. Null while the entry is locked, but in the answers to who locked it,
+    /// which show the key to the lock.
     #[schema(required = true)]
     pub cas: Option<String>,
     /// Revision that created the entry.
@@ -66,7 +70,7 @@ pub struct EntryView {
     /// Log index at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// After `get_and_touch`: whether this is the kept answer of an earlier try with the same request id.
+    /// After `get_and_touch` and `get_and_lock`: whether this is the kept answer of an earlier try with the same request id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
@@ -141,7 +145,7 @@ pub struct WriteAnswer {
     pub revision: u64,
     /// Log index at which the write took effect; for a dry run, at which it was evaluated.
     pub index: u64,
-    /// The new token, after `lock` the key to the lock; absent once the entry is removed.
+    /// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cas: Option<String>,
     /// Revision that created the entry; absent once it is removed.
@@ -154,7 +158,8 @@ pub struct WriteAnswer {
     /// Milliseconds to live, for an entry that expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Milliseconds until the lock ends by itself, after `lock` and `extend`.
+    /// Milliseconds until the lock ends by itself, after `lock` and `extend`: the time that was given, which is less than was
+    /// asked for where that is more than a lock may hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
     /// The entry before the write, where `prev` was asked for and there was one.
@@ -190,6 +195,8 @@ pub enum OpKind {
     GetAndTouch,
     /// Lock for `lock_ms`; the `cas` of the answer is the key. Fails with `locked`. Any write with the key ends the lock.
     Lock,
+    /// Read the entry and lock it, in one step: answers as `get` does, with the key to the lock as `cas`.
+    GetAndLock,
     /// Let a lock hold for `lock_ms` from now; takes the key as `cas`.
     Extend,
     /// End a lock; takes the key as `cas`.
@@ -228,7 +235,8 @@ pub struct Op {
     /// make an entry that never expires, and update leaves the expiry as it is.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// How long the lock holds (lock, extend): at most 30000. 15000 without it, with 0 and with more.
+    /// How long the lock holds (lock, get_and_lock, extend): at most 30000. 15000 without it, with 0 and with more; `lock_ms` of
+    /// the answer is the time that was given.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
     /// The id of the session that the entry goes with from now on: it is removed when that ends (insert, upsert, replace,

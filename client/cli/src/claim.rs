@@ -8,6 +8,7 @@ use quorate_client::api::EntryView;
 use crate::Context;
 use crate::bulk;
 use crate::criteria::Where;
+use crate::entries;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
@@ -32,7 +33,7 @@ pub struct Args {
     /// Most entries to claim, up to 100.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
-    /// How long the locks hold by themselves, in milliseconds, at most 30000; 15000 if not given.
+    /// How long the locks hold by themselves, in milliseconds, at most 30000; 15000 if not given, and for more.
     #[arg(long, value_name = "MS")]
     lock_ms: Option<u64>,
     /// Change each entry in the same step: JSON, `-` or @PATH, as `quorate patch` takes it.
@@ -52,6 +53,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     }
     if context.shared.output == Form::Text {
         claims.answer.failed.iter().filter_map(bulk::item).try_for_each(output::line)?;
+    }
+    if let (Some(asked), Some(entry)) = (args.lock_ms, claims.answer.entries.first()) {
+        entries::told_of_less(Duration::from_millis(asked), entry.lock_ms);
     }
     if claims.is_empty() && !claims.answer.failed.is_empty() {
         let passed = claims.answer.failed.len();

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quorate_client::api::WriteAnswer;
+use quorate_client::api::{EntryView, LOCK_MS_MAX, WriteAnswer};
 use quorate_client::{Change, Error, Write};
+use serde::de::DeserializeOwned;
 
 use crate::Context;
 use crate::criteria::Only;
@@ -131,12 +132,22 @@ Example:
     Lock {
         /// Which entry.
         key: String,
-        /// How long it holds by itself, at most 30s.
+        /// How long it holds by itself, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
         /// Print the entry.
         #[arg(long)]
         prev: bool,
+    },
+    /// Read an entry and lock it in one step; exit code 3 if somebody else has
+    ///
+    /// Prints the value and, on a second line, the key to the lock as cas.
+    GetAndLock {
+        /// Which entry.
+        key: String,
+        /// How long the lock holds by itself, at most 30s; 0s and more stand for 15s.
+        #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
+        time: Duration,
     },
     /// Let a lock hold longer, counted from now
     Extend {
@@ -145,7 +156,7 @@ Example:
         /// The key of the lock.
         #[arg(value_parser = parse::cas)]
         cas: String,
-        /// How long, at most 30s.
+        /// How long, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
     },
@@ -279,10 +290,19 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
         Command::Doc(Doc::Lock { key, time, prev }) => {
-            finish(context, flags(client.lock(key, time), prev, false), "locked").await
+            held(context, flags(client.lock(key, time), prev, false), "locked", time).await
+        }
+        Command::Doc(Doc::GetAndLock { key, time }) => {
+            let entry: EntryView = sent(context, client.get_and_lock(key, time)).await?;
+            match context.shared.output {
+                Form::Json => output::json(&entry)?,
+                Form::Text => output::entry(&entry)?,
+            }
+            told_of_less(time, entry.lock_ms);
+            Ok(())
         }
         Command::Doc(Doc::Extend { key, cas, time }) => {
-            finish(context, client.extend(key, cas, time), "extended").await
+            held(context, client.extend(key, cas, time), "extended", time).await
         }
         Command::Doc(Doc::Unlock { key, cas }) => finish(context, client.unlock(key, cas), "unlocked").await,
         Command::Request { id } => request(context, id).await,
@@ -312,7 +332,7 @@ async fn get(context: &Context, args: Get) -> Result<(), Failed> {
 }
 
 /// Waits for a change from what is known, or from what is there now.
-async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<quorate_client::api::EntryView, Failed> {
+async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<EntryView, Failed> {
     let known = match &args.cas {
         Some(cas) => Some(cas.clone()),
         None => context.client.get(&args.key).await?.and_then(|entry| entry.cas),
@@ -348,14 +368,42 @@ fn with_cas(write: Write<'_>, cas: Option<String>) -> Write<'_> {
     }
 }
 
-async fn finish(context: &Context, mut write: Write<'_>, verb: &str) -> Result<(), Failed> {
+async fn finish(context: &Context, write: Write<'_>, verb: &str) -> Result<(), Failed> {
+    let answer = sent(context, write).await?;
+    shown(context, &answer, verb)
+}
+
+/// Locks, or lets a lock hold longer, and says so where that is for less than was asked for.
+async fn held(context: &Context, write: Write<'_>, verb: &str, asked: Duration) -> Result<(), Failed> {
+    let answer = sent(context, write).await?;
+    shown(context, &answer, verb)?;
+    told_of_less(asked, answer.lock_ms);
+    Ok(())
+}
+
+/// Warns of a lock that ends before the time that was asked for.
+pub fn told_of_less(asked: Duration, given: Option<u64>) {
+    let asked = u64::try_from(asked.as_millis()).unwrap_or(u64::MAX);
+    if let Some(given) = given.filter(|given| *given < asked) {
+        let [asked, most, given] = [asked, LOCK_MS_MAX, given].map(output::millis);
+        eprintln!(
+            "warning: asked for {asked}, and a lock holds for {most} at most: locked for {given}; extend it in time"
+        );
+    }
+}
+
+/// What a write is answered with.
+async fn sent<A: DeserializeOwned + 'static>(context: &Context, mut write: Write<'_, A>) -> Result<A, Failed> {
     if let Some(id) = &context.shared.request_id {
         write = write.request_id(id.clone());
     }
-    let answer: WriteAnswer = write.await?;
+    Ok(write.await?)
+}
+
+fn shown(context: &Context, answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
     match context.shared.output {
-        Form::Json => output::json(&answer),
-        Form::Text => output::written(&answer, verb),
+        Form::Json => output::json(answer),
+        Form::Text => output::written(answer, verb),
     }
 }
 

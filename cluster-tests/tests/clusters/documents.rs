@@ -166,6 +166,16 @@ async fn a_locked_document_takes_only_writes_with_the_key() {
         assert_eq!(body(&ask("unlock", json!({"cas": key_to_it})).await)["code"], "not_lock_holder");
         assert!(body(&ask("get", json!({})).await)["cas"].is_string());
         assert_eq!(body(&ask("lock", json!({})).await)["version"], 2);
+        let fresh = format!("doc/{id}/fresh");
+        op(to, json!({"op": "insert", "key": fresh, "value": {"n": 1}})).await;
+        let taken = body(&op(to, json!({"op": "get_and_lock", "key": fresh, "lock_ms": 30_001})).await);
+        assert_eq!(
+            (&taken["value"], &taken["locked"], &taken["lock_ms"]),
+            (&json!({"n": 1}), &json!(true), &json!(15_000))
+        );
+        assert_eq!(op(to, json!({"op": "get_and_lock", "key": fresh})).await.status, 423);
+        let write = json!({"op": "replace", "key": fresh, "value": {"n": 2}, "cas": taken["cas"]});
+        assert_eq!(op(to, write).await.status, 200);
         let touched = body(&op(to, json!({"op": "get_and_touch", "key": format!("doc/{id}/none"), "ttl_ms": 5})).await);
         assert_eq!(touched["code"], "not_found");
     }

@@ -8,6 +8,8 @@ use quorate_store::types::{
     StepRejected, StepReply, TxnReply, Value, Written,
 };
 
+use serde_json::json;
+
 use crate::raw::Server;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -131,5 +133,31 @@ async fn get_and_touch_answers_with_the_entry_as_it_is_now() {
         assert_eq!((entry.ttl_ms, entry.version, entry.cas.as_deref()), (Some(900), 2, Some("3")));
         assert_eq!((entry.revision, entry.index, entry.replayed), (Some(3), Some(103), replayed));
         assert_eq!(response.header("etag"), Some("\"3\""));
+    }
+}
+
+#[tokio::test]
+async fn get_and_lock_answers_with_the_entry_and_the_key_to_its_lock() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "{\"a\": 1.0}").await;
+    let lock = |more: &str| format!(r#"{{"op":"get_and_lock","key":"k","lock_ms":30001{more}}}"#).into_bytes();
+    let tried = server.ask("POST", "/v1/ops", &[JSON], &lock(r#","dry_run":true"#)).await;
+    let shown = tried.json();
+    assert_eq!((&shown["cas"], &shown["locked"], &shown["value"]["a"]), (&json!(null), &json!(true), &json!(1.0)));
+    assert_eq!(tried.header("etag"), None, "nothing is locked");
+    for replayed in [false, true] {
+        let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &lock("")).await;
+        let entry: quorate_api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
+        assert_eq!(entry.value.expect("JSON").0.get(), "{\"a\": 1.0}");
+        assert_eq!((entry.cas.as_deref(), entry.locked, entry.lock_ms), (Some("3"), true, Some(15_000)));
+        assert_eq!((entry.version, entry.mod_revision, entry.replayed), (2, 3, replayed));
+        assert_eq!(response.header("etag"), Some("\"3\""));
+    }
+    let lock = |more: &str| format!(r#"{{"op":"get_and_lock","key":"k"{more}}}"#).into_bytes();
+    for (more, pointer) in
+        [(r#","ttl_ms":5"#, "/ttl_ms"), (r#","session":"3""#, "/session"), (r#","value":1"#, "/value")]
+    {
+        let problem = server.ask("POST", "/v1/ops", &[JSON], &lock(more)).await.problem();
+        assert_eq!(problem.errors[0].pointer, pointer);
     }
 }

@@ -456,3 +456,30 @@ async fn there_are_completions_and_help() {
     let help = run("", &["--help"]).await;
     assert!(help.out.contains("condition not met"), "{}", help.out);
 }
+
+#[tokio::test]
+async fn a_lock_that_ends_before_the_time_asked_for_is_told() {
+    let fake = Fake::start().await;
+    let locked = r#"{"key":"k","revision":8,"index":10,"cas":"81","create_revision":7,"version":2,"lock_ms":15000}"#;
+    fake.script([Act::Answer(200, locked.into()), Act::Answer(200, locked.into())]);
+    let ran = run(&fake.address, &["doc", "lock", "k", "--for", "1m"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "locked: k  cas 81, version 2, revision 8, locked for 15.0s\n"));
+    for expected in ["asked for 1m0s", "for 30.0s at most", "locked for 15.0s"] {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+    let ran = run(&fake.address, &["doc", "extend", "k", "81", "--for", "15s"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn get_and_lock_shows_the_entry_and_the_key() {
+    let fake = Fake::start().await;
+    let mut locked = entry("k", &json!({"n": 1}), "81");
+    (locked["locked"], locked["lock_ms"]) = (json!(true), json!(20_000));
+    fake.script([Act::Answer(200, locked.to_string())]);
+    let ran = run(&fake.address, &["doc", "get-and-lock", "k", "--for", "20s"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.starts_with("{\"n\":1}\n  cas 81, ") && ran.out.contains("locked for 20.0s"), "{}", ran.out);
+    let op = fake.seen()[0].op.clone().expect("an operation");
+    assert_eq!((op.op, op.lock_ms), (OpKind::GetAndLock, Some(20_000)));
+}

@@ -306,6 +306,7 @@ impl Draft<'_> {
             "get_and_touch",
             "lock",
             "lock",
+            "get_and_lock",
             "extend",
             "unlock",
         ]);
@@ -317,10 +318,11 @@ impl Draft<'_> {
         if verb == "update" {
             op["patch"] = self.patch();
         }
-        if matches!(verb, "lock" | "extend") {
+        let locks = matches!(verb, "lock" | "get_and_lock");
+        if locks || verb == "extend" {
             op["lock_ms"] = json!(self.pick(&[1, 50, 1_000, 30_000]));
         }
-        if matches!(verb, "extend" | "unlock") || (verb != "insert" && verb != "lock" && self.chance(2)) {
+        if matches!(verb, "extend" | "unlock") || (verb != "insert" && !locks && self.chance(2)) {
             op["cas"] = json!(self.cas(key));
         }
         if has_value {

@@ -7,8 +7,6 @@ use crate::http::keys::write::Manner;
 use quorate_store::types::Step;
 use std::time::Instant;
 
-use quorate_api::OpKind;
-
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::http::keys::{read, write};
@@ -21,7 +19,7 @@ pub async fn perform(
     request_id: &str,
     deadline: Instant,
 ) -> Result<Completed, Failure> {
-    let manner = Manner { dry_run: parsed.dry_run, shows_entry: parsed.kind == OpKind::GetAndTouch };
+    let manner = Manner { dry_run: parsed.dry_run, shows_entry: parsed.shows_entry() };
     let key = parsed.key;
     match parsed.step {
         Step::Write(op) => write::perform(caller, &key.text, op, manner, request_id, deadline).await,

@@ -27,8 +27,9 @@ pub fn routes() -> Routes {
 
 /// Executes one operation, or a stream of them.
 ///
-/// `get` answers with the entry, `get_and_touch` with the entry as it is with its new time to live, everything else with
-/// what was written. A retry of `get_and_touch` long after, when that version is no longer kept, shows the entry without its value.
+/// `get` answers with the entry, `get_and_touch` with the entry as it is with its new time to live, `get_and_lock` with the entry
+/// and, as `cas`, the key to its lock; everything else with what was written. A retry of the two long after, when that version is
+/// no longer kept, shows the entry without its value.
 ///
 /// As `application/x-ndjson` the body is a stream: each line is an operation with a number `n` of the caller's choice, and is
 /// answered by a line with that `n`, the status and the body that the operation alone would have been answered with. Answers

@@ -55,7 +55,12 @@ impl ParsedOp {
 
     /// Whether it is about a lock.
     pub fn is_of_lock(&self) -> bool {
-        matches!(self.kind, OpKind::Lock | OpKind::Extend | OpKind::Unlock)
+        matches!(self.kind, OpKind::Lock | OpKind::GetAndLock | OpKind::Extend | OpKind::Unlock)
+    }
+
+    /// Whether it is answered with the entry as it leaves it.
+    pub fn shows_entry(&self) -> bool {
+        shows_entry(self.kind)
     }
 
     /// Reads an operation that stands alone. Its text need not be known to be strict JSON.
@@ -79,7 +84,8 @@ impl ParsedOp {
         if let Some(detail) = op.request_id.as_deref().and_then(request_id_fault) {
             faults.add("/request_id", detail);
         }
-        let (prev, request_id) = (op.prev || kind == OpKind::GetAndTouch, op.request_id.clone());
+        // The value stays as it is, so the entry before has it.
+        let (prev, request_id) = (op.prev || shows_entry(kind), op.request_id.clone());
         let key = key::read(Cow::Owned(op.key.clone()), "/key", faults);
         let stored = key.as_ref().map(|key| key.key.clone());
         let step = match kind {
@@ -136,7 +142,7 @@ fn write(op: Op, return_previous: bool, key: Option<Key>, faults: &mut Faults) -
         (OpKind::Update, _) => patch(op.patch.as_ref(), faults)?,
         (OpKind::Remove, _) => Change::Remove,
         (OpKind::Touch | OpKind::GetAndTouch, _) => Change::Touch,
-        (OpKind::Lock, _) => Change::Lock(lock_ms),
+        (OpKind::Lock | OpKind::GetAndLock, _) => Change::Lock(lock_ms),
         (OpKind::Extend, _) => Change::Extend(lock_ms),
         (OpKind::Unlock, _) => Change::Unlock,
         (OpKind::Get | OpKind::Insert | OpKind::Upsert | OpKind::Replace, _) => return None,
@@ -167,17 +173,22 @@ fn check_texts(op: &Op, faults: &mut Faults) -> Option<()> {
     Some(())
 }
 
+fn shows_entry(kind: OpKind) -> bool {
+    matches!(kind, OpKind::GetAndTouch | OpKind::GetAndLock)
+}
+
 fn takes_value(kind: OpKind) -> bool {
     matches!(kind, OpKind::Insert | OpKind::Upsert | OpKind::Replace)
 }
 
 /// Notes every field that the kind of the operation does not take.
 fn refuse_strangers(op: &Op, faults: &mut Faults) {
-    use OpKind::{Extend, Get, GetAndTouch, Insert, Lock, Remove, Touch, Unlock, Update};
+    use OpKind::{Extend, Get, GetAndLock, GetAndTouch, Insert, Lock, Remove, Touch, Unlock, Update};
     let kind = op.op;
     let (is_get, writes_value) = (kind == Get, takes_value(kind));
     let takes_session = writes_value || matches!(kind, Update | Touch | GetAndTouch);
-    let takes_ttl = !matches!(kind, Get | Remove | Lock | Extend | Unlock);
+    let takes_ttl = !matches!(kind, Get | Remove | Lock | GetAndLock | Extend | Unlock);
+    let takes_lock_time = matches!(kind, Lock | GetAndLock | Extend);
     let takes_cas = !matches!(kind, Get | Insert);
     let why_if = "insert has one condition, that there is no entry; get needs none";
     for (given, taken, pointer, why) in [
@@ -185,7 +196,7 @@ fn refuse_strangers(op: &Op, faults: &mut Faults) {
         (op.value_base64.is_some(), writes_value, "/value_base64", "only insert, upsert and replace take a value"),
         (op.patch.is_some(), kind == Update, "/patch", "only update takes a patch"),
         (op.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get, remove and locks take no ttl_ms"),
-        (op.lock_ms.is_some(), matches!(kind, Lock | Extend), "/lock_ms", "only lock and extend take it"),
+        (op.lock_ms.is_some(), takes_lock_time, "/lock_ms", "only lock, get_and_lock and extend take it"),
         (op.session.is_some(), takes_session, "/session", "only insert, upsert, replace, update and touch take it"),
         (op.guard.is_some(), !is_get, "/guard", "get changes nothing, so there is nothing to guard"),
         (op.cas.is_some(), takes_cas, "/cas", "an entry that does not exist has no cas; get needs none"),

@@ -64,8 +64,10 @@ impl Completed {
     /// where there is no entry.
     pub fn read_by_write(key: &str, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
         let (meta, previous) = (written.meta?, written.previous.as_ref()?);
-        let json = render::read_by_write(key, reply, meta, previous);
-        let cas = meta.cas_shown_at(reply.clock).filter(|_| !dry_run);
+        // Of an entry that it locked it shows the key, to who has it by this: a dry run locks nothing.
+        let shown = if dry_run { meta.cas_shown_at(reply.clock) } else { Some(meta.cas) };
+        let json = render::read_by_write(key, reply, meta, shown, previous);
+        let cas = shown.filter(|_| !dry_run);
         Some(Self { json, revision: reply.revision, cas, decided: None, location: None })
     }
 

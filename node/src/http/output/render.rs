@@ -84,21 +84,21 @@ pub fn token(out: &mut Vec<u8>, name: &str, value: u64) {
 /// An entry, without its closing brace.
 pub fn open_entry(out: &mut Vec<u8>, key: &str, entry: &Entry, clock: ClusterMillis, with_value: bool) {
     let data = with_value.then_some(&entry.value.data[..]);
-    open(out, key, data, entry.value.kind, &entry.meta, clock);
+    key_and_value(out, key, data, entry.value.kind);
+    metadata(out, &entry.meta, entry.meta.cas_shown_at(clock), clock);
 }
 
-/// Begins an entry in the answer to a write, with this metadata.
-fn open_shown(out: &mut Vec<u8>, key: &str, shown: &Shown, meta: &EntryMeta, clock: ClusterMillis, with_value: bool) {
-    let (data, kind) = match shown {
+/// What an answer to a write shows of a value, and how that is to be read.
+fn data_of(shown: &Shown) -> (Option<&[u8]>, ContentKind) {
+    match shown {
         Shown::Whole(entry) => (Some(&entry.value.data[..]), entry.value.kind),
         Shown::Bare { kind, .. } => (None, *kind),
-    };
-    open(out, key, data.filter(|_| with_value), kind, meta, clock);
+    }
 }
 
-fn open(out: &mut Vec<u8>, key: &str, data: Option<&[u8]>, kind: ContentKind, meta: &EntryMeta, clock: ClusterMillis) {
-    key_and_value(out, key, data, kind);
-    token_and_numbers(out, meta, meta.cas_shown_at(clock), clock);
+/// What is known of an entry beside its value, with this token.
+fn metadata(out: &mut Vec<u8>, meta: &EntryMeta, shown: Option<u64>, clock: ClusterMillis) {
+    token_and_numbers(out, meta, shown, clock);
     if let Some(left) = entry_view::lock_ms(meta, clock) {
         out.extend_from_slice(b",\"locked\":true");
         field(out, "lock_ms", left);
@@ -218,11 +218,14 @@ pub fn switches(out: &mut Vec<u8>, replayed: bool, dry_run: bool) {
     }
 }
 
-/// The answer to a write that is a read too: the value that was there before, which is there still, and the metadata after it.
-pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, previous: &Shown) -> Vec<u8> {
+/// The answer to a write that is a read too: the value that was there before, which is there still, and the metadata after it
+/// with this token.
+pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, cas: Option<u64>, previous: &Shown) -> Vec<u8> {
     let value_bytes = previous.value_bytes();
     let mut out = Vec::with_capacity(FRAME_BYTES + key.len() + value_bytes + value_bytes / 3);
-    open_shown(&mut out, key, previous, &meta, reply.clock, true);
+    let (data, kind) = data_of(previous);
+    key_and_value(&mut out, key, data, kind);
+    metadata(&mut out, &meta, cas, reply.clock);
     token(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
     switches(&mut out, reply.replayed, false);
@@ -232,7 +235,9 @@ pub fn read_by_write(key: &str, reply: &Reply, meta: EntryMeta, previous: &Shown
 
 /// An entry in an answer to a write. One without its value looks as in a listing of keys.
 pub fn shown(out: &mut Vec<u8>, key: &str, shown: &Shown, clock: ClusterMillis, with_value: bool) {
-    open_shown(out, key, shown, shown.meta(), clock, with_value);
+    let ((data, kind), meta) = (data_of(shown), shown.meta());
+    key_and_value(out, key, data.filter(|_| with_value), kind);
+    metadata(out, meta, meta.cas_shown_at(clock), clock);
     out.push(b'}');
 }
 
@@ -337,7 +342,7 @@ mod tests {
             let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };
             same_as::<WriteAnswer>(&write("k", &reply, &written, dry_run));
             if let (Some(meta), Some(previous)) = (written.meta, &written.previous) {
-                let rendered = read_by_write("k", &reply, meta, previous);
+                let rendered = read_by_write("k", &reply, meta, Some(meta.cas), previous);
                 same_as::<EntryView>(&rendered);
                 let shows_value = String::from_utf8_lossy(&rendered).contains("\"value\":[1]");
                 assert_eq!(shows_value, previous.entry().is_some());

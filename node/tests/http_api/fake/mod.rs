@@ -451,7 +451,10 @@ impl State {
             version: before.map_or(1, |meta| meta.version + 1),
             cas: self.revision,
             expires_at,
-            locked_until: None,
+            locked_until: match op.change {
+                Change::Lock(ms) | Change::Extend(ms) => Some(self.at().clock + ms),
+                _ => None,
+            },
             session: None,
         };
         let entry = value.map(|value| Entry { meta, value });
