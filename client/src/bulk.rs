@@ -35,7 +35,7 @@ pub struct Bulk<'a> {
 
 impl Client {
     /// Many operations in one request, at most 10,000: each is applied or refused on its own, in order. An insert that finds
-    /// its key is skipped.
+    /// its key is skipped, and so is an operation whose condition does not hold.
     pub fn bulk(&self) -> Bulk<'_> {
         Bulk {
             client: self,

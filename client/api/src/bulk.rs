@@ -36,7 +36,7 @@ pub struct BulkRequest<O = Op> {
 pub enum BulkOutcome {
     /// It took effect.
     Applied,
-    /// It left things as they are, as was asked for: an `insert` found its key.
+    /// It left things as they are, as was asked for: an `insert` found its key, or `if` does not hold.
     Skipped,
     /// It was refused; the other operations were not.
     Failed,
@@ -99,7 +99,7 @@ pub struct BulkResult {
 pub struct BulkAnswer {
     /// How many operations took effect.
     pub applied: u64,
-    /// How many inserts found their key.
+    /// How many left things as they are, as was asked for: inserts that found their key, and operations of which `if` does not hold.
     pub skipped: u64,
     /// How many were refused.
     pub failed: u64,

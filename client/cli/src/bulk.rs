@@ -14,7 +14,8 @@ use crate::parse;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The input has an operation on each line, or is the body of POST /v1/bulk. Each operation is applied or refused on its own, in order; \
-an insert that finds its key is skipped. Exit code 3 if one was refused. For more than 10000 there is `quorate load`.
+an insert that finds its key is skipped, and so is an operation whose `if` does not hold. Exit code 3 if \
+one was refused. For more than 10000 there is `quorate load`.
 
 Example:
   quorate bulk - <<'END'

@@ -37,7 +37,8 @@ pub fn routes() -> Routes {
 /// Executes up to 10,000 operations, each on its own, in order.
 ///
 /// Every operation has its own outcome, and one that is refused does not keep back the others. An `insert` that finds its key
-/// is `skipped`, and what is there stays: the same load may be sent again and again. All kinds of operations are taken but
+/// is `skipped`, and what is there stays: the same load may be sent again and again. So is an operation whose `if` does not hold.
+/// All kinds of operations are taken but
 /// `get`. As `application/x-ndjson` the body is the operations alone, one a line.
 ///
 /// It goes through the log in parts of at most 1,024 operations and 256 KiB, one after the other; an operation sees what those

@@ -66,10 +66,7 @@ impl BulkTally {
                     self.applied_item(n, &key, written, item.revision, clock);
                 }
             }
-            // An insert of what is there leaves it as it is: that is what makes a load that is repeated harmless.
-            ItemOutcome::Rejected(why @ Rejection::AlreadyExists { .. })
-                if matches!(op.op.change, Change::Insert(_)) =>
-            {
+            ItemOutcome::Rejected(why) if is_skip(&op.op.change, why) => {
                 self.skipped += 1;
                 if !self.minimal {
                     self.refused_item(n, &key, "skipped", why, item.revision, clock);
@@ -141,6 +138,16 @@ impl BulkTally {
         let start = HEAD_BYTES - head.len();
         self.out[start..HEAD_BYTES].copy_from_slice(head.as_bytes());
         Bytes::from(self.out).slice(start..)
+    }
+}
+
+/// Whether a refusal is what was asked for. An insert of what is there leaves it as it is: that is what makes a load that is
+/// repeated harmless. An `if` says of which entries there is something to do, as it does in a change of all that match.
+fn is_skip(change: &Change, why: &Rejection) -> bool {
+    match why {
+        Rejection::AlreadyExists { .. } => matches!(change, Change::Insert(_)),
+        Rejection::ConditionNotMet { .. } => true,
+        _ => false,
     }
 }
 
@@ -245,10 +252,10 @@ mod tests {
     #[test]
     fn rendered_answers_are_the_wire_type() {
         let answer = parsed(&tally(&outcomes(), false).finish(BulkEnd { replayed: true, dry_run: true, ..END }));
-        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 3));
+        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 3, 2));
         let kinds: Vec<_> = answer.results.iter().map(|item| item.outcome).collect();
         use BulkOutcome::{Applied, Failed, Skipped};
-        assert_eq!(kinds, [Applied, Applied, Applied, Skipped, Skipped, Failed, Failed, Failed]);
+        assert_eq!(kinds, [Applied, Applied, Applied, Skipped, Skipped, Failed, Skipped, Failed]);
         assert_eq!(answer.results[7].errors[0].pointer, "/ops/7/value");
         assert_eq!(answer.results[6].failed[0].pointer, "/ops/6/if/0");
         assert_eq!(answer.results[6].failed[0].actual.as_ref().expect("shown").0.get(), "{\"b\": 1.0}");
@@ -258,8 +265,8 @@ mod tests {
     #[test]
     fn a_minimal_answer_has_only_what_failed_and_counts_everything() {
         let answer = parsed(&tally(&outcomes(), true).finish(END));
-        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 2, 3));
-        assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [5, 6, 7]);
+        assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 3, 2));
+        assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [5, 7]);
     }
 
     #[test]
