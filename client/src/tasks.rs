@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::api::{
-    JsonText, QueueList, QueueStats, TaskAnswer, TaskBackoff, TaskCancel, TaskList, TaskRequeue, TaskScheduled,
+    JsonText, Moment, QueueList, QueueStats, TaskAnswer, TaskBackoff, TaskCancel, TaskList, TaskRequeue, TaskScheduled,
     TaskSpec, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use crate::client::Client;
@@ -165,8 +165,8 @@ impl ScheduleTask {
         self
     }
 
-    /// It is due at this time, RFC 3339.
-    pub fn at(mut self, time: impl Into<String>) -> Self {
+    /// It is due at this time: RFC 3339, Unix milliseconds, or a [`std::time::SystemTime`].
+    pub fn at(mut self, time: impl Into<Moment>) -> Self {
         self.spec.execute_at = Some(time.into());
         self
     }

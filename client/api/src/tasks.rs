@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::JsonText;
 use super::decimal;
 use super::strict::{given, given_object, objects};
+use super::{JsonText, Moment};
 
 /// Most tasks of one schedule.
 pub const TASKS_SCHEDULED_MAX: usize = 1_000;
@@ -66,10 +66,10 @@ pub struct TaskSpec {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payload_base64: Option<String>,
-    /// When it is due, RFC 3339.
+    /// When it is due: RFC 3339, or Unix milliseconds.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(format = "date-time", nullable = false)]
-    pub execute_at: Option<String>,
+    #[schema(value_type = Moment, required = false)]
+    pub execute_at: Option<Moment>,
     /// It is due so many milliseconds from now.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 3153600000000_u64, nullable = false)]

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
+use quorate_client::api::Moment;
 use quorate_client::{RequestId, Value};
 
 use crate::fail::Failed;
@@ -39,6 +40,15 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("must be more than nothing".into()),
         duration => Ok(duration),
+    }
+}
+
+/// A moment: RFC 3339, which nodes check, or Unix milliseconds.
+pub fn moment(text: &str) -> Result<Moment, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match is_number {
+        true => text.parse().map(Moment::UnixMs).map_err(|_| "far too late for a time in milliseconds".into()),
+        false => Ok(Moment::from(text)),
     }
 }
 

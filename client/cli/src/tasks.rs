@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quorate_client::api::{QueueStats, TaskAnswer, TaskClaimed, TaskFail, TaskScheduled, TaskView};
+use quorate_client::api::{Moment, QueueStats, TaskAnswer, TaskClaimed, TaskFail, TaskScheduled, TaskView};
 use quorate_client::{RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
@@ -112,9 +112,9 @@ pub struct ScheduleArgs {
     /// Its id.
     #[arg(long)]
     id: Option<String>,
-    /// When it is due, RFC 3339.
-    #[arg(long, value_name = "TIME", conflicts_with = "delay")]
-    at: Option<String>,
+    /// When it is due: RFC 3339, or Unix milliseconds.
+    #[arg(long, value_parser = parse::moment, value_name = "TIME", conflicts_with = "delay")]
+    at: Option<Moment>,
     /// It is due after this time; like 500ms, 10s, 2h.
     #[arg(long, value_parser = parse::duration, value_name = "TIME")]
     delay: Option<Duration>,

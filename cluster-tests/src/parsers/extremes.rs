@@ -121,6 +121,7 @@ pub fn requests() -> Vec<Form> {
         post("/v1/tasks/q", r#"{"id":@S,"payload":@V,"max_attempts":@N}"#),
         post("/v1/tasks/q", r#"{"id":"t9","payload":@V,"every_ms":@N}"#),
         post("/v1/tasks/q", r#"{"payload":@V,"execute_at":@S}"#),
+        post("/v1/tasks/q", r#"{"execute_at":@N}"#),
         post("/v1/tasks/q", r#"{"payload":1,"cron":@S}"#),
         post("/v1/tasks/q/claim", r#"{"limit":7,"lease_ms":@N,"worker":@S}"#),
         post("/v1/tasks/q/claim", r#"{"limit":@N}"#),

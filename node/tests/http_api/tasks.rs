@@ -122,6 +122,7 @@ async fn a_schedule_says_all_that_was_asked_for() {
     for (body, start) in [
         (json!({}), Start::In(0)),
         (json!({"delay_ms": 7}), Start::In(7)),
+        (json!({"execute_at": 1_795_248_000_001_u64}), Start::At(1_795_248_000_001)),
         (json!({"every_ms": 700}), Start::In(700)),
         (json!({"every_ms": 700, "delay_ms": 0}), Start::In(0)),
         (json!({"cron": "* * * * *", "zone": "Europe/Berlin"}), Start::Planned),
@@ -154,6 +155,9 @@ async fn every_fault_of_a_schedule_is_told() {
         (json!({"execute_at": "tomorrow", "delay_ms": -1}), &["/delay_ms"]),
         (json!({"execute_at": "tomorrow", "delay_ms": 1}), &["/execute_at", "/delay_ms"]),
         (json!({"execute_at": "1969-12-31T23:59:59Z"}), &["/execute_at"]),
+        (json!({"execute_at": "1795248000001"}), &["/execute_at"]),
+        (json!({"execute_at": 253_402_300_800_000_u64}), &["/execute_at"]),
+        (json!({"execute_at": -1}), &["/execute_at"]),
         (json!({"every_ms": 99}), &["/every_ms"]),
         (json!({"zone": "UTC"}), &["/zone"]),
         (json!({"cron": "* * * * *", "every_ms": 1_000, "delay_ms": 1}), &["/delay_ms", "/every_ms"]),

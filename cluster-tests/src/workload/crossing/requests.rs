@@ -550,6 +550,11 @@ impl Draft<'_> {
                 if self.chance(2) {
                     task["id"] = json!(format!("t{}", self.dice.random_range(0..6)));
                 }
+                if self.chance(6) {
+                    // Due long ago.
+                    task["execute_at"] = self.pick(&[json!(1_700_000_000_000_u64), json!("2023-11-14T22:13:20Z")]);
+                    task.as_object_mut().expect("an object").remove("delay_ms");
+                }
                 if self.chance(4) {
                     task["every_ms"] = json!(200);
                 } else if self.chance(6) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quorate_api::{TaskBackoff, TaskCancel, TaskClaim, TaskComplete, TaskExtend, TaskFail, TaskRequeue, TaskSpec};
+use quorate_api::{
+    Moment, TaskBackoff, TaskCancel, TaskClaim, TaskComplete, TaskExtend, TaskFail, TaskRequeue, TaskSpec,
+};
 use quorate_store::document::time as rfc3339;
 use quorate_store::limits::{
     CLAIM_LIMIT_MAX, TASK_ATTEMPTS_MAX, TASK_CRON_BYTES_MAX, TASK_ERROR_BYTES_MAX, TASK_EVERY_MS_MAX,
@@ -82,7 +84,7 @@ fn checked(spec: &TaskSpec, faults: &mut Faults) -> Option<NewTask> {
 
 /// When a task is due first, and when again.
 fn when(spec: &TaskSpec, faults: &mut Faults) -> Option<(Start, Option<Recurrence>)> {
-    let execute_at = spec.execute_at.as_deref().map(|text| time(text, faults));
+    let execute_at = spec.execute_at.as_ref().map(|moment| time(moment, faults));
     faults.within("/delay_ms", spec.delay_ms, 0..=TTL_MS_MAX);
     faults.within("/every_ms", spec.every_ms, TASK_EVERY_MS_MIN..=TASK_EVERY_MS_MAX);
     for (text, pointer) in [(&spec.cron, "/cron"), (&spec.zone, "/zone")] {
@@ -265,13 +267,21 @@ fn lease_ms(given: Option<u64>, faults: &mut Faults) -> u64 {
     given.unwrap_or(TASK_LEASE_MS_DEFAULT)
 }
 
-fn time(text: &str, faults: &mut Faults) -> Option<WallMillis> {
-    // A part of a millisecond is the next one: nothing is early.
-    let ms = rfc3339::parse(text).and_then(|nanos| {
-        u64::try_from(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0)).ok()
-    });
+fn time(moment: &Moment, faults: &mut Faults) -> Option<WallMillis> {
+    let ms = match moment {
+        // A part of a millisecond is the next one: nothing is early.
+        Moment::Text(text) => rfc3339::parse(text).and_then(|nanos| {
+            u64::try_from(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0)).ok()
+        }),
+        // Answers show it in RFC 3339, which ends with the year 9999.
+        Moment::UnixMs(ms) => {
+            Some(*ms).filter(|ms| i64::try_from(*ms).is_ok_and(|ms| rfc3339::from_unix_ms(ms).is_some()))
+        }
+    };
     if ms.is_none() {
-        faults.add("/execute_at", "must be a time after 1970 in RFC 3339, such as `2026-11-21T08:00:00Z`");
+        let detail =
+            "must be a time from 1970 to 9999, in RFC 3339, such as `2026-11-21T08:00:00Z`, or in Unix milliseconds";
+        faults.add("/execute_at", detail);
     }
     ms
 }
