@@ -168,6 +168,8 @@ async fn document_lock(client: &Client) -> Outcome {
     assert_eq!((locked.json::<Value>()?, locked.lock_ms), (json!({"status": "new"}), Some(20_000)));
     let key = locked.cas.expect("the key of the lock");
     assert!(client.put("orders/o96", Content::json_text("1")).await.is_err());
+    let next = client.lock("orders/o96", Duration::from_secs(5)).wait(Duration::from_millis(20));
+    assert!(next.await.is_err(), "nobody gave it up in time");
     client.cas("orders/o96", key, Content::json(&json!({"status": "paid"}))?).await?;
     Ok(())
 }

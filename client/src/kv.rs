@@ -112,7 +112,7 @@ impl Client {
 
     /// Locks an entry: for `time`, at most 30 s (15 s for zero or more), only writes with the `cas` of the answer are applied,
     /// and the first of them ends the lock. `lock_ms` of the answer is the time that was given. With [`Write::prev`] the answer
-    /// has the entry. Fails with `locked` while somebody else holds it, and with `not_found`.
+    /// has the entry. Fails with `locked` while somebody else holds it, at once or after [`Write::wait`], and with `not_found`.
     pub fn lock(&self, key: impl Into<String>, time: Duration) -> Write<'_> {
         Write::new(self, Op::lock(key, time))
     }
@@ -263,6 +263,14 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
+    /// While somebody else holds the lock, waits so long for it, up to a minute, first come first served; then fails with `locked`. For
+    /// [`Client::lock`] and [`Client::get_and_lock`]. Drop the future, and nobody waits any more. The wait comes on top of the
+    /// deadline.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.op = self.op.wait(wait);
+        self
+    }
+
     /// Only if there is no entry. For [`Client::put`].
     pub fn if_absent(mut self) -> Self {
         self.op = self.op.if_absent();
@@ -334,7 +342,9 @@ impl<'a, A> Write<'a, A> {
     fn into_call(self) -> Result<(&'a Client, Call), Error> {
         let op = self.op.text(self.dry_run, Some(self.request_id.as_str()))?;
         let mut call = Call::op(op, Intent::Write(self.request_id), Preference::Leader);
-        call.timeout = self.timeout;
+        (call.timeout, call.hold) = (self.timeout, self.op.waits());
+        // As a line it would keep back others that share the connection.
+        call.is_line &= call.hold.is_zero();
         Ok((self.client, call))
     }
 }
@@ -407,6 +417,10 @@ mod tests {
         assert_eq!(wire(client.get_and_touch("k", Duration::from_millis(5))), text);
         let text = r#"{"op":"get_and_lock","key":"k","lock_ms":5,"request_id":"id"}"#;
         assert_eq!(wire(client.get_and_lock("k", Duration::from_millis(5))), text);
+        let waiting = client.lock("k", Duration::from_millis(5)).wait(Duration::from_secs(2));
+        let (_, call) = waiting.into_call().expect("valid");
+        assert_eq!((call.hold, call.is_line), (Duration::from_secs(2), false));
+        assert!(String::from_utf8_lossy(&call.body).contains(r#""lock_ms":5,"wait_ms":2000,"#), "{:?}", call.body);
     }
 
     #[test]
@@ -418,6 +432,7 @@ mod tests {
             client.patch("k", Value::bytes("x")),
             client.cas("k", "seven", Value::json_text("1")),
             client.remove("k").if_absent(),
+            client.remove("k").wait(Duration::from_secs(1)),
             client.remove("k").only_if_json("{} {}"),
         ] {
             assert!(matches!(write.into_call(), Err(Error::Invalid(_) | Error::Decode { .. })));

@@ -30,6 +30,8 @@ pub(crate) struct OpText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<&'a Guard>,
@@ -57,6 +59,7 @@ impl<'a> OpText<'a> {
             condition: None,
             ttl_ms: None,
             lock_ms: None,
+            wait_ms: None,
             session: None,
             guard: None,
             prev: false,
@@ -99,7 +102,7 @@ mod tests {
         op.value = Some(checked_json(br#" {"n": 1.50} "#).expect("JSON"));
         op.value_base64 = Some("AP8=".into());
         op.patch = Some(checked_json(b"{}").expect("JSON"));
-        op.lock_ms = Some(9);
+        (op.lock_ms, op.wait_ms) = (Some(9), Some(8));
         let guard = Guard::election("cron", 17);
         (op.session, op.guard) = (Some("3"), Some(&guard));
         op.condition = Some(checked_json(b"[1]").expect("JSON"));
@@ -112,7 +115,7 @@ mod tests {
             (read.value_base64, read.patch.map(|patch| patch.0.to_string())),
             (op.value_base64, Some("{}".into()))
         );
-        assert_eq!(read.lock_ms, Some(9));
+        assert_eq!((read.lock_ms, read.wait_ms), (Some(9), Some(8)));
         assert_eq!((read.session.as_deref(), read.guard.as_ref()), (op.session, op.guard));
         assert_eq!(read.condition.expect("is there").0.get(), "[1]");
         assert_eq!((read.cas.as_deref(), read.ttl_ms, read.request_id.as_deref()), (op.cas, op.ttl_ms, op.request_id));

@@ -29,6 +29,7 @@ pub struct Op {
     criteria: Criteria,
     ttl: Option<Duration>,
     lock_time: Option<Duration>,
+    wait: Option<Duration>,
     session: Option<String>,
     guard: Option<Guard>,
     prev: bool,
@@ -45,6 +46,7 @@ impl Op {
             criteria: Criteria::default(),
             ttl: None,
             lock_time: None,
+            wait: None,
             session: None,
             guard: None,
             prev: false,
@@ -116,6 +118,20 @@ impl Op {
     /// lock with [`Op::prev`].
     pub(crate) fn get_and_lock(key: impl Into<String>, time: Duration) -> Self {
         Self { lock_time: Some(time), ..Self::new(OpKind::GetAndLock, key) }
+    }
+
+    /// Waits so long for the lock. Public as [`crate::Write::wait`]: only an operation that stands alone waits.
+    pub(crate) fn wait(mut self, wait: Duration) -> Self {
+        if !matches!(self.kind, OpKind::Lock | OpKind::GetAndLock) {
+            self.wrong = Some("only a lock can be waited for");
+        }
+        self.wait = Some(wait);
+        self
+    }
+
+    /// How long it waits for a lock.
+    pub(crate) fn waits(&self) -> Duration {
+        self.wait.unwrap_or_default()
     }
 
     /// Only while the entry has this token.
@@ -213,7 +229,7 @@ impl Op {
             op.cas = Some(cas);
         }
         op.ttl_ms = self.ttl.map(milliseconds);
-        op.lock_ms = self.lock_time.map(milliseconds);
+        (op.lock_ms, op.wait_ms) = (self.lock_time.map(milliseconds), self.wait.map(milliseconds));
         (op.session, op.guard) = (self.session.as_deref(), self.guard.as_ref());
         (op.prev, op.dry_run, op.request_id) = (self.prev, dry_run, request_id);
         let length = op.value_base64.as_ref().map_or(0, String::len);

@@ -20,6 +20,7 @@ use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::SpaceGuard;
 use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::{background, codec, level};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -32,8 +33,8 @@ use crate::app::renewals::{self, Renewals};
 use crate::app::samples::{NodeSamples, count_elections};
 use crate::app::service::{Service, ServiceHandle};
 use crate::app::{
-    App, Awake, Clock, Inner, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View, WaitingCount,
-    backup_schedule, levels, log_trimmer, maintenance, members,
+    App, Awake, Clock, Inner, LockLines, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
+    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
 };
 use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, Config, millis};
@@ -358,7 +359,7 @@ impl Node {
         let proposer = Proposer::start(parts.clone());
         let read_index = ReadIndex::start(raft.clone(), view.clone(), peers.clone(), config.node_id, metrics.clone());
         let (renewals, renewal_queue) = Renewals::new();
-        let waiting = WaitingCount::default();
+        let (waiting, lock_lines) = (WaitingCount::default(), LockLines::default());
         let backups = Arc::new(BackupLedger::default());
         metrics.add_source(BackupSamples(backups.clone()));
         metrics.add_source(NodeSamples {
@@ -370,6 +371,7 @@ impl Node {
             space: space.clone(),
             renewals: renewals.counts(),
             waiting: waiting.clone(),
+            lock_lines: lock_lines.clone(),
             view: view.clone(),
             integrity: integrity.clone(),
         });
@@ -386,6 +388,8 @@ impl Node {
             identity,
             renewals,
             waiting,
+            lock_lines,
+            lock_questions: Semaphore::new(QUESTIONS_MAX),
             changes: members::Changes::default(),
             space,
             level_known: config.feature_level_max,

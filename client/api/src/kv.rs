@@ -239,6 +239,11 @@ pub struct Op {
     /// the answer is the time that was given.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub lock_ms: Option<u64>,
+    /// While somebody else holds the lock, wait so many milliseconds for it, up to 60000, first come first served (lock,
+    /// get_and_lock; not in a bulk, a transaction or a stream). Then the answer is `locked`, as at once without it.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 60000)]
+    pub wait_ms: Option<u64>,
     /// The id of the session that the entry goes with from now on: it is removed when that ends (insert, upsert, replace,
     /// update, touch). Without it insert, upsert and replace make an entry that goes with none, the others leave that as it is.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]

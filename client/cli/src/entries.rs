@@ -126,7 +126,7 @@ pub enum Doc {
 lock.
 
 Example:
-  quorate doc lock orders/o42 --for 20s
+  quorate doc lock orders/o42 --for 20s --wait 10s
   quorate put orders/o42 '{\"status\":\"paid\"}' --if-cas 17"
     )]
     Lock {
@@ -138,6 +138,8 @@ Example:
         /// Print the entry.
         #[arg(long)]
         prev: bool,
+        #[command(flatten)]
+        patience: Patience,
     },
     /// Read an entry and lock it in one step; exit code 3 if somebody else has
     ///
@@ -148,6 +150,8 @@ Example:
         /// How long the lock holds by itself, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
+        #[command(flatten)]
+        patience: Patience,
     },
     /// Let a lock hold longer, counted from now
     Extend {
@@ -168,6 +172,23 @@ Example:
         #[arg(value_parser = parse::cas)]
         cas: String,
     },
+}
+
+/// What commands that lock an entry understand.
+#[derive(Debug, Args)]
+pub struct Patience {
+    /// How long to wait while somebody else has it, up to 60s, first come first served; without this, not at all.
+    #[arg(long, value_parser = parse::duration, value_name = "TIME")]
+    wait: Option<Duration>,
+}
+
+impl Patience {
+    fn on<'a, A>(&self, write: Write<'a, A>) -> Write<'a, A> {
+        match self.wait {
+            Some(wait) => write.wait(wait),
+            None => write,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -289,11 +310,12 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             finish(context, fence.on(flags(wanted, prev, dry_run))?, "removed").await
         }
         Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
-        Command::Doc(Doc::Lock { key, time, prev }) => {
-            held(context, flags(client.lock(key, time), prev, false), "locked", time).await
+        Command::Doc(Doc::Lock { key, time, prev, patience }) => {
+            let write = patience.on(flags(client.lock(key, time), prev, false));
+            held(context, write, "locked", time).await
         }
-        Command::Doc(Doc::GetAndLock { key, time }) => {
-            let entry: EntryView = sent(context, client.get_and_lock(key, time)).await?;
+        Command::Doc(Doc::GetAndLock { key, time, patience }) => {
+            let entry: EntryView = sent(context, patience.on(client.get_and_lock(key, time))).await?;
             match context.shared.output {
                 Form::Json => output::json(&entry)?,
                 Form::Text => output::entry(&entry)?,

@@ -17,6 +17,7 @@ mod counter;
 mod deadlines;
 mod dev;
 mod elections;
+mod entry_locks;
 mod exactly_once;
 mod examples;
 mod find;

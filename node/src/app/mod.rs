@@ -39,6 +39,8 @@ mod clock;
 pub mod cron;
 pub mod integrity;
 pub mod levels;
+mod lock_lines;
+mod lock_turn;
 pub mod log_trimmer;
 pub mod maintenance;
 pub mod members;
@@ -58,6 +60,8 @@ mod waiting;
 
 pub use awake::Awake;
 pub use clock::{Clock, wall_now};
+pub use lock_lines::LockLines;
+pub use lock_turn::{LockPlace, QUESTIONS_MAX, Turn};
 pub use peers::{Peers, QueryError};
 pub use proposer::{Proposer, ProposerParts, Urgency};
 pub use read_index::ReadIndex;
@@ -215,6 +219,10 @@ pub struct Inner {
     pub renewals: Renewals,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Who waits to lock entries, while this node leads.
+    pub lock_lines: LockLines,
+    /// Held while the leader is asked for the turn of who waits here to lock an entry.
+    pub lock_questions: tokio::sync::Semaphore,
     /// Held while the members are changed.
     pub changes: members::Changes,
     /// Free space on the data disk.

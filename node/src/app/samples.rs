@@ -16,7 +16,7 @@ use super::integrity::Integrity;
 use super::proposer::Backlog;
 use super::read_index::Readers;
 use super::renewals::RenewalCounts;
-use super::{Raft, View, WaitingCount};
+use super::{LockLines, Raft, View, WaitingCount};
 use crate::metrics::{Metrics, MetricsSource, Sample, Value};
 use crate::peer::PeerNet;
 use crate::peer::counters::{ChannelCounts, PeerCounters};
@@ -39,6 +39,8 @@ pub struct NodeSamples {
     pub renewals: Arc<RenewalCounts>,
     /// Requests that wait for something to change.
     pub waiting: WaitingCount,
+    /// Who waits to lock entries.
+    pub lock_lines: LockLines,
     /// Who leads.
     pub view: Arc<View>,
     /// Whether the state is trusted.
@@ -128,6 +130,11 @@ impl NodeSamples {
                 "waiting_requests",
                 "Requests that wait here for a lock or the like",
                 self.waiting.now() as u64,
+            ),
+            Sample::gauge(
+                "lock_line_places",
+                "Places in lines of those who wait to lock entries, at the leader",
+                self.lock_lines.places() as u64,
             ),
             Sample::counter("renewal_commands", "Commands of this node that renewed sessions", commands),
             Sample::counter("renewed_sessions", "Sessions in those commands", sessions),

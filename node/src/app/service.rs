@@ -13,11 +13,12 @@ use quorate_store::identity::{self, Identity};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Membership, NodeId};
+use quorate_store::types::Key;
 use quorate_store::{background, command_codec};
 
 use super::integrity::Repaired;
 use super::proposer::{Submitted, Urgency};
-use super::{App, Awake, members};
+use super::{App, Awake, Turn, members};
 use crate::peer::message::{Forwarded, HelloAnswer, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::peer::{PeerInfo, PeerService};
 use crate::slow;
@@ -157,7 +158,22 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         PeerRequest::BeginRepair => app.begin_repair().await,
         PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
+        PeerRequest::LockTurn { key, place, hold_ms } => lock_turn(app, &key, place, hold_ms).await,
+        PeerRequest::LeaveLine { key, place } => {
+            app.inner.lock_lines.leave(&key, place);
+            PeerResponse::Done
+        }
         PeerRequest::Hello | PeerRequest::Adopt { .. } => refused("answered before the app runs"),
+    }
+}
+
+async fn lock_turn(app: &App, key: &Key, place: u128, hold_ms: u32) -> PeerResponse {
+    match app.turn_of_peer(key, place, Duration::from_millis(hold_ms.into())).await {
+        Ok(Turn::Come) => PeerResponse::Turn { has_come: true },
+        Ok(Turn::NotYet) => PeerResponse::Turn { has_come: false },
+        Ok(Turn::NotLeader) => members::not_leader(app),
+        Ok(Turn::Full) => refused("too many wait to lock entries"),
+        Err(fault) => refused(&fault.to_string()),
     }
 }
 

@@ -11,7 +11,7 @@ use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, 
 use quorate_store::types::{Key, LatchRow, LockName, LockSpace, Name, Revision, SessionId};
 
 use crate::app::renewals::Renewed;
-use crate::app::{App, AppError};
+use crate::app::{App, AppError, LockPlace};
 
 /// What was observed, or a fault of the node.
 pub type Seen<T> = Result<Observed<T>, StateFault>;
@@ -33,6 +33,8 @@ pub trait Coordination {
         wait: Duration,
         is_done: IsDone<'a>,
     ) -> BoxFuture<'a, Result<(), StateFault>>;
+    /// A place to be taken in the line of those who wait to lock an entry.
+    fn lock_place(&self, key: Key) -> Box<dyn LockPlace>;
     /// Reads a session, with so many things of each kind that hang on it.
     fn session(&self, id: SessionId, shown_max: usize) -> Seen<Option<SessionHeld>>;
     /// Lists sessions. May take long: runs on a blocking thread.
@@ -76,6 +78,10 @@ impl Coordination for App {
             let _waiting = self.count_waiting();
             self.state().wait_woken(waker, wait, is_done).await
         })
+    }
+
+    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
+        Box::new(App::lock_place(self, key))
     }
 
     fn session(&self, id: SessionId, shown_max: usize) -> Seen<Option<SessionHeld>> {

@@ -10,6 +10,7 @@ pub mod auth;
 pub mod call;
 pub mod decide;
 pub mod enter;
+pub mod entry_lock;
 pub mod entry_view;
 pub mod failed;
 pub mod failure;

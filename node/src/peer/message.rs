@@ -3,7 +3,7 @@
 use bincode::{Decode, Encode};
 use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::types::Reply;
+use quorate_store::types::{Key, Reply};
 
 use super::members::{MemberQuestion, MemberReply, MembersSeen};
 
@@ -48,6 +48,23 @@ pub enum PeerRequest {
     EndRepair,
     /// Something about the members.
     Members(MemberQuestion),
+    /// Whether it is the turn of somebody who waits to lock an entry; waits for that (leader only). The place in the line is taken by
+    /// the first question, and kept for a moment after each.
+    LockTurn {
+        /// The entry.
+        key: Key,
+        /// The place.
+        place: u128,
+        /// Milliseconds to wait.
+        hold_ms: u32,
+    },
+    /// Nobody waits at this place any more.
+    LeaveLine {
+        /// The entry.
+        key: Key,
+        /// The place.
+        place: u128,
+    },
 }
 
 /// A command that a node sends on to the leader.
@@ -135,6 +152,11 @@ pub enum PeerResponse {
     Membership {
         /// Whether it is one.
         is_member: bool,
+    },
+    /// To [`PeerRequest::LockTurn`].
+    Turn {
+        /// Whether it is the turn of the place; else it waits on.
+        has_come: bool,
     },
 }
 

@@ -77,6 +77,8 @@ fn may_ask(inbound: &Inbound, request: &PeerRequest) -> bool {
         | PeerRequest::Repair { .. }
         | PeerRequest::BeginRepair
         | PeerRequest::EndRepair
+        | PeerRequest::LockTurn { .. }
+        | PeerRequest::LeaveLine { .. }
         | PeerRequest::Members(_) => inbound.server.net.inner.local.shares_cluster(inbound.peer.cluster_id),
     }
 }

@@ -88,6 +88,7 @@ fn upsert(n: u64, key: &str) -> String {
         cas: None,
         condition: None,
         lock_ms: None,
+        wait_ms: None,
         session: None,
         guard: None,
         ttl_ms: None,
@@ -197,6 +198,7 @@ async fn a_bad_line_is_answered_with_its_faults_and_the_stream_goes_on() {
             ErrorCode::InvalidArgument,
             "/op/value/a",
         ),
+        (r#"{"n":6,"op":{"op":"lock","key":"k","wait_ms":5}}"#, Some(6), ErrorCode::InvalidArgument, "/op/wait_ms"),
     ];
     for (text, n, code, pointer) in cases {
         lines.send(&format!("{text}\n\n \r\n")).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use quorate_api::{
     AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
-    LockState, Retry,
+    LockState, Retry, WriteAnswer,
 };
 use quorate_node::app::AppError;
 use quorate_store::keyspace::lock_queue::WaiterRow;
@@ -270,4 +270,79 @@ async fn an_observer_sees_the_present_state_and_then_each_change() {
     server.stop.cancel();
     let (name, _, data) = event(&mut raw).await;
     assert_eq!((&*name, &data["code"], &data["revision"]), ("end", &json!("stopping"), &json!("10")));
+}
+
+/// Waits to lock the entry `k`, which is locked with 7 as its key.
+async fn lock_entry(server: &Server, wait_ms: u64) -> crate::raw::Response {
+    post(server, "/v1/ops", json!({"op": "lock", "key": "k", "wait_ms": wait_ms, "request_id": "e-1"})).await
+}
+
+async fn locked_entry() -> Server {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k", "1").await;
+    server.backend.lock("k", 7);
+    server
+}
+
+async fn until_read(server: &Server) {
+    while server.backend.barriers().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn who_waits_to_lock_an_entry_has_it_once_it_is_free() {
+    let server = locked_entry().await;
+    let free = async {
+        until_read(&server).await;
+        assert_eq!(server.backend.commands().len(), 1, "nothing is proposed before its turn");
+        let headers = [("Content-Type", "application/json"), ("If-Match", "\"7\"")];
+        assert_eq!(server.ask("PUT", "/v1/kv/k", &headers, b"2").await.status, 200);
+    };
+    let (response, ()) = tokio::join!(lock_entry(&server, LONG_MS), free);
+    let answer: WriteAnswer = read(&response);
+    assert_eq!((answer.lock_ms, answer.replayed), (Some(15_000), false));
+    // A retry does not wait for what it has.
+    let again: WriteAnswer = read(&lock_entry(&server, LONG_MS).await);
+    assert_eq!((again.cas, again.replayed), (answer.cas, true));
+}
+
+#[tokio::test]
+async fn the_end_of_the_wait_for_an_entry_is_told_as_without_one() {
+    let server = locked_entry().await;
+    let begun = Instant::now();
+    let problem = lock_entry(&server, 30).await.problem();
+    assert!(begun.elapsed() >= Duration::from_millis(30));
+    assert_eq!((problem.status, problem.code, problem.applied), (423, ErrorCode::Locked, Applied::No));
+    assert!(problem.current.is_some_and(|current| current.locked));
+    assert_eq!(server.backend.commands().len(), 2);
+}
+
+#[tokio::test]
+async fn a_node_that_stops_does_not_keep_who_waits_for_an_entry() {
+    let server = locked_entry().await;
+    let stop = async {
+        until_read(&server).await;
+        server.stop.cancel();
+    };
+    let (response, ()) = tokio::join!(lock_entry(&server, LONG_MS), stop);
+    let problem = response.problem();
+    assert_eq!((problem.code, problem.applied), (ErrorCode::NotReady, Applied::No));
+    assert_eq!(server.backend.commands().len(), 1);
+}
+
+#[tokio::test]
+async fn only_a_lock_that_stands_alone_is_waited_for() {
+    let server = locked_entry().await;
+    for (path, body, pointer) in [
+        ("/v1/ops", json!({"op": "get", "key": "k", "wait_ms": 5}), "/wait_ms"),
+        ("/v1/ops", json!({"op": "extend", "key": "k", "cas": "7", "wait_ms": 5}), "/wait_ms"),
+        ("/v1/ops", json!({"op": "lock", "key": "k", "wait_ms": 60_001}), "/wait_ms"),
+        ("/v1/ops", json!({"op": "lock", "key": "k", "wait_ms": 5, "dry_run": true}), "/wait_ms"),
+        ("/v1/bulk", json!({"ops": [{"op": "lock", "key": "k", "wait_ms": 5}]}), "/ops/0/wait_ms"),
+        ("/v1/txn", json!({"then": [{"op": "lock", "key": "k", "wait_ms": 5}]}), "/then/0/wait_ms"),
+    ] {
+        let problem = post(&server, path, body.clone()).await.problem();
+        assert_eq!(problem.errors[0].pointer, pointer, "{body}");
+    }
 }

@@ -538,6 +538,8 @@ impl Draft<'_> {
                 let mut op = self.op(&key);
                 if self.chance(10) {
                     op["dry_run"] = json!(true);
+                } else if matches!(op["op"].as_str(), Some("lock" | "get_and_lock")) && self.chance(2) {
+                    op["wait_ms"] = json!(self.pick(&[1, 100, 400]));
                 }
                 op
             }

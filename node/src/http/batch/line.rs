@@ -106,6 +106,13 @@ impl<'a> Frame<'a> {
             return Err(Failure::invalid("", "the line is not complete"));
         };
         let parsed = ParsedOp::read(op.get().as_bytes()).map_err(|failure| failure.below("/op"))?;
+        if parsed.wait.is_some() {
+            // It would keep back all that its stream may have under way.
+            return Err(Failure::invalid(
+                "/op/wait_ms",
+                "a line does not wait for a lock; send it as a request of its own",
+            ));
+        }
         Ok(Line { n, timeout: self.timeout_ms.map(Duration::from_millis), parsed })
     }
 }

@@ -5,9 +5,11 @@
 use crate::http::keys::op_body::ParsedOp;
 use crate::http::keys::write::Manner;
 use quorate_store::types::Step;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::gateway::auth::caller::Caller;
+use crate::gateway::call::Call;
+use crate::gateway::entry_lock;
 use crate::gateway::failure::Failure;
 use crate::http::keys::{read, write};
 use crate::http::output::completed::Completed;
@@ -24,5 +26,17 @@ pub async fn perform(
     match parsed.step {
         Step::Write(op) => write::perform(caller, &key.text, op, manner, request_id, deadline).await,
         Step::Get(_) | Step::Txn(_) => read::perform(caller, &key, deadline).await,
+    }
+}
+
+/// Executes an operation that locks, after a wait where somebody else holds the lock. For a request of its own.
+pub async fn perform_in_turn(call: &Call, parsed: ParsedOp, wait: Duration) -> Result<Completed, Failure> {
+    let manner = Manner { dry_run: false, shows_entry: parsed.shows_entry() };
+    match parsed.step {
+        Step::Write(op) => {
+            let reply = entry_lock::lock(call, op, wait).await?;
+            write::answer(&parsed.key.text, &reply, manner, false)
+        }
+        Step::Get(_) | Step::Txn(_) => read::perform(&call.caller(), &parsed.key, call.deadline).await,
     }
 }

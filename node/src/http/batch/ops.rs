@@ -31,6 +31,10 @@ pub fn routes() -> Routes {
 /// and, as `cas`, the key to its lock; everything else with what was written. A retry of the two long after, when that version is
 /// no longer kept, shows the entry without its value.
 ///
+/// With `wait_ms` a lock that somebody else holds is waited for, first come first served: in a line that the leader keeps in memory, so
+/// a new leader begins it anew with those who still wait. Who locks without it may come between. `Request-Timeout` counts the wait
+/// aside.
+///
 /// As `application/x-ndjson` the body is a stream: each line is an operation with a number `n` of the caller's choice, and is
 /// answered by a line with that `n`, the status and the body that the operation alone would have been answered with. Answers
 /// come as operations are done, in any order; a bad line is answered and the stream goes on. At most 1024 operations are
@@ -40,7 +44,7 @@ pub fn routes() -> Routes {
     params(
         ("Idempotency-Key" = Option<String>, Header, description = "Makes retries safe; the same as `request_id` in the body. Not with a stream."),
         ("Prefer" = Option<String>, Header, description = "As with PUT; for one operation that writes, not for a stream.", example = "return=representation"),
-        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds; for the lines of a stream that name none."),
+        ("Request-Timeout" = Option<u64>, Header, description = "Deadline in milliseconds, the wait aside; for the lines of a stream that name none."),
     ),
     request_body(content(
         (Op = "application/json", example = json!({"op": "update", "key": "orders/o42", "patch": {"status": "paid"}, "cas": "17", "request_id": "order-42-pay"})),
@@ -67,6 +71,9 @@ pub async fn post(context: Context, body: Body) -> Outcome {
     context.take_request_id(parsed.request_id.take())?;
     // What lock answers with is the key, which the entry does not show.
     let preferred = Preferred::of(&context.head, &parsed.key, parsed.prev || parsed.dry_run || parsed.is_of_lock());
-    let done = operation::perform(&context.caller(), parsed, &context.request_id(), context.deadline).await?;
+    let done = match parsed.wait.take() {
+        Some(wait) => Box::pin(operation::perform_in_turn(&context, parsed, wait)).await?,
+        None => operation::perform(&context.caller(), parsed, &context.request_id(), context.deadline).await?,
+    };
     Ok(prefer::answer(&context, done, preferred).await)
 }

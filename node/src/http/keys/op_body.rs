@@ -4,6 +4,7 @@
 //! Owns which fields each kind takes, and tells all that is wrong with them at once. How an operation is written is `quorate_api::Op`.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,6 +21,7 @@ use crate::http::input::json::{self, JsonFault};
 use crate::http::input::key::{self, NamedKey};
 use crate::http::input::{criteria, json_body};
 use crate::http::keys::kv;
+use crate::limits::WAIT_MS_MAX;
 
 /// A checked operation.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub struct ParsedOp {
     pub prev: bool,
     /// Whether it is only to be tried.
     pub dry_run: bool,
+    /// How long it waits for a lock.
+    pub wait: Option<Duration>,
     /// The caller's.
     pub request_id: Option<String>,
 }
@@ -86,13 +90,18 @@ impl ParsedOp {
         }
         // The value stays as it is, so the entry before has it.
         let (prev, request_id) = (op.prev || shows_entry(kind), op.request_id.clone());
+        let wait =
+            faults.within("/wait_ms", op.wait_ms, 0..=WAIT_MS_MAX).filter(|ms| *ms > 0).map(Duration::from_millis);
+        if op.wait_ms.is_some() && dry_run {
+            faults.add("/wait_ms", "what is only tried does not wait");
+        }
         let key = key::read(Cow::Owned(op.key.clone()), "/key", faults);
         let stored = key.as_ref().map(|key| key.key.clone());
         let step = match kind {
             OpKind::Get => stored.map(Step::Get),
             _ => write(op, prev, stored, faults).map(Step::Write),
         };
-        Some(Self { kind, key: key?, step: step?, prev, dry_run, request_id })
+        Some(Self { kind, key: key?, step: step?, prev, dry_run, wait, request_id })
     }
 }
 
@@ -110,6 +119,10 @@ impl Container {
             if given {
                 faults.add(pointer, format!("belongs to the {whole}, not to one operation in it"));
             }
+        }
+        if op.wait_ms.is_some() {
+            faults
+                .add("/wait_ms", format!("only an operation that stands alone waits for a lock, not one in a {whole}"));
         }
     }
 }
@@ -188,7 +201,8 @@ fn refuse_strangers(op: &Op, faults: &mut Faults) {
     let (is_get, writes_value) = (kind == Get, takes_value(kind));
     let takes_session = writes_value || matches!(kind, Update | Touch | GetAndTouch);
     let takes_ttl = !matches!(kind, Get | Remove | Lock | GetAndLock | Extend | Unlock);
-    let takes_lock_time = matches!(kind, Lock | GetAndLock | Extend);
+    let locks = matches!(kind, Lock | GetAndLock);
+    let takes_lock_time = locks || kind == Extend;
     let takes_cas = !matches!(kind, Get | Insert);
     let why_if = "insert has one condition, that there is no entry; get needs none";
     for (given, taken, pointer, why) in [
@@ -197,6 +211,7 @@ fn refuse_strangers(op: &Op, faults: &mut Faults) {
         (op.patch.is_some(), kind == Update, "/patch", "only update takes a patch"),
         (op.ttl_ms.is_some(), takes_ttl, "/ttl_ms", "get, remove and locks take no ttl_ms"),
         (op.lock_ms.is_some(), takes_lock_time, "/lock_ms", "only lock, get_and_lock and extend take it"),
+        (op.wait_ms.is_some(), locks, "/wait_ms", "only lock and get_and_lock take it"),
         (op.session.is_some(), takes_session, "/session", "only insert, upsert, replace, update and touch take it"),
         (op.guard.is_some(), !is_get, "/guard", "get changes nothing, so there is nothing to guard"),
         (op.cas.is_some(), takes_cas, "/cas", "an entry that does not exist has no cas; get needs none"),

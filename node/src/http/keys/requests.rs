@@ -1,13 +1,16 @@
 //! `GET /v1/requests/{id}`: what became of a request id.
 
 use quorate_api::{Applied, ErrorCode, Problem, RequestAnswer, RequestState};
+use quorate_store::keyspace::request::KeptReply;
 use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 use utoipa_axum::routes;
 
 use crate::app::Consistency;
+use crate::backend::Node;
 use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::auth::requirement::Requirement;
+use crate::gateway::entry_lock;
 use crate::gateway::failure::Failure;
 use crate::gateway::rejection::rejection_code;
 use crate::gateway::text;
@@ -45,7 +48,7 @@ pub async fn get(context: Context) -> Outcome {
     let caller = context.caller();
     caller.admit_read(Consistency::Linearizable, context.deadline, &|visit| visit(Requirement::Something)).await?;
     let id = RequestId(id.into_owned());
-    let (at, kept) = backend.request(&id).map_err(|fault| Failure::from_fault(&fault))?;
+    let (at, kept) = last_try(backend, &id)?;
     if let Some(kept) = &kept {
         caller.check_owner(&kept.principal)?;
     }
@@ -53,6 +56,24 @@ pub async fn get(context: Context) -> Outcome {
         Some(answer) => ok_json(&answer),
         None => Err(unknown(at)),
     }
+}
+
+/// What was kept of a request. Who waits for the lock on an entry may be refused it a few times, each under an id of its own; the last
+/// time counts.
+fn last_try(backend: &Node, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
+    let read = |id: &RequestId| backend.request(id).map_err(|fault| Failure::from_fault(&fault));
+    let mut last = read(id)?;
+    for number in 1..entry_lock::TRIES_MAX {
+        match &last {
+            (_, Some(kept)) if entry_lock::is_locked(&kept.reply) => {}
+            _ => break,
+        }
+        match read(&id.of_part(number))? {
+            next @ (_, Some(_)) => last = next,
+            (_, None) => break,
+        }
+    }
+    Ok(last)
 }
 
 /// What is known of a decided request.

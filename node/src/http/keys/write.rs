@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use quorate_store::types::{Action, Change, Outcome, RequestId, WriteOp};
+use quorate_store::types::{Action, Change, Outcome, Reply, RequestId, WriteOp};
 
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::failure::Failure;
@@ -34,13 +34,18 @@ pub async fn perform(
         true => evaluate(caller, Action::Write(op), deadline).await?,
         false => propose(caller, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,
     };
+    answer(key, &reply, manner, may_create)
+}
+
+/// What a write came to, which may have created the entry.
+pub fn answer(key: &str, reply: &Reply, manner: Manner, may_create: bool) -> Result<Completed, Failure> {
     match &reply.outcome {
         Outcome::Written(written) if manner.shows_entry => {
-            Completed::read_by_write(key, &reply, written, manner.dry_run).ok_or_else(|| confused(&reply))
+            Completed::read_by_write(key, reply, written, manner.dry_run).ok_or_else(|| confused(reply))
         }
-        Outcome::Written(written) => Ok(Completed::write(key, &reply, written, manner.dry_run, may_create)),
-        Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, &reply, rejection)),
+        Outcome::Written(written) => Ok(Completed::write(key, reply, written, manner.dry_run, may_create)),
+        Outcome::Rejected(rejection) => Err(Failure::from_rejection(key, reply, rejection)),
         // A deferred write goes back to the queue, it is never answered.
-        _ => Err(confused(&reply)),
+        _ => Err(confused(reply)),
     }
 }

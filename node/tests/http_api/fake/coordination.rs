@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use quorate_node::app::AppError;
 use quorate_node::app::renewals::Renewed;
+use quorate_node::app::{AppError, LockPlace};
 use quorate_node::backend::{Backend, Coordination, IsDone, Seen};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
@@ -39,6 +39,31 @@ impl Fake {
 
     fn seen<T>(&self, read: impl FnOnce(&Coordinated) -> T) -> Seen<T> {
         Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.coordinated) }))
+    }
+}
+
+/// Whoever looks first once there is no lock has the turn.
+struct FakePlace {
+    fake: Fake,
+    key: Key,
+}
+
+impl LockPlace for FakePlace {
+    fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>> {
+        Box::pin(async move {
+            loop {
+                let changed = self.fake.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                let read = self.fake.get(&self.key)?;
+                if !read.entry.is_some_and(|entry| entry.meta.is_locked_at(read.at.clock)) {
+                    return Ok(true);
+                }
+                if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                    return Ok(false);
+                }
+            }
+        })
     }
 }
 
@@ -84,6 +109,10 @@ impl Coordination for Fake {
             }
             Ok(())
         })
+    }
+
+    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
+        Box::new(FakePlace { fake: self.clone(), key })
     }
 
     fn session(&self, id: SessionId, _: usize) -> Seen<Option<SessionHeld>> {

@@ -381,6 +381,9 @@ impl State {
             _ => {}
         }
         match (&op.change, current) {
+            (Change::Lock(_), Some(current)) if current.meta.is_locked_at(self.at().clock) => {
+                Err(Box::new(Rejection::Locked { current: Shown::Whole(current) }))
+            }
             (Change::Insert(_), Some(current)) => {
                 Err(Box::new(Rejection::AlreadyExists { current: Shown::Whole(current) }))
             }

@@ -4,16 +4,18 @@
 //! version, and ends with any write of its holder or by itself. Its key is in the row and in the answer to who locked it,
 //! and nowhere else.
 
-use super::Applier;
 use super::current::decode_current;
 use super::view::{Fault, View};
+use super::{Applier, stored_key};
 use crate::codec::{self, CodecError};
 use crate::keyspace::audit::AuditEffect;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::{lock, relocked};
 use crate::mutants;
-use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Seed, Shown, WriteOp};
+use crate::types::{
+    Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Seed, Shown, Waker, WriteOp,
+};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
 pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
@@ -113,7 +115,7 @@ impl<V: View> Applier<'_, V> {
         Ok(AuditEffect::RelockedFrom { row })
     }
 
-    /// Keeps the row of a lock's end in step with it. From feature level 2 on it may be gone already where the lock ended by
+    /// Keeps the row of a lock's end in step with it, and tells those who wait for that end. From feature level 2 on it may be gone already where the lock ended by
     /// itself, which the entry does not tell.
     pub(super) fn move_lock(
         &mut self,
@@ -121,6 +123,9 @@ impl<V: View> Applier<'_, V> {
         before: Option<ClusterMillis>,
         after: Option<ClusterMillis>,
     ) -> Result<(), Fault> {
+        if before.is_some() && before != after {
+            self.wake_lock(key)?;
+        }
         let ended = before.filter(|until| self.is_hardened() && *until <= self.vars.clock);
         let Some(until) = ended else {
             return self.move_row(key, before, after, lock::row_key);
@@ -134,10 +139,18 @@ impl<V: View> Applier<'_, V> {
     /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision. From feature
     /// level 2 on the entry stays as it is: when its lock ended it says by itself, also to who reads it as of a moment before.
     pub(super) fn forget_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
-        match self.is_hardened() {
-            true => self.take_work(lock_key),
-            false => self.end_lock(lock_key),
+        if !self.is_hardened() {
+            return self.end_lock(lock_key);
         }
+        let (_, key) = lock::decode_key(lock_key).map_err(|error| Fault::row(lock_key, error))?;
+        self.wake_lock(key)?;
+        self.take_work(lock_key)
+    }
+
+    /// Tells those who wait for the end of the lock on an entry.
+    fn wake_lock(&mut self, key: &[u8]) -> Result<(), Fault> {
+        self.wake(Waker::of_entry_lock(&stored_key(key)?));
+        Ok(())
     }
 
     /// Takes a lock off its entry.

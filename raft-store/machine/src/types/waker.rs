@@ -3,6 +3,8 @@
 //! Owns that no two things share a name. A name is a [`Key`] because the register of those who wait is one of keys; an
 //! entry may have the same key, which at worst wakes somebody for nothing.
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use super::{Key, Name};
 
 /// What may be waited for.
@@ -23,6 +25,8 @@ pub enum Waker {
     Session = 6,
     /// The rules of access; its name is empty. With a kind, a slash and a name it is what lines of audit say of one of them.
     Access = 7,
+    /// The end of a lock on an entry, see [`Waker::of_entry_lock`].
+    EntryLock = 8,
 }
 
 impl Waker {
@@ -31,6 +35,12 @@ impl Waker {
         let mut bytes = vec![0, self as u8];
         bytes.extend_from_slice(name.as_bytes());
         Key::new(bytes).expect("names are far shorter than keys")
+    }
+
+    /// The name under which the end of the lock on an entry is waited for. Made of a hash, since a key may be as long as a name here:
+    /// two entries with one hash wake each other for nothing.
+    pub fn of_entry_lock(key: &Key) -> Key {
+        Self::EntryLock.of(&format!("{:032x}", xxh3_128(key.as_bytes())))
     }
 
     /// Reverses [`Self::of`].

@@ -1,0 +1,66 @@
+//! Locks of entries that are waited for, first come first served.
+//!
+//! Owns the way from the request to what is answered: a turn in the line that the leader keeps, then the lock is asked for as if
+//! nobody had waited. What the request is answered was decided under its request id or one made of it, so a retry finds what an
+//! earlier try was given. The place in the line is memory: it goes with the request.
+
+use std::time::{Duration, Instant};
+
+use quorate_api::{Applied, ErrorCode};
+use quorate_store::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
+
+use crate::app::LockPlace;
+use crate::backend::Node;
+use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::auth::requirement;
+use crate::gateway::call::Call;
+use crate::gateway::failure::Failure;
+use crate::gateway::propose::propose;
+use crate::timings::{self, Part};
+
+/// How often one request asks for a lock that somebody who did not wait got before it. Each time leaves an outcome.
+pub const TRIES_MAX: usize = 64;
+
+/// Locks an entry once it can be locked, or says after `wait` why it cannot.
+pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Failure> {
+    let end = Instant::now() + wait;
+    let (mut place, id) = (call.api.backend.lock_place(op.key.clone()), RequestId(call.request_id()));
+    let action = Action::Write(op);
+    // Who may not lock it takes no place in the line; and what an earlier try of the request came to is known from here on.
+    call.admit_read(&requirement::on_action(&action)).await?;
+    let mut number = 0;
+    loop {
+        let part = id.of_part(number);
+        let may_go_on = is_decided(&call.api.backend, &part)? || come_to_turn(call, &mut *place, end).await?;
+        let deadline = Instant::now() + call.timeout;
+        let reply = propose(&call.caller(), action.clone(), part, deadline).await?;
+        number += 1;
+        if !(is_locked(&reply) && may_go_on && number < TRIES_MAX) {
+            return Ok(reply);
+        }
+    }
+}
+
+/// Whether this is what who finds a lock on the entry is told.
+pub fn is_locked(reply: &Reply) -> bool {
+    matches!(reply.outcome, Outcome::Rejected(Rejection::Locked { .. }))
+}
+
+fn is_decided(backend: &Node, id: &RequestId) -> Result<bool, Failure> {
+    let (_, kept) = backend.request(id).map_err(|fault| Failure::from_fault(&fault))?;
+    Ok(kept.is_some())
+}
+
+/// Waits for the turn. False: the time is over.
+async fn come_to_turn(call: &Call, place: &mut dyn LockPlace, end: Instant) -> Result<bool, Failure> {
+    let Some(_waiting) = call.permit.wait() else { return Err(call.api.classes.refusal(RequestClass::Waiting)) };
+    let ending = || Failure::new(ErrorCode::NotReady, Applied::No, "this node is stopping; ask again at another one");
+    let stop = call.stop().ok_or_else(ending)?;
+    let turn = async {
+        tokio::select! {
+            turn = place.turn(end) => turn.map_err(|fault| Failure::from_fault(&fault)),
+            () = stop.cancelled() => Err(ending()),
+        }
+    };
+    timings::on(Part::Wait, turn).await
+}
