@@ -45,7 +45,8 @@ pub enum FieldType {
     Double,
     /// A string; also from a number or boolean.
     Varchar,
-    /// A moment, kept as RFC 3339 in UTC with milliseconds; also from another offset, and from Unix milliseconds.
+    /// A moment, kept as RFC 3339 in UTC with milliseconds; also from another offset, from Unix milliseconds, and from fourteen digits in
+    /// a string, such as `20260418153012`, in UTC.
     Datetime,
     /// An object.
     Object,

@@ -107,7 +107,8 @@ pub enum Criterion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Predicate {
-    /// Dotted path or JSON pointer into the document, or a `$` name of metadata.
+    /// Dotted path or JSON pointer into the document, or a `$` name of metadata: `$key`, `$cas`, `$version`, `$create_revision`,
+    /// `$mod_revision`, `$exists`, `$locked`, `$expires_at`.
     pub field: String,
     /// How it is compared.
     pub op: Operator,

@@ -83,7 +83,7 @@ fn check_criteria(text: &[u8], document: Option<&Json<'_>>) {
     assert_eq!(codec::decode::<Criteria>(&codec::encode(&criteria)).as_ref(), Ok(&criteria));
     let key = Key::new("k").expect("a key");
     for document in [None, document] {
-        let subject = Subject { key: &key, meta: None, is_locked: false, document, wall: samples::WALL };
+        let subject = Subject { key: &key, meta: None, is_locked: false, document, clock: 0, wall: samples::WALL };
         let unmet = criteria.unmet(&subject, "/if");
         assert_eq!(criteria.hold(&subject), unmet.is_empty(), "{unmet:?}");
         assert!(unmet.len() <= limits::UNMET_MAX && unmet.iter().all(|unmet| unmet.pointer.starts_with("/if/")));

@@ -283,6 +283,7 @@ impl App {
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
         self.check_disk()?;
         self.check_space(&command)?;
+        self.check_level(&command)?;
         let repeatable = command.request_id.is_some();
         let (encoded, urgency) = (command_codec::encode_command(&command), Urgency::of(&command.action));
         drop(command);
@@ -364,6 +365,16 @@ impl App {
             Some(lack) if grows_the_state(&command.action) => Err(no_space(self.node_id(), lack)),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses what members of before the cluster's feature level could not read.
+    fn check_level(&self, command: &Command) -> Result<(), AppError> {
+        let (needed, reached) = (command.action.level_needed(), self.inner.state.level());
+        if needed <= reached {
+            return Ok(());
+        }
+        let how = "it rises by itself once all members run a build that knows it";
+        Err(AppError::NotReady(format!("this needs feature level {needed}, the cluster is at {reached}: {how}")))
     }
 
     /// Why this node takes nothing that grows the state, if so.

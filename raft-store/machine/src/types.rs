@@ -20,7 +20,7 @@ use crate::codec;
 
 use crate::document::path::Path;
 use crate::document::{Criteria, Patch, PatchRefusal, Unmet};
-use crate::level::Level;
+use crate::level::{self, Level};
 use crate::limits;
 use crate::rules::{CollectionName, RuleFault};
 
@@ -412,6 +412,30 @@ pub enum Action {
     Access(AccessOp),
     /// What an operator does about contained faults. Only from [`crate::level::HARDENED`] on.
     Faults(FaultsOp),
+}
+
+impl Action {
+    /// The feature level from which on it may be put into the log: members of before it may be unable to read it.
+    pub fn level_needed(&self) -> Level {
+        let of_write = |op: &WriteOp| op.condition.level_needed();
+        match self {
+            Self::Write(op) => of_write(op),
+            Self::Bulk(ops) => ops.iter().map(of_write).max().unwrap_or(0),
+            Self::Txn(txn) => txn.level_needed(),
+            Self::Where(op) => op.criteria.level_needed().max(op.condition.level_needed()),
+            Self::Claim(op) => op.criteria.level_needed().max(op.order.level_needed()),
+            Self::Faults(_) => level::HARDENED,
+            Self::Maintain(_)
+            | Self::Rules(_)
+            | Self::Numbers(_)
+            | Self::Session(_)
+            | Self::Lock(_)
+            | Self::Barrier(_)
+            | Self::Latch(_)
+            | Self::Task(_)
+            | Self::Access(_) => 0,
+        }
+    }
 }
 
 /// What an operator does about contained faults, see [`crate::keyspace::fault`].

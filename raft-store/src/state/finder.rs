@@ -284,7 +284,14 @@ impl<'q> Finder<'q> {
 }
 
 fn subject<'a>(key: &'a Key, meta: &'a EntryMeta, document: Option<&'a Json<'a>>, pin: FindPin) -> Subject<'a> {
-    Subject { key, meta: Some(meta), is_locked: meta.is_locked_at(pin.clock), document, wall: pin.wall }
+    Subject {
+        key,
+        meta: Some(meta),
+        is_locked: meta.is_locked_at(pin.clock),
+        document,
+        clock: pin.clock,
+        wall: pin.wall,
+    }
 }
 
 /// The value of an entry, where it is JSON.
@@ -308,7 +315,7 @@ fn rank_of(order: &Order, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Res
     let document = entry.map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
     let meta = entry.map(|entry| &entry.meta);
     let is_locked = meta.is_some_and(|meta| meta.is_locked_at(pin.clock));
-    Ok(order.rank(&Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall }))
+    Ok(order.rank(&Subject { key, meta, is_locked, document: document.as_ref(), clock: pin.clock, wall: pin.wall }))
 }
 
 /// Entries as they come, until they are enough.

@@ -223,7 +223,8 @@ impl<'a> Old<'a> {
             let document = parse(key, row_of(&entry))?;
             let is_locked = entry.meta.is_locked_at(pin.clock);
             let meta = Some(&entry.meta);
-            let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall: pin.wall };
+            let subject =
+                Subject { key, meta, is_locked, document: document.as_ref(), clock: pin.clock, wall: pin.wall };
             let place = place(way, key, document.as_ref());
             let is_behind = floor.is_none_or(|floor| if reverse { *place < *floor } else { *place > *floor });
             if is_behind && query.criteria.hold(&subject) {

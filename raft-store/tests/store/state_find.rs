@@ -96,7 +96,7 @@ fn naive(all: &[(Key, Entry)], query: &FindQuery, names: &[&str], wall: u64) -> 
     let holds = |key: &Key, entry: &Entry| {
         let document = parse(entry);
         let (meta, document) = (Some(&entry.meta), document.as_ref());
-        query.criteria.hold(&Subject { key, meta, is_locked: false, document, wall })
+        query.criteria.hold(&Subject { key, meta, is_locked: false, document, clock: 0, wall })
     };
     let mut matching: Vec<_> = all
         .iter()

@@ -256,11 +256,16 @@ impl Draft<'_> {
     }
 
     fn criteria(&mut self) -> Value {
-        let one = match self.dice.random_range(0..5) {
+        let one = match self.dice.random_range(0..6) {
             0 => json!({"field": "n", "op": "gt", "value": self.number()}),
             1 => json!({"field": "$version", "op": "lt", "value": 50}),
             2 => json!({"not": {"field": "t", "op": "like", "value": "a%"}}),
             3 => json!({"field": "u", "op": "in", "value": [0, 1, 2]}),
+            4 => self.pick(&[
+                json!({"field": "$expires_at", "op": "exists"}),
+                json!({"not": {"field": "$expires_at", "op": "lt", "value": "2100-01-01T00:00:00+01:00"}}),
+                json!({"field": "$expires_at", "op": "between", "value": [{"now": true}, 4_000_000_000_000_u64]}),
+            ]),
             _ => {
                 json!({"any": [{"field": "at", "op": "lte", "value": {"now": true}}, {"field": "v", "op": "neq", "value": self.number()}]})
             }

@@ -45,9 +45,11 @@ pub fn routes() -> Routes {
 /// `index_used` then names its fields, and `examined` counts what was looked at all the same.
 ///
 /// Field paths are dotted (`a.b.0`) or JSON pointers (`/a/b/0`); `$key $version $create_revision $mod_revision $exists
-/// $locked` and, but for `order_by`, `$cas` name metadata. Values that are not JSON have no fields. `{"now":true}` as a
-/// `value` is the wall clock. In `order_by` a `-` before a path puts the greatest first; a name that begins with `-` is
-/// written as a pointer. Missing fields come before `null`, then false, true, numbers, strings, arrays, objects; entries that
+/// $locked $expires_at` and, but for `order_by`, `$cas` name metadata. Values that are not JSON have no fields. `{"now":true}` as a
+/// `value` is the wall clock. `$expires_at` is when an entry expires, as far as can be told now: compared with RFC 3339 or Unix
+/// milliseconds, missing where it never does, and looked at entry by entry, since no index has it. Where a collection declares the
+/// type of a field, what it is compared with is converted to that first: `"17"` beside a `long` is 17. In `order_by` a `-` before a
+/// path puts the greatest first; a name that begins with `-` is written as a pointer. Missing fields come before `null`, then false, true, numbers, strings, arrays, objects; entries that
 /// are equal in all fields stand by key, in the direction of the last field.
 #[utoipa::path(post, path = "/v1/find", tag = "entries", operation_id = "find",
     request_body(content = FindRequest, content_type = "application/json", examples(

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use http::request::Parts;
 use quorate_store::document::{Criteria, Json, Subject};
+use quorate_store::level;
 use quorate_store::limits::KEY_BYTES_MAX;
 use quorate_store::rules::Rules;
 use quorate_store::state::{FORMS, FeedPosition, WatchRange};
-use quorate_store::types::{ContentKind, Entry, Key, Revision, WallMillis};
+use quorate_store::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
 
 use crate::app::Consistency;
 use crate::gateway::failure::Failure;
@@ -179,17 +180,17 @@ impl WatchView {
     }
 
     /// Whether what is asked for holds of an entry.
-    pub fn holds(&self, key: &Key, entry: &Entry, is_locked: bool, wall: WallMillis) -> bool {
+    pub fn holds(&self, key: &Key, entry: &Entry, is_locked: bool, (clock, wall): (ClusterMillis, WallMillis)) -> bool {
         if self.criteria.is_empty() {
             return true;
         }
         let criteria = match &self.rules {
-            Some(rules) => rules.converted(&self.criteria, wall),
+            Some(rules) => rules.converted(&self.criteria, wall, level::KNOWN),
             None => std::borrow::Cow::Borrowed(&self.criteria),
         };
         let is_json = criteria.needs_document() && entry.value.kind == ContentKind::Json;
         let document = if is_json { Json::parse_stored(&entry.value.data).ok() } else { None };
-        criteria.hold(&Subject { key, meta: Some(&entry.meta), is_locked, document: document.as_ref(), wall })
+        criteria.hold(&Subject { key, meta: Some(&entry.meta), is_locked, document: document.as_ref(), clock, wall })
     }
 }
 

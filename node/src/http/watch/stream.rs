@@ -161,7 +161,8 @@ impl WatchBody {
             let Some(entry) = self.entry_of(change)? else { return Ok(Remembered::Gone) };
             let bytes = entry.value.data.len();
             self.judged += bytes;
-            let holds = || self.view.holds(&change.key, &entry, change.change.locks, change.change.wall);
+            let now = (change.change.clock, change.change.wall);
+            let holds = || self.view.holds(&change.key, &entry, change.change.locks, now);
             if !scan::beside(bytes, holds) {
                 return Ok(Remembered::NotWanted);
             }

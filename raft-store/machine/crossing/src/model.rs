@@ -262,8 +262,8 @@ impl Model {
         let document = current.filter(|entry| entry.value.kind == ContentKind::Json);
         let document = document.and_then(|entry| self.stored(&entry.value.data));
         let is_locked = current.is_some_and(|entry| entry.meta.is_locked_at(self.clock()));
-        let (meta, wall) = (current.map(|entry| &entry.meta), self.now.vars.wall);
-        let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };
+        let (meta, clock, wall) = (current.map(|entry| &entry.meta), self.clock(), self.now.vars.wall);
+        let subject = Subject { key, meta, is_locked, document: document.as_ref(), clock, wall };
         if condition.is_empty() || condition.hold(&subject) { Ok(()) } else { Err(Refusal::ConditionNotMet) }
     }
 

@@ -21,7 +21,7 @@ pub const PREFIXES: [&str; 5] = ["", "c/", "c/1", "d/", "e/"];
 pub const TASKS: [&str; 5] = ["t1", "t2", "t3", "t4", "t5"];
 
 /// Documents and what is none.
-pub const VALUES: [&str; 10] = [
+pub const VALUES: [&str; 11] = [
     r#"{}"#,
     r#"{"a":1}"#,
     r#"{"a":2,"b":"x"}"#,
@@ -32,6 +32,7 @@ pub const VALUES: [&str; 10] = [
     r#"{"n":7,"a":3}"#,
     r#"[1]"#,
     BRINK,
+    r#"{"u":"20260418153012"}"#,
 ];
 
 const PATCHES: [&str; 6] = [
@@ -43,7 +44,7 @@ const PATCHES: [&str; 6] = [
     r#"[{"op":"set","path":"b","value":"a longer text than there was before"}]"#,
 ];
 
-const CRITERIA: [&str; 9] = [
+const CRITERIA: [&str; 11] = [
     "[]",
     r#"[{"field":"a","op":"eq","value":2}]"#,
     r#"[{"field":"a","op":"gte","value":"2"}]"#,
@@ -53,6 +54,8 @@ const CRITERIA: [&str; 9] = [
     r#"[{"field":"$version","op":"lte","value":2}]"#,
     r#"[{"field":"$locked","op":"eq","value":true}]"#,
     r#"[{"field":"$exists","op":"eq","value":true}]"#,
+    r#"[{"field":"$expires_at","op":"gt","value":{"now":true}}]"#,
+    r#"[{"any":[{"field":"$expires_at","op":"nexists"},{"field":"u","op":"gte","value":"20260418153012"}]}]"#,
 ];
 
 const RULES: [&str; 9] = [

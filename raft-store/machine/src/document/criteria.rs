@@ -3,13 +3,18 @@
 //! Owns the types that stand in log commands, their checks and their bytes. Whether they hold is in
 //! [`super::evaluate`], how they are written in JSON in [`super::read`].
 
+use std::borrow::Cow;
+
 use bincode::de::{Decode, Decoder};
 use bincode::enc::{Encode, Encoder};
 use bincode::error::{DecodeError, EncodeError};
 
 use super::json::Json;
 use super::like::{self, LikeError};
+use super::number::Numeric;
 use super::path::{Field, MetaField};
+use super::time;
+use crate::level::{self, Level};
 use crate::limits::{CRITERIA_DEPTH_MAX, CRITERIA_LIST_MAX, CRITERIA_TERMS_MAX};
 
 /// Terms that must all hold. None: holds of everything.
@@ -113,6 +118,9 @@ pub enum PredicateError {
     /// Tokens are equal or not.
     #[error("$cas is opaque: it has no order and no parts")]
     OpaqueToken,
+    /// Times are before each other or not.
+    #[error("$expires_at is a time: it has no parts")]
+    WholeTime,
 }
 
 /// What is wrong with a list of terms.
@@ -155,6 +163,12 @@ impl Criteria {
         self.terms.is_empty()
     }
 
+    /// The feature level from which on it may stand in the log: builds before it cannot read it.
+    pub fn level_needed(&self) -> Level {
+        let asks = |predicate: &Predicate| predicate.field == Field::Meta(MetaField::ExpiresAt);
+        if self.terms.iter().any(|term| term.any(&asks)) { level::TIMES } else { 0 }
+    }
+
     /// Whether any term looks into the document, so that it must be parsed before they are evaluated.
     pub fn needs_document(&self) -> bool {
         self.terms.iter().any(Term::needs_document)
@@ -181,21 +195,31 @@ impl Term {
     }
 
     fn needs_document(&self) -> bool {
+        self.any(&|predicate| matches!(predicate.field, Field::Document(_)))
+    }
+
+    /// Whether one of its predicates is so.
+    fn any(&self, is_so: &impl Fn(&Predicate) -> bool) -> bool {
         match self {
-            Self::Predicate(predicate) => matches!(predicate.field, Field::Document(_)),
-            Self::Any(terms) | Self::All(terms) => terms.iter().any(Self::needs_document),
-            Self::Not(term) => term.needs_document(),
+            Self::Predicate(predicate) => is_so(predicate),
+            Self::Any(terms) | Self::All(terms) => terms.iter().any(|term| term.any(is_so)),
+            Self::Not(term) => term.any(is_so),
         }
     }
 }
 
 impl Predicate {
-    /// Takes parts that fit each other.
+    /// Takes parts that fit each other. Times beside `$expires_at` become the text that it has.
     pub fn new(field: Field, operator: Operator, operand: Operand) -> Result<Self, PredicateError> {
         operator.check(&operand)?;
-        if let Field::Meta(meta) = field {
-            check_meta(meta, operator, &operand)?;
-        }
+        let operand = match field {
+            Field::Meta(MetaField::ExpiresAt) => times(operator, operand)?,
+            Field::Meta(meta) => {
+                check_meta(meta, operator, &operand)?;
+                operand
+            }
+            Field::Document(_) => operand,
+        };
         Ok(Self { field, operator, operand })
     }
 
@@ -317,8 +341,42 @@ fn check_meta(meta: MetaField, operator: Operator, operand: &Operand) -> Result<
         MetaField::Cas => "a string of digits, or null while the entry is locked",
         MetaField::Version | MetaField::CreateRevision | MetaField::ModRevision => "a number",
         MetaField::Exists | MetaField::Locked => "true or false",
+        MetaField::ExpiresAt => TIME,
     };
     Err(PredicateError::MetaKind { field: meta.name(), kind })
+}
+
+const TIME: &str = "a time of the years 0 to 9999: RFC 3339, Unix milliseconds or {\"now\":true}";
+
+/// What `$expires_at` is compared with, as the text that it is. Part of a millisecond is left out, since it has none.
+fn times(operator: Operator, operand: Operand) -> Result<Operand, PredicateError> {
+    use Operator::{Contains, Ends, Like, Ncontains, Starts};
+
+    if matches!(operator, Contains | Ncontains | Starts | Ends | Like) {
+        return Err(PredicateError::WholeTime);
+    }
+    let read = |value: Value| -> Result<Value, PredicateError> {
+        match value {
+            Value::Now => Ok(Value::Now),
+            Value::Json(json) => {
+                let text = match &json {
+                    Json::String(text) => time::parse(text).and_then(time::from_unix_nanos),
+                    Json::Number(number) => match number.value() {
+                        Numeric::Integer(ms) => i64::try_from(ms).ok().and_then(time::from_unix_ms),
+                        Numeric::Float(_) => None,
+                    },
+                    _ => None,
+                };
+                let text = text.ok_or(PredicateError::MetaKind { field: MetaField::ExpiresAt.name(), kind: TIME })?;
+                Ok(Value::Json(Json::String(Cow::Owned(text))))
+            }
+        }
+    };
+    Ok(match operand {
+        Operand::None => Operand::None,
+        Operand::One(value) => Operand::One(read(value)?),
+        Operand::List(values) => Operand::List(values.into_iter().map(read).collect::<Result<_, _>>()?),
+    })
 }
 
 // By hand, since a derived decoder would follow a damaged record into any depth.

@@ -17,7 +17,7 @@ use super::path::{Field, MetaField};
 use super::time;
 use super::write::Excerpt;
 use crate::limits;
-use crate::types::{EntryMeta, Key, WallMillis};
+use crate::types::{ClusterMillis, EntryMeta, Key, WallMillis};
 
 /// What criteria are evaluated of: an entry, or a key that has none.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +30,8 @@ pub struct Subject<'a> {
     pub is_locked: bool,
     /// The value, where there is an entry and it is JSON. May be absent where [`Criteria::needs_document`] says so.
     pub document: Option<&'a Json<'a>>,
+    /// The cluster clock, at the moment of `wall`.
+    pub clock: ClusterMillis,
     /// The wall clock that `{"now":true}` stands for.
     pub wall: WallMillis,
 }
@@ -243,6 +245,10 @@ impl<'a> Subject<'a> {
             Field::Meta(MetaField::Version) => number(|meta| meta.version),
             Field::Meta(MetaField::CreateRevision) => number(|meta| meta.create_revision),
             Field::Meta(MetaField::ModRevision) => number(|meta| meta.mod_revision),
+            Field::Meta(MetaField::ExpiresAt) => self
+                .meta
+                .and_then(|meta| meta.expires_at)
+                .map(|moment| Json::String(Cow::Owned(time::format(time::wall_at(moment, self.clock, self.wall))))),
         };
         value.map(Cow::Owned)
     }

@@ -53,6 +53,9 @@ pub enum MetaField {
     Exists,
     /// `$locked`: a boolean, never missing.
     Locked,
+    /// `$expires_at`: when it expires if the clock goes on without a stop, a string in RFC 3339; missing where it does not. In the log
+    /// from feature level [`crate::level::TIMES`] on.
+    ExpiresAt,
 }
 
 /// Why a text is not a path.
@@ -202,7 +205,7 @@ impl fmt::Display for Field {
 }
 
 impl MetaField {
-    const NAMES: [(&'static str, Self); 7] = [
+    const NAMES: [(&'static str, Self); 8] = [
         ("$key", Self::Key),
         ("$cas", Self::Cas),
         ("$version", Self::Version),
@@ -210,6 +213,7 @@ impl MetaField {
         ("$mod_revision", Self::ModRevision),
         ("$exists", Self::Exists),
         ("$locked", Self::Locked),
+        ("$expires_at", Self::ExpiresAt),
     ];
 
     /// As it is written.

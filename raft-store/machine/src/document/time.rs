@@ -2,7 +2,7 @@
 //!
 //! Owns how the wall clock stands in a document and how a string there is read as a time. Reads no clock.
 
-use crate::types::WallMillis;
+use crate::types::{ClusterMillis, WallMillis};
 
 /// The first millisecond that RFC 3339 has a text for: the start of the year 0.
 const FIRST_MS: i64 = -62_167_219_200_000;
@@ -53,6 +53,30 @@ pub fn parse(text: &str) -> Option<i128> {
     let (nanos, rest) = fraction(rest)?;
     let seconds = days_of(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset(rest)?;
     Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
+}
+
+/// Unix nanoseconds of a time in UTC as fourteen digits, `20260418153012`; `None` for any other text.
+pub fn parse_compact(text: &str) -> Option<i128> {
+    if text.len() != 14 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
+    let [date, time] = [(part(0..4), part(4..6), part(6..8)), (part(8..10), part(10..12), part(12..14))];
+    parse(&format!("{}-{}-{}T{}:{}:{}Z", date.0, date.1, date.2, time.0, time.1, time.2))
+}
+
+/// The text of the millisecond in which these Unix nanoseconds are, see [`from_unix_ms`].
+pub fn from_unix_nanos(nanos: i128) -> Option<String> {
+    i64::try_from(nanos.div_euclid(1_000_000)).ok().and_then(from_unix_ms)
+}
+
+/// The wall clock at a moment of the cluster clock, seen from one at which both are known. Of a moment to come that is when it will be
+/// if the cluster clock runs without a stop.
+pub fn wall_at(moment: ClusterMillis, clock: ClusterMillis, wall: WallMillis) -> WallMillis {
+    match moment.checked_sub(clock) {
+        Some(ahead) => wall.saturating_add(ahead),
+        None => wall.saturating_sub(clock - moment),
+    }
 }
 
 /// Nanoseconds behind the point, if there is one, and what follows.

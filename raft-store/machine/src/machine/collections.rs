@@ -13,6 +13,7 @@ use crate::document::{Criteria, Json};
 use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
+use crate::level::Level;
 use crate::mutants;
 use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
 use crate::types::CollectionRow;
@@ -201,9 +202,10 @@ pub(super) fn understood<'c>(
     collection: Option<&CollectionRow>,
     criteria: &'c Criteria,
     wall: WallMillis,
+    level: Level,
 ) -> Cow<'c, Criteria> {
     match collection {
-        Some(collection) => collection.rules.converted(criteria, wall),
+        Some(collection) => collection.rules.converted(criteria, wall, level),
         None => Cow::Borrowed(criteria),
     }
 }

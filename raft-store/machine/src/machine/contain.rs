@@ -136,13 +136,13 @@ impl<V: View> Applier<'_, V> {
 
     /// Keeps a faulted command for a report, its outcome under its request id, and a line of audit.
     fn note_faulted(&mut self, encoded: &[u8]) -> Result<(), Fault> {
-        let command = catching(|| Ok(readable(encoded).ok()))?;
+        let Vars { revision, clock, wall, level, .. } = self.vars;
+        let command = catching(|| Ok(readable(encoded, level).ok()))?;
         let command = command.unwrap_or_else(|| Command::unnamed(Action::Faults(FaultsOp::Forget)));
         let kept = match encoded.len() <= limits::FAULT_COMMAND_BYTES_MAX {
             true => encoded.to_vec(),
             false => Vec::new(),
         };
-        let Vars { revision, clock, wall, level, .. } = self.vars;
         let row = FaultRow { revision, clock, wall, level, command: kept };
         self.overlay.insert_new(fault::row_key(self.index, self.nth), codec::encode(&row))?;
         self.count_faults(|counts| counts.commands += 1)?;

@@ -176,7 +176,7 @@ impl<V: View> Applier<'_, V> {
         let collection = self.collection_of(&op.prefix)?;
         // Who has rights on a part of a collection must not learn of the rest by what an index makes them walk past.
         let may_walk_past = !asker.is_judged() || self.is_whole_collection(&op.prefix)?;
-        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
+        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall, self.vars.level);
         let usable = collection.as_ref().filter(|_| may_walk_past);
         let selected = usable.and_then(|collection| selected(op, collection, &criteria, self.vars.wall));
         let comes_in_order = match &selected {
@@ -296,7 +296,8 @@ impl<V: View> Applier<'_, V> {
         let order = Some(&taker.op.order).filter(|_| !taker.comes_in_order);
         let needs_document = taker.criteria.needs_document() || order.is_some_and(Order::needs_document);
         let document = if needs_document { document_of(&row_key, &row)? } else { None };
-        let subject = Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), wall };
+        let subject =
+            Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), clock, wall };
         if !taker.ready.hold(&subject) {
             return Ok(());
         }
@@ -327,7 +328,7 @@ impl<V: View> Applier<'_, V> {
             start = start.max([entry::row_key(after.as_bytes()).as_slice(), &[0]].concat());
         }
         let collection = self.collection_of(&op.prefix)?;
-        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall);
+        let criteria = understood(collection.as_deref(), &op.criteria, self.vars.wall, self.vars.level);
         let ready = criteria.ready();
         let look_bytes = limits::LOOK_BYTES + weight_of(&op.criteria);
         let change_bytes = codec::encode(&(&op.change, &op.condition)).len();
@@ -368,7 +369,7 @@ impl<V: View> Applier<'_, V> {
         }
         let document = if criteria.needs_document() { document_of(row_key, row)? } else { None };
         let is_locked = row.meta.is_locked_at(clock);
-        let subject = Subject { key, meta: Some(&row.meta), is_locked, document: document.as_ref(), wall };
+        let subject = Subject { key, meta: Some(&row.meta), is_locked, document: document.as_ref(), clock, wall };
         Ok(ready.hold(&subject))
     }
 

@@ -48,6 +48,7 @@ use crate::command_codec;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::changes::{self, KeyChange};
 use crate::keyspace::{bucket, refusals};
+use crate::level::{Level, TIMES};
 use crate::limits;
 use crate::mutants;
 use crate::types::CollectionRow;
@@ -211,7 +212,7 @@ impl<'v, V: View> Applier<'v, V> {
     }
 
     fn apply_command(&mut self, encoded: &[u8]) -> Result<Reply, Fault> {
-        let command = match readable(encoded) {
+        let command = match readable(encoded, self.vars.level) {
             Ok(command) => command,
             Err(reason) => return Ok(self.refuse(None, Asker::default(), Rejection::Unsupported(reason))),
         };
@@ -394,11 +395,18 @@ fn successor(number: u64) -> Result<u64, Fault> {
     number.checked_add(1).ok_or_else(|| Fault::Invariant("a revision or version at the end of its range".into()))
 }
 
+/// Whether a command has something in it that builds cannot decode which know no more than this level. What was so before the level of
+/// times is judged where it is executed.
+fn reads_more_than(action: &Action, level: Level) -> bool {
+    level < TIMES && action.level_needed() >= TIMES
+}
+
 /// What is told of a command that this build cannot decode.
 const UNREADABLE: &str = "a command that this build cannot decode";
 
-/// Decodes a command; says what is wrong with one that this build cannot read.
-fn readable(encoded: &[u8]) -> Result<Command, String> {
+/// Decodes a command; says what is wrong with one that this build cannot read, or that members cannot who know no more than this
+/// level: all answer the same.
+fn readable(encoded: &[u8], level: Level) -> Result<Command, String> {
     if encoded.len() > limits::COMMAND_BYTES_MAX {
         return Err(format!("a command of {} bytes; the largest has {}", encoded.len(), limits::COMMAND_BYTES_MAX));
     }
@@ -407,6 +415,9 @@ fn readable(encoded: &[u8]) -> Result<Command, String> {
         CodecError::Malformed(_) => UNREADABLE.to_owned(),
         CodecError::Empty | CodecError::UnknownVersion { .. } => error.to_string(),
     })?;
+    if reads_more_than(&command.action, level) {
+        return Err(UNREADABLE.to_owned());
+    }
     if !command.request_id.as_ref().is_none_or(RequestId::is_valid) {
         return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
     }

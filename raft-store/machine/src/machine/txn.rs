@@ -172,13 +172,13 @@ impl<V: View> Applier<'_, V> {
     fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
         let Vars { clock, wall, level, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
-        let condition = understood(collection.as_deref(), &check.condition, wall);
+        let condition = understood(collection.as_deref(), &check.condition, wall, level);
         let (judged, passes) = self.live(&check.key, |key, row| {
             let judged = check_expect(&check.expect, None, row, clock).and_then(|()| {
                 let document = document(&condition, false, row, level);
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);
-                let subject = Subject { key, meta, is_locked, document: document.as_ref(), wall };
+                let subject = Subject { key, meta, is_locked, document: document.as_ref(), clock, wall };
                 check_condition(&condition, row, &subject)
             });
             (judged, row.map_or(0, |row| row.data.len()) * (1 + check.condition.count()))

@@ -274,7 +274,7 @@ impl Guide<'_> {
         let before = before.and_then(|row| stored(row.data, self.level));
         let draws = &mut self.draws;
         let conformed = rules
-            .conform(before.as_ref(), document, wall, &mut |name| draws.next(name))
+            .conform(before.as_ref(), document, (wall, self.level), &mut |name| draws.next(name))
             .map_err(|faults| Rejection::RulesBroken(faults.into()))?;
         for rule in rules.indexes() {
             rule.key_of(Some(&conformed.document)).map_err(|fault| Rejection::RulesBroken([fault].into()))?;
@@ -312,14 +312,14 @@ fn plan(
     let checked = check_command(op).and_then(|()| {
         current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
         check_expect(&op.expect, Some(&op.change), current, clock)?;
-        let condition = understood(guide.collection, &op.condition, wall);
+        let condition = understood(guide.collection, &op.condition, wall, guide.level);
         let document = document(&condition, op.change.patch().is_some(), current, guide.level);
         let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
         let meta = current.map(|row| &row.meta);
         check_condition(
             &condition,
             current,
-            &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), wall },
+            &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), clock, wall },
         )?;
         let value = new_value(op, current, document, wall)?;
         if op.change.brings_value() { guide.conform(value, current, wall) } else { Ok(value) }

@@ -13,6 +13,7 @@ use super::field::{FieldKind, FieldRule};
 use super::name::SequenceName;
 use crate::document::path::{Path, array_index};
 use crate::document::{Json, Number, Object, order};
+use crate::level::Level;
 use crate::limits::{INDEX_TEXT_BYTES_MAX, RULE_FAULTS_MAX};
 use crate::types::WallMillis;
 
@@ -74,7 +75,7 @@ impl Rules {
         &'a self,
         old: Option<&Json<'_>>,
         new: Json<'a>,
-        wall: WallMillis,
+        (wall, level): (WallMillis, Level),
         next: &mut dyn FnMut(&SequenceName) -> u64,
     ) -> Result<Conformed<'a>, Vec<RuleFault>> {
         if !self.needs_documents() {
@@ -85,7 +86,7 @@ impl Rules {
         }
         let mut work = Work { document: new, is_changed: false, drawn: Vec::new(), faults: Vec::new() };
         for (path, rule) in &self.fields {
-            work.visit(path, rule, old.and_then(|old| path.find(old)), wall);
+            work.visit(path, rule, old.and_then(|old| path.find(old)), (wall, level));
         }
         for path in &self.required {
             if matches!(path.find(&work.document), None | Some(Json::Null)) && !work.has_fault_at(path) {
@@ -106,9 +107,15 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn visit(&mut self, path: &'a Path, rule: &'a FieldRule, old: Option<&Json<'_>>, wall: WallMillis) {
+    fn visit(
+        &mut self,
+        path: &'a Path,
+        rule: &'a FieldRule,
+        old: Option<&Json<'_>>,
+        (wall, level): (WallMillis, Level),
+    ) {
         let found = path.find(&self.document);
-        let Ok(converted) = found.map_or(Ok(None), |found| convert(rule.kind, found)) else {
+        let Ok(converted) = found.map_or(Ok(None), |found| convert(rule.kind, found, level)) else {
             return self.refuse(path, RuleFaultKind::Type(rule.kind));
         };
         let value = converted.as_ref().or(found);
@@ -235,7 +242,9 @@ impl FieldKind {
             Self::Long => "a whole number of 64 bits",
             Self::Double => "a number",
             Self::Varchar => "a string",
-            Self::Datetime => "a time in RFC 3339, or in Unix milliseconds, of the years 0 to 9999",
+            Self::Datetime => {
+                "a time in RFC 3339, in Unix milliseconds, or like `20260418153012`, of the years 0 to 9999"
+            }
             Self::Object => "an object",
             Self::Array => "an array",
         }

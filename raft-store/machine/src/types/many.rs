@@ -10,6 +10,7 @@ use bincode::{Encode, impl_borrow_decode};
 
 use super::{Expect, Key, Rejection, Revision, Shown, WriteOp, Written};
 use crate::document::Criteria;
+use crate::level::Level;
 use crate::limits;
 
 /// What came of one item of a bulk.
@@ -162,6 +163,17 @@ impl Txn {
         let mut writes = Vec::new();
         self.collect_writes(&mut writes);
         writes.into_iter()
+    }
+
+    /// The feature level that its conditions need, see [`super::Action::level_needed`].
+    pub(super) fn level_needed(&self) -> Level {
+        let of_checks = self.checks.iter().map(|check| check.condition.level_needed());
+        let of_steps = self.then.iter().chain(&self.otherwise).map(|step| match step {
+            Step::Get(_) => 0,
+            Step::Write(op) => op.condition.level_needed(),
+            Step::Txn(txn) => txn.level_needed(),
+        });
+        of_checks.chain(of_steps).max().unwrap_or(0)
     }
 
     fn collect_writes<'a>(&'a self, writes: &mut Vec<&'a WriteOp>) {

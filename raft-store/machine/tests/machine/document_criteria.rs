@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use crate::document_support::{NUMBERS, json, number_texts, objects, texts};
 use proptest::prelude::*;
 use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Subject, Unmet, like_matches};
+use quorate_machine::level::TIMES;
 use quorate_machine::types::{EntryMeta, Key};
 use quorate_machine::{codec, limits};
 
@@ -23,6 +24,9 @@ const META: EntryMeta = EntryMeta {
 /// 2026-11-21T01:06:00.123Z.
 const WALL: u64 = 1_795_223_160_123;
 
+/// The cluster clock at that moment.
+const CLOCK: u64 = 50_000;
+
 fn criteria(text: &str) -> Criteria {
     Criteria::read(&json(text), "/if").unwrap_or_else(|faults| panic!("{text}: {faults:?}"))
 }
@@ -37,7 +41,7 @@ fn key() -> Key {
 }
 
 fn subject<'a>(key: &'a Key, document: Option<&'a Json<'a>>) -> Subject<'a> {
-    Subject { key, meta: Some(&META), is_locked: false, document, wall: WALL }
+    Subject { key, meta: Some(&META), is_locked: false, document, clock: CLOCK, wall: WALL }
 }
 
 fn holds(criteria: &Criteria, document: &str) -> bool {
@@ -183,6 +187,53 @@ fn metadata_can_be_compared() {
         assert!(!criteria.needs_document());
     }
     assert!(holds(&predicate("/$key", "eq", "1"), "{\"$key\":1}"));
+}
+
+#[test]
+fn when_an_entry_expires_can_be_compared_with_times_in_either_form() {
+    let key = key();
+    // A second from now by the cluster clock.
+    let meta = EntryMeta { expires_at: Some(CLOCK + 1_000), ..META };
+    let lasting = subject(&key, None);
+    let fleeting = Subject { meta: Some(&meta), ..lasting };
+    let absent = Subject { meta: None, ..lasting };
+    // Operator, value; of an entry that expires, of one that does not, of a key without one.
+    for (op, value, expected) in [
+        ("exists", "", [true, false, false]),
+        ("nexists", "", [false, true, true]),
+        ("eq", "\"2026-11-21T01:06:01.123Z\"", [true, false, false]),
+        ("eq", "\"2026-11-21T02:06:01.123+01:00\"", [true, false, false]),
+        ("eq", "1795223161123", [true, false, false]),
+        ("neq", "1795223161123", [false, true, true]),
+        ("lt", "1795223161124", [true, false, false]),
+        ("gt", "{\"now\":true}", [true, false, false]),
+        ("lte", "{\"now\":true}", [false, false, false]),
+        ("between", "[{\"now\":true},\"2026-11-21T01:07:00Z\"]", [true, false, false]),
+        ("in", "[0,1,2,3,1795223161123]", [true, false, false]),
+    ] {
+        let criteria = predicate("$expires_at", op, value);
+        let found = [fleeting, lasting, absent].map(|subject| criteria.hold(&subject));
+        assert_eq!(found, expected, "{op} {value}");
+        assert_eq!([fleeting, lasting, absent].map(|subject| criteria.ready().hold(&subject)), expected);
+        assert!(!criteria.needs_document() && criteria.level_needed() == TIMES);
+        assert_eq!(codec::decode::<Criteria>(&codec::encode(&criteria)).unwrap(), criteria);
+    }
+    let unmet = predicate("$expires_at", "lt", "0").unmet(&fleeting, "/if");
+    assert_eq!(unmet[0].actual.as_ref().unwrap().text, "\"2026-11-21T01:06:01.123Z\"");
+    assert_eq!(predicate("$version", "eq", "3").level_needed(), 0);
+    for (op, value) in [
+        ("eq", "\"soon\""),
+        ("eq", "1.5"),
+        ("gt", "true"),
+        ("in", "[null]"),
+        ("lt", "1e300"),
+        ("eq", "253402300800000"),
+        ("starts", "\"2026\""),
+        ("contains", "1"),
+    ] {
+        let text = format!("[{{\"field\":\"$expires_at\",\"op\":\"{op}\",\"value\":{value}}}]");
+        assert!(Criteria::read(&json(&text), "/if").is_err(), "{text}");
+    }
 }
 
 #[test]

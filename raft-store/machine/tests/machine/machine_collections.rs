@@ -182,7 +182,7 @@ fn claimable(store: &Store, op: &ClaimOp) -> Vec<Key> {
     let criteria = match row {
         Some((_, row)) => {
             let row: quorate_machine::types::CollectionRow = quorate_machine::codec::decode(&row).unwrap();
-            row.rules.converted(&op.criteria, wall).into_owned()
+            row.rules.converted(&op.criteria, wall, store.vars.level).into_owned()
         }
         None => op.criteria.clone(),
     };
@@ -192,7 +192,8 @@ fn claimable(store: &Store, op: &ClaimOp) -> Vec<Key> {
         let row = entry::decode(&row).unwrap();
         let is_free = !row.is_expired_at(store.vars.clock) && !row.meta.is_locked_at(store.vars.clock);
         let document = Json::parse(row.data).ok();
-        let subject = Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), wall };
+        let (meta, clock) = (Some(&row.meta), store.vars.clock);
+        let subject = Subject { key: &key, meta, is_locked: false, document: document.as_ref(), clock, wall };
         if is_free && key.as_bytes().starts_with(&op.prefix) && criteria.hold(&subject) {
             found.push((op.order.rank(&subject), key.clone()));
         }

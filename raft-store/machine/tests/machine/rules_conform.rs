@@ -5,6 +5,7 @@
 use crate::document_support::{json, objects, texts};
 use proptest::prelude::*;
 use quorate_machine::document::{Criteria, Json, Subject, time};
+use quorate_machine::level::{HARDENED, KNOWN};
 use quorate_machine::rules::{FieldKind, RuleFault, RuleFaultKind, Rules, SequenceName};
 use quorate_machine::types::Key;
 use quorate_machine::{codec, limits};
@@ -25,7 +26,7 @@ fn run(rules: &Rules, old: Option<&str>, new: &str) -> (Result<String, Vec<RuleF
         drawn.push(name.as_str().to_owned());
         99 + drawn.len() as u64
     };
-    let outcome = rules.conform(old.as_ref(), new.clone(), WALL, &mut next).map(|conformed| {
+    let outcome = rules.conform(old.as_ref(), new.clone(), (WALL, KNOWN), &mut next).map(|conformed| {
         assert_eq!(conformed.is_changed, conformed.document != new, "{conformed:?} of {new:?}");
         conformed.document.to_text()
     });
@@ -141,6 +142,7 @@ fn a_value_becomes_of_the_type_of_its_field_or_is_refused() {
                 ("\"2026-11-21t01:06:00.123z\"", NOW),
                 ("\"2026-11-21T03:36:00.123+02:30\"", NOW),
                 ("\"2026-11-20T20:06:00.123999999-05:00\"", NOW),
+                ("\"20261121010600\"", "\"2026-11-21T01:06:00.000Z\""),
                 ("\"1955-11-05T06:15:00.000-08:00\"", "\"1955-11-05T14:15:00.000Z\""),
                 ("\"1969-12-31T23:59:59.9999Z\"", "\"1969-12-31T23:59:59.999Z\""),
                 ("\"0000-01-01T00:00:00Z\"", "\"0000-01-01T00:00:00.000Z\""),
@@ -154,6 +156,10 @@ fn a_value_becomes_of_the_type_of_its_field_or_is_refused() {
                 "\"2026-11-21\"",
                 "\"2026-11-21T01:06:00\"",
                 "\"2026-02-29T00:00:00Z\"",
+                "\"20260229000000\"",
+                "\"2026112101060\"",
+                "\"20261121\"",
+                "\"+2026112101060\"",
                 "\"now\"",
                 "\"1795223160123\"",
                 "\"0000-01-01T00:00:00+00:01\"",
@@ -350,6 +356,8 @@ fn criteria_compare_with_what_the_field_holds() {
         (r#"{"field":"t","op":"between","value":[0,{"now":true}]}"#, false, true),
         (r#"{"field":"t","op":"starts","value":"2026-11"}"#, true, true),
         (r#"{"field":"t","op":"lte","value":{"now":true}}"#, true, true),
+        (r#"{"field":"t","op":"gte","value":"20261121010600"}"#, false, true),
+        (r#"{"field":"t","op":"between","value":["20261121010600","20261121010601"]}"#, false, true),
         (r#"{"field":"n","op":"gte","value":{"now":true}}"#, true, true),
         (r#"{"field":"n","op":"in","value":["x","1795223160123"]}"#, false, true),
         (r#"{"field":"n","op":"neq","value":"1795223160123"}"#, true, false),
@@ -362,10 +370,11 @@ fn criteria_compare_with_what_the_field_holds() {
     ] {
         let criteria = Criteria::read(&json(&format!("[{criterion}]")), "/if").unwrap();
         let key = Key::new("k").unwrap();
-        let subject = Subject { key: &key, meta: None, is_locked: false, document: Some(&document), wall: WALL };
-        let converted = rules.converted(&criteria, WALL);
+        let document = Some(&document);
+        let subject = Subject { key: &key, meta: None, is_locked: false, document, clock: 0, wall: WALL };
+        let converted = rules.converted(&criteria, WALL, KNOWN);
         assert_eq!((criteria.hold(&subject), converted.hold(&subject)), (plain, typed), "{criterion}: {converted:?}");
-        assert_eq!(*rules.converted(&converted, WALL), *converted, "a second time");
+        assert_eq!(*rules.converted(&converted, WALL, KNOWN), *converted, "a second time");
     }
 }
 
@@ -451,5 +460,16 @@ proptest! {
             };
             prop_assert_eq!(kept(before), kept(after));
         }
+    }
+}
+
+#[test]
+fn before_the_level_a_time_of_digits_is_none() {
+    let rules = rules(r#"{"fields":{"t":{"type":"datetime"}}}"#);
+    let criteria = Criteria::read(&json(r#"[{"field":"t","op":"eq","value":"20261121010600"}]"#), "/if").unwrap();
+    for (level, is_taken) in [(HARDENED, false), (KNOWN, true)] {
+        let document = json(r#"{"t":"20261121010600"}"#);
+        assert_eq!(rules.conform(None, document, (WALL, level), &mut |_| 0).is_ok(), is_taken);
+        assert_eq!(*rules.converted(&criteria, WALL, level) != criteria, is_taken);
     }
 }

@@ -67,7 +67,7 @@ const META: EntryMeta = EntryMeta {
 };
 
 fn subject<'a>(key: &'a Key, document: Option<&'a Json<'a>>) -> Subject<'a> {
-    Subject { key, meta: Some(&META), is_locked: false, document, wall: WALL }
+    Subject { key, meta: Some(&META), is_locked: false, document, clock: 0, wall: WALL }
 }
 
 /// Entries by key; `None` is a value that is not JSON.

@@ -1,5 +1,6 @@
 //! Writes of entries, alone and together, and of what is found.
 
+use quorate_machine::document::Criteria;
 use quorate_machine::limits;
 use quorate_machine::types::{
     Change, Check, ClaimOp, ContentKind, Entry, Expect, Expiry, Guard, Key, LockSpace, SessionId, Step, Txn, Value,
@@ -89,6 +90,13 @@ impl Generator<'_> {
         }
     }
 
+    /// Criteria that all members can read.
+    fn criteria(&mut self) -> Criteria {
+        let level = self.picture.level();
+        let known: Vec<_> = self.texts.criteria.iter().filter(|criteria| criteria.level_needed() <= level).collect();
+        (*self.chance.pick(&known)).clone()
+    }
+
     /// A session that lives, or one that is over or never was.
     pub(super) fn some_session(&mut self) -> SessionId {
         let living: Vec<_> = self.picture.sessions.keys().copied().collect();
@@ -137,7 +145,7 @@ impl Generator<'_> {
         let change = self.change(&key);
         let expect = self.expect(&key);
         let condition = match self.chance.percent(15) {
-            true => self.chance.pick(&self.texts.criteria).clone(),
+            true => self.criteria(),
             false => self.texts.criteria[0].clone(),
         };
         let had = self.picture.live(&key).and_then(|entry| entry.meta.session);
@@ -175,7 +183,7 @@ impl Generator<'_> {
             false => self.expect(&key),
         };
         let condition = match self.chance.percent(30) {
-            true => self.chance.pick(&self.texts.criteria).clone(),
+            true => self.criteria(),
             false => self.texts.criteria[0].clone(),
         };
         Check { key, expect, condition }
@@ -205,9 +213,9 @@ impl Generator<'_> {
             true => WhereChange::Patch { patch: self.chance.pick(&self.texts.patches).clone(), expiry: self.expiry() },
             false => WhereChange::Remove,
         };
-        let criteria = self.chance.pick(&self.texts.criteria).clone();
+        let criteria = self.criteria();
         let condition = match self.chance.percent(25) {
-            true => self.chance.pick(&self.texts.criteria).clone(),
+            true => self.criteria(),
             false => self.texts.criteria[0].clone(),
         };
         let (limit, guard) = (self.chance.between(1, 4) as u32, self.guard());
@@ -222,7 +230,7 @@ impl Generator<'_> {
     /// Locks of what is found.
     pub(super) fn claim(&mut self) -> ClaimOp {
         let patch = self.chance.percent(40).then(|| self.chance.pick(&self.texts.patches).clone());
-        let criteria = self.chance.pick(&self.texts.criteria).clone();
+        let criteria = self.criteria();
         let (limit, guard) = (self.chance.between(1, 3) as u32, self.guard());
         let lock_ms = *self.chance.pick(&[1, 200, 600, 900]);
         ClaimOp {
