@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use quorate_store::types::ROOT;
+
 use super::CommandError;
 use crate::tls::{Authority, Issued, Lifetime, Subject};
 
@@ -45,6 +47,9 @@ pub enum PkiCommand {
         /// The user.
         #[arg(long, value_name = "NAME")]
         name: String,
+        /// The name `root` is meant: whoever has this certificate may do everything, for as long as it holds.
+        #[arg(long)]
+        root: bool,
         /// How long it holds.
         #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500), value_name = "N")]
         days: u32,
@@ -58,7 +63,8 @@ asks for a certificate. For real use bring certificates of your own CA.
 Example:
   quorate-node pki init pki
   quorate-node pki node pki --id 1 --host localhost,127.0.0.1
-  quorate-node pki client pki --name root";
+  quorate-node pki client pki --name app
+  quorate-node pki client pki --name root --root --days 1";
 
 /// Runs the verb.
 pub fn run(command: PkiCommand) -> Result<(), CommandError> {
@@ -69,9 +75,22 @@ pub fn run(command: PkiCommand) -> Result<(), CommandError> {
             say!("This CA is for tests: it has no revocation. For real use bring your own.");
         }),
         PkiCommand::Node { dir, id, host, days } => issue(&dir, &Subject::Node { id, hosts: host }, days),
-        PkiCommand::Client { dir, name, days } => issue(&dir, &Subject::Client(name), days),
+        PkiCommand::Client { dir, name, root, days } => {
+            is_meant(&name, root).and_then(|()| issue(&dir, &Subject::Client(name), days))
+        }
     };
     done.map_err(CommandError::Failed)
+}
+
+/// A certificate that may do everything is not made by accident.
+fn is_meant(name: &str, root: bool) -> Result<(), String> {
+    match (name == ROOT, root) {
+        (true, false) => Err(format!(
+            "whoever has a certificate with the name `{ROOT}` may do everything, and it cannot be revoked; say --root too if that is meant"
+        )),
+        (false, true) => Err(format!("--root is for the name `{ROOT}`, not for `{name}`")),
+        _ => Ok(()),
+    }
 }
 
 fn issue(dir: &std::path::Path, subject: &Subject, days: u32) -> Result<(), String> {
@@ -79,4 +98,25 @@ fn issue(dir: &std::path::Path, subject: &Subject, days: u32) -> Result<(), Stri
     say!("{}", cert.display());
     say!("{}", key.display());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_may_do_everything_is_not_made_by_accident() {
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().to_owned();
+        run(PkiCommand::Init { dir: dir.clone(), days: 1 }).expect("a CA");
+        let make = |name: &str, root| {
+            let made = run(PkiCommand::Client { dir: dir.clone(), name: name.into(), root, days: 1 });
+            made.map_err(|error| error.to_string())
+        };
+        assert!(make("root", false).is_err_and(|error| error.contains("--root")));
+        assert!(!dir.join("client-root.key").exists());
+        assert!(make("app", true).is_err_and(|error| error.contains("`app`")));
+        make("app", false).expect("made");
+        make("root", true).expect("made");
+    }
 }
