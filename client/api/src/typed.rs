@@ -1,26 +1,29 @@
-//! Criteria as they are typed: in queries and on command lines.
+//! Criteria as people type them: `FIELD OP VALUE`, or JSON.
 //!
-//! Owns the short form, `FIELD OP VALUE`, and its errors. What criteria mean is for the nodes to say.
+//! Owns the short form and its errors. What criteria mean is for the nodes to say.
 
 use serde_json::value::RawValue;
 
 use super::Operator;
 
-/// The criteria in a text, each as JSON as the API takes it: one or a list in JSON where it begins like that, else `FIELD OP VALUE`. The
-/// value is JSON, or a word, which is a string.
-pub fn typed_criteria(text: &str) -> Result<Vec<String>, String> {
+/// What was typed, as JSON as the API takes it: one criterion or several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TypedCriteria(pub Vec<String>);
+
+/// JSON where it begins like it, else `FIELD OP VALUE`.
+pub fn typed_criteria(text: &str) -> Result<TypedCriteria, String> {
     let text = text.trim();
     let not_json = |error: serde_json::Error| format!("begins like JSON and is none: {error}");
     match text.bytes().next() {
         Some(b'[') => {
             let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
-            Ok(list.into_iter().map(|item| item.get().to_owned()).collect())
+            Ok(TypedCriteria(list.into_iter().map(|item| item.get().to_owned()).collect()))
         }
         Some(b'{') => {
             let one: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-            Ok(vec![one.get().to_owned()])
+            Ok(TypedCriteria(vec![one.get().to_owned()]))
         }
-        _ => short(text).map(|one| vec![one]),
+        _ => short(text).map(|one| TypedCriteria(vec![one])),
     }
 }
 
@@ -67,22 +70,59 @@ fn value(operator: Operator, text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::Criterion;
+
     use super::*;
 
+    /// What the API is sent is what its types say.
+    fn parsed(text: &str) -> Vec<Criterion> {
+        let TypedCriteria(list) = typed_criteria(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        list.iter().map(|one| serde_json::from_str(one).expect("a criterion")).collect()
+    }
+
     #[test]
-    fn the_short_form_and_json_are_taken() {
-        for (text, wanted) in [
-            ("status eq pending", r#"{"field":"status","op":"eq","value":"pending"}"#),
-            (" a.b  gte 1.50 ", r#"{"field":"a.b","op":"gte","value":1.50}"#),
-            ("owner nexists", r#"{"field":"owner","op":"nexists"}"#),
-            ("a in [1,2]", r#"{"field":"a","op":"in","value":[1,2]}"#),
-            (r#"{"not":{"field":"a","op":"exists"}}"#, r#"{"not":{"field":"a","op":"exists"}}"#),
+    fn the_short_form_takes_json_or_a_word() {
+        let one = |field: &str, op, value: serde_json::Value| vec![Criterion::new(field, op, value)];
+        assert_eq!(parsed("status eq pending"), one("status", Operator::Eq, "pending".into()));
+        assert_eq!(parsed(" status  eq \"two words\" "), one("status", Operator::Eq, "two words".into()));
+        assert_eq!(parsed("a.b gte 1.5"), one("a.b", Operator::Gte, serde_json::json!(1.5)));
+        assert_eq!(parsed("a eq true"), one("a", Operator::Eq, true.into()));
+        assert_eq!(parsed("a eq \"true\""), one("a", Operator::Eq, "true".into()));
+        assert_eq!(parsed("a in [1, 2]"), one("a", Operator::In, serde_json::json!([1, 2])));
+        assert_eq!(parsed("due lt {\"now\":true}"), one("due", Operator::Lt, serde_json::json!({"now": true})));
+        assert_eq!(parsed("owner nexists"), vec![Criterion::exists("owner", false)]);
+        assert_eq!(parsed("$cas eq \"7\""), one("$cas", Operator::Eq, "7".into()));
+    }
+
+    #[test]
+    fn json_may_be_one_criterion_or_a_list() {
+        let plain = Criterion::new("a", Operator::Eq, 1);
+        assert_eq!(parsed(r#"{"field":"a","op":"eq","value":1}"#), vec![plain.clone()]);
+        let list = parsed(r#"[{"field":"a","op":"eq","value":1},{"not":{"any":[{"field":"b","op":"exists"}]}}]"#);
+        assert_eq!(list, [plain, !Criterion::any([Criterion::exists("b", true)])]);
+        // Numbers go as they are written.
+        assert_eq!(
+            typed_criteria("a eq 1e2"),
+            Ok(TypedCriteria(vec![r#"{"field":"a","op":"eq","value":1e2}"#.into()]))
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_short_form_is_said() {
+        for (text, said) in [
+            ("", "expected FIELD OP VALUE"),
+            ("status", "`status` alone says nothing"),
+            ("status = pending", "`=` is no operator; there are: eq neq"),
+            ("status eq", "`eq` takes a value"),
+            ("status exists yes", "`exists` takes no value"),
+            ("status eq two words", "write a text in quotes: `\"two words\"`"),
+            ("status eq \"open", "begins like JSON and is none"),
+            ("status in a,b", "takes a list"),
+            ("[{]", "begins like JSON and is none"),
+            ("{\"a\"", "begins like JSON and is none"),
         ] {
-            assert_eq!(typed_criteria(text), Ok(vec![wanted.to_owned()]), "{text}");
-        }
-        assert_eq!(typed_criteria("[{},{}]").map(|list| list.len()), Ok(2));
-        for bad in ["", "status", "status = pending", "status eq", "a exists 1", "a eq two words", "a in 1", "[{]"] {
-            assert!(typed_criteria(bad).is_err(), "{bad}");
+            let error = typed_criteria(text).expect_err(text);
+            assert!(error.contains(said), "{text}: {error}");
         }
     }
 }

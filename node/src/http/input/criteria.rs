@@ -28,7 +28,7 @@ pub fn typed(texts: &[Cow<'_, str>], pointer: &str, faults: &mut Faults) -> Opti
     let mut list = Vec::with_capacity(texts.len());
     for text in texts {
         match typed_criteria(text) {
-            Ok(read) => list.extend(read),
+            Ok(read) => list.extend(read.0),
             Err(why) => {
                 faults.add(pointer, format!("{why}; like `status eq pending`, `n gte 3`, `owner nexists`"));
                 return None;
