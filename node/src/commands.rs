@@ -12,6 +12,7 @@ macro_rules! say {
 }
 
 mod backup;
+mod backup_rows;
 mod check;
 mod pki;
 mod progress;
