@@ -45,6 +45,7 @@ enum Then {
     Retry,
     RetryIn(Duration),
     Die,
+    GiveBack,
 }
 
 impl TaskError {
@@ -56,6 +57,11 @@ impl TaskError {
     /// Try again after this pause.
     pub fn retry_in(reason: impl Into<String>, pause: Duration) -> Self {
         Self { reason: reason.into(), then: Then::RetryIn(pause) }
+    }
+
+    /// Give the task back as if it had not been claimed: it was not tried, or not to its end.
+    pub fn give_back() -> Self {
+        Self { reason: String::new(), then: Then::GiveBack }
     }
 
     /// Do not try again: it would fail again.
@@ -189,7 +195,10 @@ impl Claim<'_> {
                     let queue = self.task.queue();
                     (queue.complete(self.task.id(), self.task.task.token, id.clone()).await, Ended::Completed)
                 }
-                Err(error) => (self.task.queue().fail(&self.failure(error), id.clone()).await, Ended::Failed),
+                Err(error) => {
+                    let ended = if error.then == Then::GiveBack { Ended::Released } else { Ended::Failed };
+                    (self.task.queue().fail(&self.failure(error), id.clone()).await, ended)
+                }
             };
             match settled {
                 Ok(_) => return ended,
@@ -211,6 +220,7 @@ impl Claim<'_> {
             Then::Retry => failure,
             Then::RetryIn(pause) => TaskFail { retry_in_ms: Some(milliseconds(pause)), ..failure },
             Then::Die => TaskFail { dead: true, ..failure },
+            Then::GiveBack => TaskFail { release: true, error: None, ..failure },
         }
     }
 

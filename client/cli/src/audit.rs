@@ -4,7 +4,6 @@ use quorate_client::api::AuditView;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -21,9 +20,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let mut cursor = None;
     loop {
         let page = context.client.access().audit(&args.key, args.from, cursor.as_deref()).await?;
-        match context.shared.output {
-            Form::Json => page.lines.iter().try_for_each(output::json)?,
-            Form::Text => page.lines.iter().try_for_each(|line| output::line(text(line)))?,
+        match context.shared.output.data() {
+            Some(form) => output::items(form, &page.lines)?,
+            None => page.lines.iter().try_for_each(|line| output::line(text(line)))?,
         }
         let Some(next) = page.cursor else { return Ok(()) };
         cursor = Some(next);

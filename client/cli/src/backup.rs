@@ -10,7 +10,6 @@ use serde_json::json;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -47,11 +46,14 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     bar.finish_and_clear();
     let SavedBackup { path, bytes, rows, revision } = saved?;
     let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    match context.shared.output {
-        Form::Json => output::json(&json!({
-            "file": path.display().to_string(), "bytes": bytes, "rows": rows, "revision": revision.to_string(), "elapsed_ms": elapsed,
-        })),
-        Form::Text => output::line(format!(
+    match context.shared.output.data() {
+        Some(form) => output::show(
+            form,
+            &json!({
+                "file": path.display().to_string(), "bytes": bytes, "rows": rows, "revision": revision.to_string(), "elapsed_ms": elapsed,
+            }),
+        ),
+        None => output::line(format!(
             "{}: {bytes} bytes, {rows} rows, revision {revision}, in {}",
             path.display(),
             output::millis(elapsed)

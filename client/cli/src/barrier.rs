@@ -7,9 +7,10 @@ use quorate_client::api::{BarrierAnswer, BarrierState};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::guarded::{self, Signals};
+use crate::guarded;
 use crate::output;
 use crate::parse;
+use crate::signals::Signals;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -17,7 +18,8 @@ pub enum Command {
     ///
     /// All that wait go on together; who comes before all of them have gone on is refused, who comes after
     /// that waits for a new round.
-    #[command(after_help = "Example, on three machines:
+    #[command(after_help = "Examples, on three machines:
+  quorate barrier wait loaded 3 --wait 5m
   ./load.sh && quorate barrier wait loaded 3 && ./start.sh")]
     Wait {
         /// Which barrier.
@@ -57,7 +59,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         number = signals.next() => Err(Signals::ended_by(number)),
     };
     // Who has gone on is not awaited.
-    guarded::end(&session).await;
+    guarded::end_session(&session).await;
     let answer = entered?;
     if answer.state != BarrierState::Open {
         return Err(Failed::condition(format!("{} of {parties} came in time", answer.entered)));

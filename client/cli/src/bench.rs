@@ -16,7 +16,6 @@ use quorate_client::{Client, Protocol, Reads};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 use crate::parse;
 use load::Plan;
@@ -144,9 +143,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     interrupted.abort();
     finished?;
     let report = Report::new(&args, seed, span, &tally);
-    match context.shared.output {
-        Form::Json => output::json(&report),
-        Form::Text => report.lines().into_iter().try_for_each(output::line),
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &report),
+        None => report.lines().into_iter().try_for_each(output::line),
     }?;
     if report.ops == 0 { Err(Failed::other("not one operation succeeded")) } else { Ok(()) }
 }
@@ -160,7 +159,7 @@ fn client(context: &Context, args: &Args) -> Result<Client, Failed> {
         Way::Stream => Protocol::Stream,
         Way::Http1 => Protocol::Http1,
     };
-    Ok(context.shared.client().reads(reads).protocol(protocol).build()?)
+    Ok(context.connection.client().reads(reads).protocol(protocol).build()?)
 }
 
 fn plan(args: &Args, seed: u64) -> Plan {

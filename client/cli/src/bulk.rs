@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 use crate::parse;
 
@@ -57,9 +56,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         bulk = bulk.dry_run();
     }
     let answer = bulk.await?;
-    match context.shared.output {
-        Form::Json => output::json(&answer)?,
-        Form::Text => {
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &answer)?,
+        None => {
             answer.results.iter().filter_map(item).try_for_each(output::line)?;
             let mut facts = format!("applied {}, skipped {}, failed {}", answer.applied, answer.skipped, answer.failed);
             facts.push_str(&format!("  revision {}", answer.revision));

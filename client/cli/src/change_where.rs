@@ -10,6 +10,7 @@ use crate::Context;
 use crate::bulk;
 use crate::criteria::{Only, Where};
 use crate::fail::Failed;
+use crate::fence::Fence;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
@@ -56,14 +57,16 @@ struct Shared {
     #[command(flatten)]
     only: Only,
     /// Most entries to change, up to 1000; with --all, in one step.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
     /// Everything, step by step: one changes at most 1000 entries and looks at 10000.
-    #[arg(long)]
+    #[arg(short, long)]
     all: bool,
     /// Say what would happen, write nothing.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    fence: Fence,
 }
 
 /// Runs `quorate update-where`.
@@ -89,15 +92,18 @@ async fn run(context: &Context, mut change: ChangeWhere<'_>, shared: &Shared, ve
     if shared.dry_run {
         change = change.dry_run();
     }
+    if let Some(guard) = shared.fence.guard()? {
+        change = change.guarded_by(guard);
+    }
     if let Some(id) = &context.shared.request_id {
         change = change.request_id(id.clone());
     }
     let form = context.shared.output;
     let sum = if shared.all { all(change, form).await? } else { change.await? };
-    match form {
-        Form::Json if shared.all => {}
-        Form::Json => output::json(&sum)?,
-        Form::Text => show(&sum, shared, verb)?,
+    match form.data() {
+        Some(_) if shared.all => {}
+        Some(form) => output::show(form, &sum)?,
+        None => show(&sum, shared, verb)?,
     }
     match sum.failed {
         0 => Ok(()),
@@ -117,8 +123,8 @@ async fn all(change: ChangeWhere<'_>, form: Form) -> Result<WhereAnswer, Failed>
             (Err(error), None) => return Err(error.into()),
             (Err(error), Some(sum)) => return Err(stopped(&error.into(), sum, id.as_str())),
         };
-        if form == Form::Json {
-            output::json(&part)?;
+        if form != Form::Text {
+            output::show(form, &part)?;
         } else {
             part.results.drain(..).filter_map(|item| bulk::item(&item)).try_for_each(output::line)?;
         }

@@ -10,18 +10,19 @@ use crate::bulk;
 use crate::criteria::Where;
 use crate::entries;
 use crate::fail::Failed;
+use crate::fence::Fence;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The cas that it prints with each entry is the key to its lock: write or remove the entry with it, or end the lock with `quorate doc \
+The cas that it prints with each entry is the key to its lock: write or remove the entry with it, or end the lock with `quorate entry \
 unlock`. Nobody else gets the entry before the lock ends. Exit code 3 if there is nothing to claim.
 
 Example:
   quorate claim jobs/ --where 'due lte {\"now\":true}' --order-by -priority --patch '[{\"op\":\"inc\",\"path\":\"tries\",\"value\":1}]'
-  quorate rm jobs/j1 --cas 17            # done")]
+  quorate delete jobs/j1 --cas 17            # done")]
 pub struct Args {
     /// Only keys that begin with this.
     prefix: String,
@@ -31,31 +32,33 @@ pub struct Args {
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', allow_hyphen_values = true)]
     order_by: Vec<String>,
     /// Most entries to claim, up to 100.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
-    /// How long the locks hold by themselves, in milliseconds, at most 30000; 15000 if not given, and for more.
-    #[arg(long, value_name = "MS")]
-    lock_ms: Option<u64>,
+    /// How long the locks hold by themselves, at most 30s; more stands for 15s.
+    #[arg(long = "for", default_value = "15s", value_parser = parse::positive_duration, value_name = "TIME")]
+    time: Duration,
     /// Change each entry in the same step: JSON, `-` or @PATH, as `quorate patch` takes it.
     #[arg(long, value_name = "PATCH")]
     patch: Option<String>,
     /// Say what would be claimed, lock and change nothing.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    fence: Fence,
 }
 
 /// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let claims = claim(context, &args)?.await?;
-    match context.shared.output {
-        Form::Json => output::json(&claims.answer)?,
-        Form::Text => claims.answer.entries.iter().try_for_each(|entry| output::line(row(entry)))?,
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &claims.answer)?,
+        None => claims.answer.entries.iter().try_for_each(|entry| output::line(row(entry)))?,
     }
     if context.shared.output == Form::Text {
         claims.answer.failed.iter().filter_map(bulk::item).try_for_each(output::line)?;
     }
-    if let (Some(asked), Some(entry)) = (args.lock_ms, claims.answer.entries.first()) {
-        entries::told_of_less(Duration::from_millis(asked), entry.lock_ms);
+    if let Some(entry) = claims.answer.entries.first() {
+        entries::told_of_less(args.time, entry.lock_ms);
     }
     if claims.is_empty() && !claims.answer.failed.is_empty() {
         let passed = claims.answer.failed.len();
@@ -72,14 +75,15 @@ fn claim<'a>(context: &'a Context, args: &Args) -> Result<Claim<'a>, Failed> {
     let claim = context.client.claim(&args.prefix).limit(args.limit);
     let claim = args.criteria.iter().fold(claim, |claim, one| claim.matching_json(one));
     let mut claim = args.order_by.iter().fold(claim, |claim, field| claim.order_by(field));
-    if let Some(lock_ms) = args.lock_ms {
-        claim = claim.lock_time(Duration::from_millis(lock_ms));
-    }
+    claim = claim.lock_time(args.time);
     if let Some(patch) = &args.patch {
         claim = claim.patch(parse::patch(patch)?);
     }
     if args.dry_run {
         claim = claim.dry_run();
+    }
+    if let Some(guard) = args.fence.guard()? {
+        claim = claim.guarded_by(guard);
     }
     if let Some(id) = &context.shared.request_id {
         claim = claim.request_id(id.clone());

@@ -55,9 +55,9 @@ async fn wait_ready(context: &Context, any: bool) -> Result<(), Failed> {
     let nodes = context.client.wait_ready(any, wait).await?;
     let ready = nodes.iter().filter(|node| node.is_ready()).count();
     if ready == nodes.len() || (any && ready > 0) {
-        return match context.shared.output {
-            Form::Json => show(nodes, Form::Json),
-            Form::Text => output::line(format!("ready: {ready} of {} nodes", nodes.len())),
+        return match context.shared.output.data() {
+            Some(form) => show(nodes, form),
+            None => output::line(format!("ready: {ready} of {} nodes", nodes.len())),
         };
     }
     let all = nodes.len();

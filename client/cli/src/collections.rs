@@ -13,9 +13,9 @@ use crate::parse;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List all collections that have rules
-    Ls,
+    List,
     /// Show the rules and indexes of a collection; exit code 3 if it has none
-    Get {
+    Show {
         /// Which collection.
         name: String,
     },
@@ -31,7 +31,7 @@ The rules hold for every document whose key begins with the name and a slash. RU
 
 Example:
   quorate collection set orders '{\"required\":[\"status\"],\"fields\":{\"number\":{\"type\":\"long\",\"sequence\":\"orders\"}},\"indexes\":[[\"status\"]]}'
-  quorate collection get orders")]
+  quorate collection show orders")]
     Set {
         /// Which collection.
         name: String,
@@ -45,7 +45,7 @@ Example:
         if_absent: bool,
     },
     /// Take the rules of a collection away; its documents stay
-    Rm {
+    Delete {
         /// Which collection.
         name: String,
         /// Only if the cas of its rules is still this.
@@ -57,12 +57,13 @@ Example:
 #[derive(Debug, Subcommand)]
 pub enum SequenceCommand {
     /// Print the last number given, 0 before the first
-    Get {
+    Show {
         /// Which sequence.
         name: String,
     },
     /// Take the next number, or several: prints it, or the first and the last of them
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
+  quorate sequence next invoices 10
   number=$(quorate sequence next invoices)")]
     Next {
         /// Which sequence.
@@ -77,16 +78,16 @@ pub enum SequenceCommand {
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {
-        Command::Ls => {
+        Command::List => {
             let list = client.collections().await?;
-            match form {
-                Form::Json => output::json(&list),
-                Form::Text => list.collections.iter().try_for_each(|one| output::line(row(one))),
+            match form.data() {
+                Some(form) => output::show(form, &list),
+                None => list.collections.iter().try_for_each(|one| output::line(row(one))),
             }
         }
-        Command::Get { name } => match client.collection(&name).get().await? {
+        Command::Show { name } => match client.collection(&name).get().await? {
             None => Err(Failed::condition(format!("there are no rules of a collection `{name}`"))),
-            Some(collection) if form == Form::Json => output::json(&collection),
+            Some(collection) if form != Form::Text => output::show(form, &collection),
             Some(collection) => show(&collection),
         },
         Command::Set { name, rules, cas, if_absent } => {
@@ -99,7 +100,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             }
             set(context, write).await
         }
-        Command::Rm { name, cas } => {
+        Command::Delete { name, cas } => {
             let write = client.collection(name).delete();
             let write = match cas {
                 Some(cas) => write.cas(cas),
@@ -117,9 +118,9 @@ fn parse_rules(argument: &str) -> Result<CollectionRules, Failed> {
 
 async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) -> Result<(), Failed> {
     let answer = with_id(context, write).await?;
-    match context.shared.output {
-        Form::Json => output::json(&answer),
-        Form::Text => {
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &answer),
+        None => {
             let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
             output::line(output::told(facts, false, answer.replayed))
         }
@@ -128,10 +129,10 @@ async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) ->
 
 async fn remove(context: &Context, write: CollectionWrite<'_, CollectionRemoved>) -> Result<(), Failed> {
     let answer = with_id(context, write).await?;
-    match context.shared.output {
-        Form::Json => output::json(&answer),
-        Form::Text => {
-            let facts = format!("rules removed: {}  revision {}", answer.name, answer.revision);
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &answer),
+        None => {
+            let facts = format!("rules deleted: {}  revision {}", answer.name, answer.revision);
             output::line(output::told(facts, false, answer.replayed))
         }
     }
@@ -175,11 +176,11 @@ fn index_text(index: &IndexView) -> String {
 pub async fn run_sequence(context: &Context, command: SequenceCommand) -> Result<(), Failed> {
     let form = context.shared.output;
     match command {
-        SequenceCommand::Get { name } => {
+        SequenceCommand::Show { name } => {
             let answer = context.client.sequence(name).get().await?;
-            match form {
-                Form::Json => output::json(&answer),
-                Form::Text => output::line(answer.value.to_string()),
+            match form.data() {
+                Some(form) => output::show(form, &answer),
+                None => output::line(answer.value.to_string()),
             }
         }
         SequenceCommand::Next { name, count } => {
@@ -188,10 +189,10 @@ pub async fn run_sequence(context: &Context, command: SequenceCommand) -> Result
                 next = next.request_id(id.clone());
             }
             let answer = next.await?;
-            match form {
-                Form::Json => output::json(&answer),
-                Form::Text if count == 1 => output::line(answer.first.to_string()),
-                Form::Text => output::line(format!("{} {}", answer.first, answer.last)),
+            match form.data() {
+                Some(form) => output::show(form, &answer),
+                None if count == 1 => output::line(answer.first.to_string()),
+                None => output::line(format!("{} {}", answer.first, answer.last)),
             }
         }
     }

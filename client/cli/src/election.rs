@@ -1,10 +1,11 @@
-//! `quorate election`: who leads, and what a leader does that is no command of `quorate elect`.
+//! `quorate election`: who leads, and what a leader does. What runs while we lead is `election_run`'s.
 
 use clap::Subcommand;
 use quorate_client::Leads;
 use quorate_client::api::{ElectionAnswer, LeaderEvent};
 
 use crate::Context;
+use crate::election_run;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
@@ -12,8 +13,10 @@ use crate::parse::{self, Meaning};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a command while this process leads
+    Run(election_run::Args),
     /// List the elections in which somebody leads or stands
-    Ls,
+    List,
     /// Show who leads and who stands; exit code 3 if nobody leads
     Show {
         /// Which election.
@@ -29,7 +32,7 @@ pub enum Command {
         /// Which election.
         name: String,
         /// End after so many lines.
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         count: Option<u64>,
     },
     /// Let the leader of a term say something else of itself; exit code 3 if it does not lead
@@ -65,7 +68,8 @@ pub enum Command {
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {
-        Command::Ls => list(context).await,
+        Command::Run(args) => election_run::run(context, args).await,
+        Command::List => list(context).await,
         Command::Show { name, raw } => {
             let answer = client.election(name).get().await?;
             show(&answer, form, raw)
@@ -107,11 +111,11 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
 async fn observe(context: &Context, name: &str, count: Option<u64>) -> Result<(), Failed> {
     let mut observation = context.client.election(name).observe().await?;
     for _ in 0..count.unwrap_or(u64::MAX) {
-        match (observation.next().await?, context.shared.output) {
-            (Leads::Leader(event), Form::Json) => output::json(&event)?,
-            (Leads::Nobody(event), Form::Json) => output::json(&event)?,
-            (Leads::Leader(event), Form::Text) => output::line(led(&event))?,
-            (Leads::Nobody(event), Form::Text) => {
+        match (observation.next().await?, context.shared.output.data()) {
+            (Leads::Leader(event), Some(form)) => output::item(form, &event)?,
+            (Leads::Nobody(event), Some(form)) => output::item(form, &event)?,
+            (Leads::Leader(event), None) => output::line(led(&event))?,
+            (Leads::Nobody(event), None) => {
                 output::line(format!("{name}: nobody leads  revision {}", event.revision))?;
             }
         }
@@ -130,7 +134,7 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let mut page = pages.page().await?;
     loop {
         for election in &page.elections {
-            output::answer(context.shared.output, election, || {
+            output::each(context.shared.output, election, || {
                 let leader = if election.has_leader { "a leader" } else { "no leader" };
                 format!("{}  {leader}, {} standing", election.election, election.candidate_count)
             })?;
@@ -143,7 +147,7 @@ async fn list(context: &Context) -> Result<(), Failed> {
 fn show(answer: &ElectionAnswer, form: Form, raw: bool) -> Result<(), Failed> {
     let value = answer.leader.as_ref().map(|leader| leader.value.as_ref().map_or("null", |value| value.0.get()));
     match (form, value) {
-        (Form::Json, _) if !raw => output::json(answer)?,
+        (form, _) if !raw && form != Form::Text => output::show(form, answer)?,
         (_, Some(value)) if raw => output::line(value)?,
         _ => in_words(answer)?,
     }

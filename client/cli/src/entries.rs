@@ -5,13 +5,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quorate_client::api::{EntryView, LOCK_MS_MAX, WriteAnswer};
 use quorate_client::{Change, Error, Write};
-use serde::de::DeserializeOwned;
 
 use crate::Context;
 use crate::criteria::Only;
 use crate::fail::Failed;
 use crate::fence::Fence;
-use crate::form::Form;
 use crate::output;
 use crate::parse::{self, Meaning};
 
@@ -35,7 +33,7 @@ Examples:
   quorate put motd --string 'Hello, world'
   quorate put logo @logo.png --bytes
   quorate put session/7 '{\"user\":\"ann\"}' --ttl 30s
-  quorate put stock/apples 4 --if-cas 17"
+  quorate put stock/apples 4 --cas 17"
     )]
     Put(Put),
     /// Create an entry; exit code 3 if it exists
@@ -81,8 +79,8 @@ Examples:
         #[command(flatten)]
         write: Common,
     },
-    /// Remove an entry; exit code 3 if there is none
-    Rm {
+    /// Delete an entry; exit code 3 if there is none
+    Delete {
         /// Which entry.
         key: String,
         /// Only if its cas is still this.
@@ -91,7 +89,7 @@ Examples:
         /// Print the entry as it was.
         #[arg(long)]
         prev: bool,
-        /// Say what would happen, remove nothing.
+        /// Say what would happen, delete nothing.
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -106,10 +104,12 @@ Examples:
         /// Time to live from now, like 30s; 0s for ever.
         #[arg(long, value_parser = parse::duration, value_name = "TIME")]
         ttl: Duration,
+        #[command(flatten)]
+        fence: Fence,
     },
-    /// Lock an entry, extend or end a lock
+    /// Lock an entry, extend or end such a lock
     #[command(subcommand)]
-    Doc(Doc),
+    Entry(Entry),
     /// Tell what became of a write, by its request id
     Request {
         /// The id that the write was sent with.
@@ -119,15 +119,15 @@ Examples:
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Doc {
+pub enum Entry {
     /// Lock an entry; exit code 3 if somebody else has
     #[command(
         after_help = "The cas that it prints is the key: until the lock ends, only writes with it are applied, and the first of them ends the \
 lock.
 
 Example:
-  quorate doc lock orders/o42 --for 20s --wait 10s
-  quorate put orders/o42 '{\"status\":\"paid\"}' --if-cas 17"
+  quorate entry lock orders/o42 --for 20s --wait 10s
+  quorate put orders/o42 '{\"status\":\"paid\"}' --cas 17"
     )]
     Lock {
         /// Which entry.
@@ -140,6 +140,8 @@ Example:
         prev: bool,
         #[command(flatten)]
         patience: Patience,
+        #[command(flatten)]
+        fence: Fence,
     },
     /// Read an entry and lock it in one step; exit code 3 if somebody else has
     ///
@@ -152,6 +154,8 @@ Example:
         time: Duration,
         #[command(flatten)]
         patience: Patience,
+        #[command(flatten)]
+        fence: Fence,
     },
     /// Let a lock hold longer, counted from now
     Extend {
@@ -163,6 +167,8 @@ Example:
         /// How long, at most 30s; 0s and more stand for 15s.
         #[arg(long = "for", default_value = "15s", value_parser = parse::duration, value_name = "TIME")]
         time: Duration,
+        #[command(flatten)]
+        fence: Fence,
     },
     /// End a lock without a write
     Unlock {
@@ -171,6 +177,8 @@ Example:
         /// The key of the lock.
         #[arg(value_parser = parse::cas)]
         cas: String,
+        #[command(flatten)]
+        fence: Fence,
     },
 }
 
@@ -196,7 +204,7 @@ pub struct Get {
     /// Which entry.
     key: String,
     /// Print the bare value: JSON text or bytes, no newline added.
-    #[arg(long)]
+    #[arg(short, long)]
     raw: bool,
     /// The entry as it was at this revision.
     #[arg(long, value_name = "N", conflicts_with_all = ["local", "wait"])]
@@ -218,7 +226,7 @@ pub struct Put {
     plain: Plain,
     /// Only if its cas is still this.
     #[arg(long, value_parser = parse::cas, value_name = "CAS", group = "condition")]
-    if_cas: Option<String>,
+    cas: Option<String>,
     /// Only if there is no such entry.
     #[arg(long, group = "condition")]
     if_absent: bool,
@@ -305,28 +313,31 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let wanted = with_cas(client.patch(key, patch), cas);
             finish(context, write.on(wanted)?, "written").await
         }
-        Command::Rm { key, cas, prev, dry_run, only: conditions, fence } => {
+        Command::Delete { key, cas, prev, dry_run, only: conditions, fence } => {
             let wanted = only(&conditions, with_cas(client.remove(key), cas));
-            finish(context, fence.on(flags(wanted, prev, dry_run))?, "removed").await
+            finish(context, fence.on(flags(wanted, prev, dry_run))?, "deleted").await
         }
-        Command::Touch { key, ttl } => finish(context, client.touch(key, ttl), "touched").await,
-        Command::Doc(Doc::Lock { key, time, prev, patience }) => {
+        Command::Touch { key, ttl, fence } => finish(context, fence.on(client.touch(key, ttl))?, "touched").await,
+        Command::Entry(Entry::Lock { key, time, prev, patience, fence }) => {
             let write = patience.on(flags(client.lock(key, time), prev, false));
-            held(context, write, "locked", time).await
+            held(context, fence.on(write)?, "locked", time).await
         }
-        Command::Doc(Doc::GetAndLock { key, time, patience }) => {
-            let entry: EntryView = sent(context, patience.on(client.get_and_lock(key, time))).await?;
-            match context.shared.output {
-                Form::Json => output::json(&entry)?,
-                Form::Text => output::entry(&entry)?,
+        Command::Entry(Entry::GetAndLock { key, time, patience, fence }) => {
+            let write = fence.on(patience.on(client.get_and_lock(key, time)))?;
+            let entry: EntryView = context.with_write_id(write).await?;
+            match context.shared.output.data() {
+                Some(form) => output::show(form, &entry)?,
+                None => output::entry(&entry)?,
             }
             told_of_less(time, entry.lock_ms);
             Ok(())
         }
-        Command::Doc(Doc::Extend { key, cas, time }) => {
-            held(context, client.extend(key, cas, time), "extended", time).await
+        Command::Entry(Entry::Extend { key, cas, time, fence }) => {
+            held(context, fence.on(client.extend(key, cas, time))?, "extended", time).await
         }
-        Command::Doc(Doc::Unlock { key, cas }) => finish(context, client.unlock(key, cas), "unlocked").await,
+        Command::Entry(Entry::Unlock { key, cas, fence }) => {
+            finish(context, fence.on(client.unlock(key, cas))?, "unlocked").await
+        }
         Command::Request { id } => request(context, id).await,
     }
 }
@@ -346,10 +357,10 @@ async fn get(context: &Context, args: Get) -> Result<(), Failed> {
         }
     };
     let Some(entry) = entry else { return Err(Failed::condition(format!("there is no entry `{}`", args.key))) };
-    match (args.raw, context.shared.output) {
+    match (args.raw, context.shared.output.data()) {
         (true, _) => output::raw(&entry.bytes().map_err(Error::from)?.unwrap_or_default()),
-        (false, Form::Json) => output::json(&entry),
-        (false, Form::Text) => output::entry(&entry),
+        (false, Some(form)) => output::show(form, &entry),
+        (false, None) => output::entry(&entry),
     }
 }
 
@@ -367,8 +378,8 @@ async fn changed(context: &Context, args: &Get, wait: Duration) -> Result<EntryV
 }
 
 async fn put(context: &Context, args: Put) -> Result<(), Failed> {
-    let Put { plain: value, if_cas, if_absent, if_present } = args;
-    plain(context, value, |write| match if_cas {
+    let Put { plain: value, cas, if_absent, if_present } = args;
+    plain(context, value, |write| match cas {
         Some(cas) => write.cas(cas),
         None if if_absent => write.if_absent(),
         None if if_present => write.if_present(),
@@ -391,13 +402,13 @@ fn with_cas(write: Write<'_>, cas: Option<String>) -> Write<'_> {
 }
 
 async fn finish(context: &Context, write: Write<'_>, verb: &str) -> Result<(), Failed> {
-    let answer = sent(context, write).await?;
+    let answer: WriteAnswer = context.with_write_id(write).await?;
     shown(context, &answer, verb)
 }
 
 /// Locks, or lets a lock hold longer, and says so where that is for less than was asked for.
 async fn held(context: &Context, write: Write<'_>, verb: &str, asked: Duration) -> Result<(), Failed> {
-    let answer = sent(context, write).await?;
+    let answer: WriteAnswer = context.with_write_id(write).await?;
     shown(context, &answer, verb)?;
     told_of_less(asked, answer.lock_ms);
     Ok(())
@@ -414,18 +425,10 @@ pub fn told_of_less(asked: Duration, given: Option<u64>) {
     }
 }
 
-/// What a write is answered with.
-async fn sent<A: DeserializeOwned + 'static>(context: &Context, mut write: Write<'_, A>) -> Result<A, Failed> {
-    if let Some(id) = &context.shared.request_id {
-        write = write.request_id(id.clone());
-    }
-    Ok(write.await?)
-}
-
 fn shown(context: &Context, answer: &WriteAnswer, verb: &str) -> Result<(), Failed> {
-    match context.shared.output {
-        Form::Json => output::json(answer),
-        Form::Text => output::written(answer, verb),
+    match context.shared.output.data() {
+        Some(form) => output::show(form, answer),
+        None => output::written(answer, verb),
     }
 }
 
@@ -437,8 +440,8 @@ async fn request(context: &Context, id: quorate_client::RequestId) -> Result<(),
              way, repeat it with `--request-id {id}`"
         )));
     };
-    if context.shared.output == Form::Json {
-        return output::json(&kept_outcome);
+    if let Some(form) = context.shared.output.data() {
+        return output::show(form, &kept_outcome);
     }
     let state = match (kept_outcome.state, kept_outcome.code) {
         (RequestState::Applied, _) => "applied".to_owned(),

@@ -1,6 +1,6 @@
 //! `quorate export`: entries as lines of JSON, all of one revision.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::listing::PAGE_ENTRIES;
 use crate::output;
 
@@ -20,7 +19,8 @@ use crate::output;
 #[command(after_help = "\
 One line for each entry: `key`, `value` (JSON) or `value_base64` (bytes), and `ttl_ms` where it expires. `quorate import` reads the
 same. All entries are of one revision, however long it takes; it must stay readable for so long (see --history-keep-ms of the
-nodes). Tokens, revisions, locks, sessions, tasks and rules are not exported: for all of them there is `quorate backup`.
+nodes). What has expired is left out, and what belongs to a session, which ends with that; both are counted. Tokens, revisions, locks, \
+sessions, tasks and rules are not exported: for all of them there is `quorate backup`.
 
 Examples:
   quorate export all.ndjson
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     file: String,
     /// Only keys that begin with this.
-    #[arg(long, default_value = "", value_name = "PREFIX")]
+    #[arg(short, long, default_value = "", value_name = "PREFIX")]
     prefix: String,
     /// As it was at this revision.
     #[arg(long, value_name = "N")]
@@ -54,37 +54,62 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     if args.file == "-" {
         let done = export(context, &args, std::io::stdout().lock()).await?;
         // Standard output is taken.
-        eprintln!("exported {} entries of revision {}", done.entries, done.revision);
+        eprintln!("exported {} entries of revision {}{}", done.entries, done.revision, done.left_out());
         return Ok(());
     }
     let path = PathBuf::from(&args.file);
     if path.exists() {
         return Err(Failed::usage(format!("{} is there already; an export replaces nothing", path.display())));
     }
-    let part = PathBuf::from(format!("{}.part", args.file));
+    // Another export may be on its way to the same file.
+    let part = PathBuf::from(format!("{}.part-{:08x}", args.file, rand::random::<u32>()));
     let written = to_file(context, &args, &part, &path).await;
     if written.is_err() {
         // The first fault is the one to tell.
         let _gone = fs::remove_file(&part);
     }
-    let Exported { entries, revision } = written?;
-    match context.shared.output {
-        Form::Json => output::json(&json!({"file": args.file, "entries": entries, "revision": revision.to_string()})),
-        Form::Text => output::line(format!("{}: {entries} entries of revision {revision}", args.file)),
+    let done = written?;
+    let Exported { entries, of_sessions, expired, revision } = done;
+    match context.shared.output.data() {
+        Some(form) => output::show(
+            form,
+            &json!({
+                "file": args.file, "entries": entries, "of_sessions": of_sessions, "expired": expired, "revision": revision.to_string(),
+            }),
+        ),
+        None => output::line(format!("{}: {entries} entries of revision {revision}{}", args.file, done.left_out())),
     }
 }
 
+#[derive(Default)]
 struct Exported {
     entries: u64,
+    /// Left out: they end with their session.
+    of_sessions: u64,
+    /// Left out: a page of a past revision shows them as they were.
+    expired: u64,
     revision: u64,
+}
+
+impl Exported {
+    fn left_out(&self) -> String {
+        let said = |count: u64, what: &str| (count > 0).then(|| format!(", left out {count} that {what}"));
+        [said(self.of_sessions, "belong to sessions"), said(self.expired, "have expired")]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
 }
 
 async fn to_file(context: &Context, args: &Args, part: &Path, path: &Path) -> Result<Exported, Failed> {
     let cannot = |error: std::io::Error| Failed::other(format!("cannot write {}: {error}", path.display()));
-    let file = File::create(part).map_err(cannot)?;
+    let file = OpenOptions::new().write(true).create_new(true).open(part).map_err(cannot)?;
     let done = export(context, args, BufWriter::with_capacity(1 << 20, &file)).await?;
     file.sync_all().map_err(cannot)?;
-    fs::rename(part, path).map_err(cannot)?;
+    // Not a rename: it would replace a file that has come meanwhile.
+    fs::hard_link(part, path).and_then(|()| fs::remove_file(part)).map_err(cannot)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(cannot)?;
     Ok(done)
 }
 
@@ -97,11 +122,22 @@ async fn export(context: &Context, args: &Args, mut out: impl Write) -> Result<E
     // Draws nothing where standard error is no terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.set_style(style.expect("the template is a constant that parses"));
-    let mut done = Exported { entries: 0, revision: 0 };
+    let mut done = Exported::default();
     let mut pages = std::pin::pin!(list.pages());
     while let Some(page) = pages.try_next().await? {
         done.revision = page.revision;
         for entry in &page.entries {
+            match (&entry.session, entry.ttl_ms) {
+                (Some(_), _) => {
+                    done.of_sessions += 1;
+                    continue;
+                }
+                (None, Some(0)) => {
+                    done.expired += 1;
+                    continue;
+                }
+                (None, _) => done.entries += 1,
+            }
             let line = serde_json::to_vec(&line(entry)?);
             let mut line = line.map_err(|error| Failed::other(format!("an entry has no JSON: {error}")))?;
             // Line breaks between the parts of a document, as it was stored; within its texts there are none.
@@ -109,7 +145,6 @@ async fn export(context: &Context, args: &Args, mut out: impl Write) -> Result<E
             line.push(b'\n');
             out.write_all(&line)?;
         }
-        done.entries += page.entries.len() as u64;
         bar.set_position(done.entries);
     }
     bar.finish_and_clear();

@@ -8,6 +8,8 @@ use quorate_client::api::{Applied, ErrorCode, Problem, Retry};
 use serde_json::json;
 
 use crate::form::Form;
+use crate::tree::Node;
+use crate::yaml;
 
 const ERROR: u8 = 1;
 const USAGE: u8 = 2;
@@ -32,7 +34,7 @@ pub enum Failed {
     Ended(u8),
     /// With an exit code of its own.
     Exit(u8, String),
-    /// Nobody reads our output any more, as in `quorate ls --all | head`.
+    /// Nobody reads our output any more, as in `quorate list --all | head`.
     OutputClosed,
 }
 
@@ -110,8 +112,12 @@ impl Failed {
     pub fn report(self, form: Form) -> ExitCode {
         if !matches!(self, Self::OutputClosed | Self::Ended(_)) {
             match form {
-                Form::Text => eprintln!("{}", self.text()),
+                Form::Text | Form::Table => eprintln!("{}", self.text()),
                 Form::Json => eprintln!("{}", self.json()),
+                Form::Yaml => match Node::of(&self.json()) {
+                    Ok(node) => eprint!("---\n{}", yaml::document(&node)),
+                    Err(_) => eprintln!("{}", self.text()),
+                },
             }
         }
         ExitCode::from(self.code())

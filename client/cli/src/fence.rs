@@ -1,17 +1,17 @@
 //! What a write hangs on: the session that its entry goes with, and the lock or leadership that it needs.
 //!
-//! Owns the options. What `quorate lock` and `quorate elect` tell the command that they run stands in `guarded`.
+//! Owns the options. What `quorate lock run` and `quorate election run` tell the command that they run stands in `guarded`.
 
 use quorate_client::Write;
 use quorate_client::api::Guard;
 
 use crate::fail::Failed;
-use crate::guarded::{ELECTION_ENV, LOCK_ENV, TERM_ENV, TOKEN_ENV};
+use crate::guarded::{ELECTION_ENV, FENCING_TOKEN_ENV, LOCK_ENV, TERM_ENV};
 
 /// The options of a write that needs a lock or a leadership.
 #[derive(Debug, clap::Args)]
 pub struct Fence {
-    /// Only while the lock or leadership holds for which `quorate lock` or `quorate elect` runs this command; exit code 3 if
+    /// Only while the lock or leadership holds for which `quorate lock run` or `quorate election run` runs this command; exit code 3 if
     /// it does not any more.
     #[arg(long, conflicts_with_all = ["guard_lock", "guard_election"])]
     guarded: bool,
@@ -39,7 +39,7 @@ impl Fence {
     }
 
     /// The write with it.
-    pub fn on<'a>(&self, write: Write<'a>) -> Result<Write<'a>, Failed> {
+    pub fn on<'a, A>(&self, write: Write<'a, A>) -> Result<Write<'a, A>, Failed> {
         Ok(match self.guard()? {
             Some(guard) => write.guarded_by(guard),
             None => write,
@@ -53,9 +53,9 @@ fn from_env() -> Result<Guard, Failed> {
     let number = |token: String| {
         token.parse().map_err(|_| Failed::usage(format!("the token in the environment is no number: `{token}`")))
     };
-    match (pair(LOCK_ENV, TOKEN_ENV), pair(ELECTION_ENV, TERM_ENV)) {
+    match (pair(LOCK_ENV, FENCING_TOKEN_ENV), pair(ELECTION_ENV, TERM_ENV)) {
         (Some((lock, token)), None) => Ok(Guard::lock(lock, number(token)?)),
         (None, Some((election, term))) => Ok(Guard::election(election, number(term)?)),
-        _ => Err(Failed::usage("--guarded is for commands that `quorate lock` or `quorate elect` run")),
+        _ => Err(Failed::usage("--guarded is for commands that `quorate lock run` or `quorate election run` runs")),
     }
 }

@@ -7,7 +7,6 @@ use quorate_client::api::{EntryView, FindAnswer};
 use crate::Context;
 use crate::criteria::Where;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::listing::PAGE_ENTRIES;
 use crate::output;
 
@@ -25,16 +24,16 @@ pub struct Args {
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', allow_hyphen_values = true)]
     order_by: Vec<String>,
     /// Most entries to show, up to 1000; the last line says if there are more.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
     /// Everything, page by page.
-    #[arg(long, conflicts_with = "limit")]
+    #[arg(short, long, conflicts_with = "limit")]
     all: bool,
     /// Show only these fields of each document, separated by commas.
     #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
     fields: Vec<String>,
     /// Keys only.
-    #[arg(long, conflicts_with = "fields")]
+    #[arg(short, long, conflicts_with = "fields")]
     keys: bool,
     /// Only how many there are; the same as `quorate count`.
     #[arg(long, conflicts_with_all = ["order_by", "limit", "all", "fields", "keys"])]
@@ -75,9 +74,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let form = context.shared.output;
     if !args.all {
         let page = find.page().await?;
-        return match form {
-            Form::Json => output::json(&page),
-            Form::Text => {
+        return match form.data() {
+            Some(form) => output::show(form, &page),
+            None => {
                 show(&page, args.keys)?;
                 tell_rest(&page);
                 Ok(())
@@ -86,9 +85,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     }
     let mut pages = std::pin::pin!(find.pages());
     while let Some(page) = pages.try_next().await? {
-        match form {
-            Form::Json => page.entries.iter().try_for_each(output::json)?,
-            Form::Text => show(&page, args.keys)?,
+        match form.data() {
+            Some(form) => output::items(form, &page.entries)?,
+            None => show(&page, args.keys)?,
         }
     }
     Ok(())
@@ -101,9 +100,9 @@ pub async fn run_count(context: &Context, args: CountArgs) -> Result<(), Failed>
 
 async fn show_count(context: &Context, filter: &Filter) -> Result<(), Failed> {
     let answer = filter.find(context).count().await?;
-    match context.shared.output {
-        Form::Json => output::json(&answer),
-        Form::Text => output::line(answer.count.to_string()),
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &answer),
+        None => output::line(answer.count.to_string()),
     }
 }
 

@@ -45,8 +45,8 @@ pub enum Command {
         /// Which latch.
         name: String,
     },
-    /// Remove a latch; exit code 3 if there is none
-    Rm {
+    /// Delete a latch; exit code 3 if there is none
+    Delete {
         /// Which latch.
         name: String,
     },
@@ -76,10 +76,10 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = client.latch(name).get().await?;
             output::answer(form, &answer, || text(if answer.open { "open" } else { "closed" }, &answer))
         }
-        Command::Rm { name } => {
+        Command::Delete { name } => {
             let answer = context.with_id(client.latch(name).remove()).await?;
             output::answer(form, &answer, || {
-                let facts = format!("removed: {}  revision {}", answer.latch, answer.revision);
+                let facts = format!("deleted: {}  revision {}", answer.latch, answer.revision);
                 output::told(facts, false, answer.replayed)
             })
         }

@@ -1,4 +1,4 @@
-//! `quorate ls`.
+//! `quorate list`.
 
 use futures::TryStreamExt;
 use quorate_client::List;
@@ -6,26 +6,25 @@ use quorate_client::api::{EntryView, ListAnswer};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  quorate ls stock/
-  quorate ls stock/ --keys --all
-  quorate ls stock/ --count")]
+  quorate list stock/
+  quorate list stock/ --keys --all
+  quorate list stock/ --count")]
 pub struct Args {
     /// Only keys that begin with this.
     #[arg(default_value = "")]
     prefix: String,
     /// Most entries to show, up to 1000; the last line says if there are more.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
     /// Everything, page by page.
-    #[arg(long, conflicts_with = "limit")]
+    #[arg(short, long, conflicts_with = "limit")]
     all: bool,
     /// Keys only.
-    #[arg(long)]
+    #[arg(short, long)]
     keys: bool,
     /// Only how many there are.
     #[arg(long, conflicts_with_all = ["limit", "all", "keys", "reverse"])]
@@ -50,23 +49,23 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let form = context.shared.output;
     if args.count {
         let answer = list.count().await?;
-        return match form {
-            Form::Json => output::json(&answer),
-            Form::Text => output::line(answer.count.to_string()),
+        return match form.data() {
+            Some(form) => output::show(form, &answer),
+            None => output::line(answer.count.to_string()),
         };
     }
     if !args.all {
         let page = list.page().await?;
-        return match form {
-            Form::Json => output::json(&page),
-            Form::Text => show(&page, args.keys),
+        return match form.data() {
+            Some(form) => output::show(form, &page),
+            None => show(&page, args.keys),
         };
     }
     let mut pages = std::pin::pin!(list.pages());
     while let Some(page) = pages.try_next().await? {
-        match form {
-            Form::Json => page.entries.iter().try_for_each(output::json)?,
-            Form::Text => show(&page, args.keys)?,
+        match form.data() {
+            Some(form) => output::items(form, &page.entries)?,
+            None => show(&page, args.keys)?,
         }
     }
     Ok(())

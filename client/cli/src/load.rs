@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -37,7 +39,7 @@ the document itself, and the key is in it. A line that is refused is reported, t
 
 With --resume the load can be stopped and started again, by the same command, and takes effect once: the file remembers how far \
 everything is acknowledged, and what was under way is sent again under the ids it had. Nodes remember those for 15 minutes; \
-inserts also skip what is there already.
+inserts also skip what is there already. The input may grow meanwhile: a last line that is not whole yet is left until it is.
 
 Several chunks are under way at once, so of two lines with the same key either may be the last; with --parallel 1 all is done in \
 order.
@@ -50,7 +52,7 @@ pub struct Args {
     /// Lines of JSON: a file, or `-` for standard input.
     file: String,
     /// Stands before each key.
-    #[arg(long, default_value = "", value_name = "PREFIX")]
+    #[arg(short, long, default_value = "", value_name = "PREFIX")]
     prefix: String,
     /// Lines are documents; the key is this field of them, a string or a whole number. A path like `customer.id`.
     #[arg(long, value_name = "PATH", value_parser = lines::key_field)]
@@ -94,51 +96,66 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     };
     let state = State::open(args.resume.as_deref(), settings, context.shared.request_id.clone())?;
     let length = input_length(&args.file);
+    let left = Arc::new(AtomicU64::new(0));
     let mut load = Load::new(context.shared.output, state, length);
     load.state.hold_against(length).map_err(|done| too_short(&args.file, length.unwrap_or(0), done))?;
     if !load.state.complete {
-        let chunks = read(&args, load.state.at)?;
+        let chunks = read(&args, &load.state, left.clone())?;
         // Before anything is sent, so that the id under which it is sent is not lost.
         load.state.save()?;
         load.send_all(&context.client, chunks, args.parallel as usize).await?;
     }
-    load.finish()
+    load.finish(left.load(Ordering::Relaxed))
 }
 
 /// Opens the input and reads it on a thread of its own, as far ahead as one chunk.
-fn read(args: &Args, from: Position) -> Result<mpsc::Receiver<Result<Chunk, Failed>>, Failed> {
-    let input = open(&args.file, from.offset)?;
+fn read(args: &Args, state: &State, left: Arc<AtomicU64>) -> Result<mpsc::Receiver<Result<Chunk, Failed>>, Failed> {
+    let from = state.at;
+    let (input, last) = open(&args.file, from.offset)?;
     let mut lines = Lines::new(input, from, args.prefix.clone(), args.key_field.clone(), args.op, args.chunk as usize);
+    if state.is_kept() {
+        lines = lines.growing(state.ends.clone(), last.is_some_and(|last| last != b'\n'));
+    }
     let (sender, receiver) = mpsc::channel(1);
     // Not a task: nothing waits for a read of standard input when the load has failed.
     std::thread::spawn(move || {
         while let Some(chunk) = lines.chunk().transpose() {
+            left.store(lines.left(), Ordering::Relaxed);
             let is_last = chunk.is_err();
             if sender.blocking_send(chunk).is_err() || is_last {
                 return;
             }
         }
+        left.store(lines.left(), Ordering::Relaxed);
     });
     Ok(receiver)
 }
 
-fn open(file: &str, offset: u64) -> Result<Box<dyn Read + Send>, Failed> {
+/// The input behind a place, and the last byte before that.
+fn open(file: &str, offset: u64) -> Result<(Box<dyn Read + Send>, Option<u8>), Failed> {
     let cannot = |error: std::io::Error| Failed::usage(format!("cannot read `{file}`: {error}"));
     if file == "-" {
         let mut input = std::io::stdin();
-        let skipped = std::io::copy(&mut (&mut input).take(offset), &mut std::io::sink()).map_err(cannot)?;
+        let before = offset.saturating_sub(1);
+        let mut skipped = std::io::copy(&mut (&mut input).take(before), &mut std::io::sink()).map_err(cannot)?;
+        let mut last = Vec::new();
+        skipped += (&mut input).take(offset - before).read_to_end(&mut last).map_err(cannot)? as u64;
         if skipped < offset {
             return Err(too_short(file, skipped, offset));
         }
-        return Ok(Box::new(input));
+        return Ok((Box::new(input), last.first().copied()));
     }
     let mut input = File::open(file).map_err(cannot)?;
     let length = input.metadata().map_err(cannot)?.len();
     if length < offset {
         return Err(too_short(file, length, offset));
     }
-    input.seek(SeekFrom::Start(offset)).map_err(cannot)?;
-    Ok(Box::new(input))
+    let mut last = [0];
+    if offset > 0 {
+        input.seek(SeekFrom::Start(offset - 1)).map_err(cannot)?;
+        input.read_exact(&mut last).map_err(cannot)?;
+    }
+    Ok((Box::new(input), (offset > 0).then_some(last[0])))
 }
 
 fn too_short(file: &str, length: u64, offset: u64) -> Failed {
@@ -185,7 +202,10 @@ impl Load {
         loop {
             tokio::select! {
                 chunk = chunks.recv(), if open && under_way.len() < parallel => match chunk {
-                    Some(Ok(chunk)) => under_way.push(send(client, self.state.load.clone(), chunk)),
+                    Some(Ok(chunk)) => match self.keep_end(&chunk) {
+                        Ok(()) => under_way.push(send(client, self.state.load.clone(), chunk)),
+                        Err(error) => (open, failed) = (false, failed.or(Some(error))),
+                    },
                     Some(Err(error)) => (open, failed) = (false, failed.or(Some(error))),
                     None => open = false,
                 },
@@ -205,6 +225,15 @@ impl Load {
             Some(error) => Err(self.stopped(&error)),
             None => Ok(()),
         }
+    }
+
+    /// A chunk that ends only because the input does is made again only if that is known, however the input grows.
+    fn keep_end(&mut self, chunk: &Chunk) -> Result<(), Failed> {
+        if !chunk.is_short || !self.state.is_kept() {
+            return Ok(());
+        }
+        self.state.ends.insert(chunk.end.offset);
+        self.state.save()
     }
 
     /// Counts a chunk, and moves the place up to which everything is acknowledged.
@@ -232,9 +261,11 @@ impl Load {
             }
             self.reported += 1;
             let text = match (self.form, key) {
-                (Form::Json, _) => json!({"line": line, "key": key, "code": code, "detail": detail}).to_string(),
-                (Form::Text, Some(key)) => format!("line {line}: `{key}`: {detail}"),
-                (Form::Text, None) => format!("line {line}: {detail}"),
+                (Form::Json | Form::Yaml, _) => {
+                    json!({"line": line, "key": key, "code": code, "detail": detail}).to_string()
+                }
+                (Form::Text | Form::Table, Some(key)) => format!("line {line}: `{key}`: {detail}"),
+                (Form::Text | Form::Table, None) => format!("line {line}: {detail}"),
             };
             self.progress.say(&text);
         }
@@ -262,18 +293,24 @@ impl Load {
         Failed::stopped(format!("{error}\n  so far: {so_far}\n  next: {next}"))
     }
 
-    fn finish(self) -> Result<(), Failed> {
+    fn finish(self, left: u64) -> Result<(), Failed> {
         self.progress.clear();
+        if left > 0 {
+            eprintln!("(the last {left} bytes are no whole line and were left; the same command goes on there)");
+        }
         if self.unreported > 0 {
             eprintln!("(and {} more lines failed)", self.unreported);
         }
         let (State { at, counts, load, .. }, elapsed) = (&self.state, self.started.elapsed());
-        match self.form {
-            Form::Json => output::json(&json!({
-                "load": load.as_str(), "lines": at.line, "applied": counts.applied, "skipped": counts.skipped,
-                "failed": counts.failed, "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            }))?,
-            Form::Text => {
+        match self.form.data() {
+            Some(form) => output::show(
+                form,
+                &json!({
+                    "load": load.as_str(), "lines": at.line, "applied": counts.applied, "skipped": counts.skipped,
+                    "failed": counts.failed, "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+                }),
+            )?,
+            None => {
                 let time = output::millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 output::line(format!("loaded {} lines: {} in {time}", at.line, self.counts_text()))?;
             }
@@ -296,7 +333,7 @@ struct ChunkResult {
 /// Sends a chunk until it is decided. Lines that no node takes are left out then, and the rest goes under another id: which
 /// those are depends on the lines alone, so a load that is started again comes by the same ids.
 async fn send(client: &Client, load: RequestId, chunk: Chunk) -> Result<ChunkResult, Failed> {
-    let Chunk { start, end, mut lines, mut faults } = chunk;
+    let Chunk { start, end, mut lines, mut faults, .. } = chunk;
     let mut counts = Counts { failed: faults.len() as u64, ..Counts::default() };
     let mut tries = 0;
     while !lines.is_empty() {

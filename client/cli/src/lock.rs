@@ -1,81 +1,125 @@
-//! `quorate lock`: runs a command while a lock is held.
+//! `quorate lock`: who holds what, and taking it away. What runs while a lock is held is `lock_run`'s.
 
-use quorate_client::{LockGuard, Session};
+use clap::Subcommand;
+use quorate_client::api::{LockAnswer, LockMode};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::guarded::{self, Guarded, LOCK_ENV, Signals, Stop, TOKEN_ENV};
+use crate::form::Form;
+use crate::lock_run;
+use crate::output;
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-The lock hangs on a session of this process, which it renews while CMD runs, and ends afterwards. CMD finds the name of the lock in \
-QUORATE_LOCK, the fencing token in QUORATE_TOKEN and the session in QUORATE_SESSION. Whoever gets the lock later has a greater token; \
-`quorate put --guarded` writes only while this one holds. Signals are passed on. When the lock is lost, because no node could be \
-reached for too long, CMD gets TERM, and KILL after --grace. A lock that somebody takes away with `quorate locks release` is not \
-noticed, but guarded writes are refused.
-
-Exit codes: that of CMD, and 128 + N if signal N ended it; 3 if the lock was not got in time; 1 if it was lost, and for other errors; \
-127 if there is no CMD, 126 if it cannot be run.
-
-Examples:
-  quorate lock nightly -- ./report.sh
-  quorate lock nightly --wait 0s -- ./report.sh      # exit code 3 if it runs already
-  quorate lock encoder --slots 4 -- ffmpeg …         # at most four at once
-  quorate lock ledger -- sh -c 'quorate put ledger/closed true --guarded'
-  quorate locks show nightly                         # who holds it, who waits")]
-pub struct Args {
-    /// Which lock.
-    name: String,
-    /// Beside others that share; those that do not, exclude all of these.
-    #[arg(long, conflicts_with = "slots")]
-    shared: bool,
-    /// How many may hold it at once; all must say the same number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    slots: Option<u32>,
-    #[command(flatten)]
-    guarded: Guarded,
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a command while a lock is held
+    Run(lock_run::Args),
+    /// List the locks that somebody holds or waits for
+    List,
+    /// Show who holds a lock and who waits for it
+    Show {
+        /// Which lock.
+        name: String,
+    },
+    /// Tell whether a token holds a lock; exit code 3 if it does not
+    Check {
+        /// Which lock.
+        name: String,
+        /// The fencing token.
+        token: u64,
+    },
+    /// Take a lock from its holder, or a session's place from the queue
+    ///
+    /// The holder is not told, but its guarded writes are refused from now on. Exit code 3 if the token does not hold it.
+    #[command(after_help = "Example:
+  quorate lock show nightly
+  quorate lock release nightly --token 17")]
+    Release {
+        /// Which lock.
+        name: String,
+        /// What this token holds.
+        #[arg(long, value_name = "TOKEN", required_unless_present = "session")]
+        token: Option<u64>,
+        /// Whatever this session has there.
+        #[arg(long, value_name = "ID", conflicts_with = "token")]
+        session: Option<String>,
+    },
 }
 
-/// Runs the command.
-pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
-    let mut signals = Signals::take()?;
-    let session = args.guarded.session(context).await?;
-    let done = hold(context, &args, &session, &mut signals).await;
-    guarded::end(&session).await;
-    match done? {
-        0 => Ok(()),
-        code => Err(Failed::Ended(code)),
-    }
-}
-
-async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut Signals) -> Result<u8, Failed> {
-    let guard = tokio::select! {
-        guard = acquire(args, session) => guard?,
-        number = signals.next() => return Err(Signals::ended_by(number)),
-    };
-    let names = [(LOCK_ENV, args.name.clone()), (TOKEN_ENV, guard.guard().token.to_string())];
-    match args.guarded.run(context, session, names, signals).await {
-        Ok(code) => Ok(code),
-        Err(Stop::Lost(loss)) => {
-            Err(Failed::stopped(format!("the lock `{}` was lost: {loss}; the command was ended", args.name)))
+/// Runs a command on locks.
+pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+    let (client, form) = (&context.client, context.shared.output);
+    match command {
+        Command::Run(args) => lock_run::run(context, args).await,
+        Command::List => list(context).await,
+        Command::Show { name } => {
+            let lock = client.lock_named(name).get().await?;
+            if form != Form::Text { output::show(form, &lock) } else { show(&lock) }
         }
-        Err(Stop::Failed(failed)) => Err(failed),
+        Command::Check { name, token } => {
+            let answer = client.lock_named(name).check(token).await?;
+            output::answer(form, &answer, || {
+                format!("held: {}  token {}, session {}, {}", answer.lock, token, answer.session, mode(answer.mode))
+            })
+        }
+        Command::Release { name, token, session } => {
+            let lock = client.lock_named(name);
+            let release = match (token, session) {
+                (Some(token), _) => lock.release(token),
+                (None, session) => lock.release_session(&session.expect("clap demands one of the two")),
+            };
+            let answer = context.with_id(release).await?;
+            if !answer.released {
+                return Err(Failed::condition(format!(
+                    "the session has nothing to do with the lock `{}`",
+                    answer.lock
+                )));
+            }
+            output::answer(form, &answer, || {
+                let facts = format!("released: {}  revision {}", answer.lock, answer.revision);
+                output::told(facts, false, answer.replayed)
+            })
+        }
     }
 }
 
-async fn acquire(args: &Args, session: &Session) -> Result<LockGuard, Failed> {
-    let mut lock = session.lock(&args.name);
-    if args.shared {
-        lock = lock.shared();
+async fn list(context: &Context) -> Result<(), Failed> {
+    let pages = context.client.locks();
+    let mut page = pages.page().await?;
+    loop {
+        for lock in &page.locks {
+            output::each(context.shared.output, lock, || {
+                let slots = output::count(lock.slots.into(), "slot");
+                let holders = output::count(lock.holder_count, "holder");
+                format!("{}  {slots}, {holders}, {} waiting", lock.lock, lock.waiter_count)
+            })?;
+        }
+        let Some(cursor) = page.cursor else { return Ok(()) };
+        page = pages.page_after(&cursor).await?;
     }
-    if let Some(slots) = args.slots {
-        lock = lock.slots(slots);
+}
+
+fn mode(mode: LockMode) -> &'static str {
+    match mode {
+        LockMode::Exclusive => "exclusive",
+        LockMode::Shared => "shared",
     }
-    if let Some(delay) = args.guarded.delay {
-        lock = lock.delay(delay);
+}
+
+fn show(lock: &LockAnswer) -> Result<(), Failed> {
+    let slots = output::count(lock.slots.into(), "slot");
+    let holders = output::count(lock.holder_count, "holder");
+    let held = match lock.delay_left_ms {
+        0 => String::new(),
+        left => format!(", nobody gets it for {}", output::millis(left)),
+    };
+    output::line(format!("{}  {slots}, {holders}, {} waiting{held}", lock.lock, lock.waiter_count))?;
+    for holder in &lock.holders {
+        let (who, since) = (output::session(&holder.session, &holder.owner), output::millis(holder.age_ms));
+        output::line(format!("  held by {who}  token {}, {}, for {since}", holder.token, mode(holder.mode)))?;
     }
-    if let Some(wait) = args.guarded.wait {
-        lock = lock.wait(wait);
+    for waiter in &lock.queue {
+        let (who, since) = (output::session(&waiter.session, &waiter.owner), output::millis(waiter.age_ms));
+        output::line(format!("  next is {who}  place {}, {}, waits for {since}", waiter.place, mode(waiter.mode)))?;
     }
-    Ok(lock.acquire().await?)
+    Ok(())
 }

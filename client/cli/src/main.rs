@@ -12,9 +12,12 @@ mod change_where;
 mod claim;
 mod cluster;
 mod collections;
+mod connection;
+mod context;
+mod contexts;
 mod criteria;
-mod elect;
 mod election;
+mod election_run;
 mod entries;
 mod export;
 mod fail;
@@ -26,34 +29,37 @@ mod latch;
 mod listing;
 mod load;
 mod lock;
-mod locks;
+mod lock_run;
 mod members;
 mod output;
 mod parse;
 mod rates;
 mod roles;
 mod session;
+mod signals;
 mod status;
+mod sys;
+mod table;
 mod task_work;
 mod tasks;
 mod tokens;
 mod top;
+mod tree;
 mod txn;
 mod users;
 mod watch;
+mod work;
+mod yaml;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use quorate_client::{
-    CA_ENV, CERT_ENV, Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, KEY_ENV, Pending, Protocol, RequestId,
-    TOKEN_ENV, TOKEN_FILE_ENV,
-};
+use quorate_client::{Client, Pending, Protocol, RequestId, Write};
 
+use connection::{Connection, Flags};
 use fail::Failed;
-use form::Form;
+use form::{Form, OUTPUT_ENV};
 
 /// Talk to a Quorate cluster.
 ///
@@ -63,7 +69,7 @@ use form::Form;
 #[command(name = "quorate", version, after_help = AFTER_HELP, max_term_width = 120)]
 struct Cli {
     #[command(flatten)]
-    shared: Shared,
+    common: Common,
     #[command(subcommand)]
     command: Command,
 }
@@ -71,7 +77,7 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Exit codes:
   0  done
-  1  error: the cluster could not be reached, gave up, refused, or the kept_outcome of a write is unknown
+  1  error: the cluster could not be reached, gave up, refused, or the outcome of a write is unknown
   2  usage: the command line is wrong, nothing was sent
   3  condition not met: the key is not as the command needs it (missing, exists already, changed since its cas was read);
      of several things some were refused; there was nothing to claim; a lock was not got in time
@@ -80,57 +86,22 @@ Examples:
   quorate put stock/apples 5
   quorate get stock/apples
   quorate cas stock/apples 17 4          # only if it has not changed since cas 17
-  quorate ls stock/
+  quorate list stock/
   quorate find stock/ --where 'left lt 5'
   quorate watch --prefix stock/
   quorate status";
 
 /// What all commands understand.
 #[derive(Debug, clap::Args)]
-struct Shared {
-    /// Nodes, host:port, separated by commas; https:// may stand before each.
-    #[arg(long, global = true, env = ENDPOINTS_ENV, default_value = DEFAULT_ENDPOINTS, value_name = "LIST")]
-    endpoints: String,
-    /// Deadline of each request, retries included; like 500ms, 10s, 2m.
-    #[arg(long, global = true, default_value = "10s", value_parser = parse::duration, value_name = "TIME")]
-    timeout: Duration,
-    /// `text` for people, `json` for programs.
-    #[arg(long, global = true, value_enum, default_value_t = Form::Text, value_name = "FORM")]
-    output: Form,
-    /// PEM file with the CAs whose certificates of nodes are believed: the nodes are then reached by TLS.
-    #[arg(long = "ca", global = true, env = CA_ENV, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
-    /// PEM file with the certificate that nodes are shown: who this is.
-    #[arg(long = "cert", global = true, env = CERT_ENV, requires = "tls_key", value_name = "FILE")]
-    tls_cert: Option<PathBuf>,
-    /// PEM file with its private key.
-    #[arg(long = "key", global = true, env = KEY_ENV, requires = "tls_cert", value_name = "FILE")]
-    tls_key: Option<PathBuf>,
-    /// File with the token that says who this is; without it the one in the environment variable QUORATE_TOKEN.
-    #[arg(long, global = true, env = TOKEN_FILE_ENV, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+struct Common {
+    #[command(flatten)]
+    connection: Flags,
+    /// The form of the output; `text` if nothing else is said.
+    #[arg(short, long, global = true, value_enum, env = OUTPUT_ENV, value_name = "FORM")]
+    output: Option<Form>,
     /// Id of the write instead of a random one: to repeat a write whose outcome stayed unknown.
     #[arg(long, global = true, value_parser = parse::request_id, value_name = "ID")]
     request_id: Option<RequestId>,
-}
-
-impl Shared {
-    /// A client as it was asked for, to be refined.
-    fn client(&self) -> ClientBuilder {
-        let mut builder = Client::builder().endpoints(&self.endpoints).timeout(self.timeout);
-        if let Some(ca) = &self.tls_ca {
-            builder = builder.ca_file(ca);
-        }
-        if let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) {
-            builder = builder.identity_files(cert, key);
-        }
-        // The token itself is no argument: whoever lists processes would read it.
-        match (&self.token_file, std::env::var(TOKEN_ENV)) {
-            (Some(file), _) => builder.token_file(file),
-            (None, Ok(token)) => builder.token(token),
-            (None, Err(_)) => builder,
-        }
-    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -138,7 +109,7 @@ enum Command {
     #[command(flatten)]
     Entries(entries::Command),
     /// List keys that begin with PREFIX, and their values
-    Ls(listing::Args),
+    List(listing::Args),
     /// Find entries by what holds of them
     Find(find::Args),
     /// Count the entries of which something holds
@@ -166,14 +137,10 @@ enum Command {
     /// Read sequences, take numbers from them
     #[command(subcommand)]
     Sequence(collections::SequenceCommand),
-    /// Run a command while a lock is held
-    Lock(lock::Args),
-    /// Look at locks, release them
+    /// Run a command while a lock is held; look at locks, release them
     #[command(subcommand)]
-    Locks(locks::Command),
-    /// Run a command while this process leads
-    Elect(elect::Args),
-    /// Look at elections, proclaim, resign
+    Lock(lock::Command),
+    /// Run a command while this process leads; look at elections, proclaim, resign
     #[command(subcommand)]
     Election(election::Command),
     /// Create, renew and end sessions
@@ -188,13 +155,13 @@ enum Command {
     /// Schedule tasks, work them off, look at queues
     #[command(subcommand)]
     Task(tasks::Command),
-    /// Make, show and remove users
+    /// Make, show and delete users
     #[command(subcommand)]
     User(users::Command),
-    /// Make, show and remove roles: what users may do
+    /// Make, show and delete roles: what users may do
     #[command(subcommand)]
     Role(roles::Command),
-    /// Give users tokens, list and remove them
+    /// Give users tokens, list and delete them
     #[command(subcommand)]
     Token(tokens::Command),
     /// Show who changed a key, who tried to, and when
@@ -215,6 +182,9 @@ enum Command {
     Backup(backup::Args),
     /// Measure the cluster with closed-loop clients
     Bench(Box<bench::Args>),
+    /// Keep clusters by name
+    #[command(subcommand)]
+    Context(context::Command),
     /// Print the completion script of a shell
     ///
     /// For bash: `source <(quorate completions bash)`
@@ -227,10 +197,26 @@ enum Command {
 /// What a command has at hand.
 struct Context {
     client: Client,
+    connection: Connection,
     shared: Shared,
 }
 
+/// What all commands heed.
+struct Shared {
+    output: Form,
+    timeout: Duration,
+    request_id: Option<RequestId>,
+}
+
 impl Context {
+    /// The write under the id that was given, if one was.
+    fn with_write_id<'a, A>(&self, write: Write<'a, A>) -> Write<'a, A> {
+        match &self.shared.request_id {
+            Some(id) => write.request_id(id.clone()),
+            None => write,
+        }
+    }
+
     /// The change under the id that was given, if one was.
     fn with_id<'a, A>(&self, change: Pending<'a, A>) -> Pending<'a, A> {
         match &self.shared.request_id {
@@ -241,12 +227,13 @@ impl Context {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if let Command::Completions { shell } = cli.command {
-        clap_complete::generate(shell, &mut Cli::command(), "quorate", &mut std::io::stdout());
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == work::GUARDIAN) {
+        work::guard(&arguments.next().unwrap_or_default().to_string_lossy());
         return ExitCode::SUCCESS;
     }
-    let form = cli.shared.output;
+    let cli = Cli::parse();
+    let form = cli.common.output.unwrap_or(Form::Text);
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => failed.report(form),
@@ -254,10 +241,21 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failed> {
-    let Cli { shared, command } = cli;
+    let Cli { common: Common { connection: flags, output, request_id }, command } = cli;
+    let command = match command {
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "quorate", &mut std::io::stdout());
+            return Ok(());
+        }
+        Command::Context(command) => return context::run(&flags, output, command),
+        command => command,
+    };
+    let connection = Connection::new(&flags)?;
+    let output = output.or(connection.output).unwrap_or(Form::Text);
     // One operation, one connection: a stream would take a round trip more to set up.
-    let client = shared.client().protocol(Protocol::Http1).build()?;
-    let context = Context { client, shared };
+    let client = connection.client().protocol(Protocol::Http1).build()?;
+    let shared = Shared { output, timeout: connection.timeout, request_id };
+    let context = Context { client, connection, shared };
     let runtime = match &command {
         Command::Bench(args) => {
             tokio::runtime::Builder::new_multi_thread().worker_threads(args.workers()).enable_all().build()
@@ -268,7 +266,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
     runtime.block_on(async {
         match command {
             Command::Entries(command) => entries::run(&context, command).await,
-            Command::Ls(args) => listing::run(&context, args).await,
+            Command::List(args) => listing::run(&context, args).await,
             Command::Find(args) => find::run(&context, args).await,
             Command::Count(args) => find::run_count(&context, args).await,
             Command::Bulk(args) => bulk::run(&context, args).await,
@@ -281,9 +279,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Watch(args) => watch::run(&context, args).await,
             Command::Collection(command) => collections::run(&context, command).await,
             Command::Sequence(command) => collections::run_sequence(&context, command).await,
-            Command::Lock(args) => lock::run(&context, args).await,
-            Command::Locks(command) => locks::run(&context, command).await,
-            Command::Elect(args) => elect::run(&context, args).await,
+            Command::Lock(command) => lock::run(&context, command).await,
             Command::Election(command) => election::run(&context, command).await,
             Command::Session(command) => session::run(&context, command).await,
             Command::Barrier(command) => barrier::run(&context, command).await,
@@ -299,7 +295,9 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Status => status::run(&context).await,
             Command::Top(args) => top::run(&context, args).await,
             Command::Bench(args) => bench::run(&context, *args).await,
-            Command::Completions { .. } => unreachable!("completions need no cluster and were printed before"),
+            Command::Completions { .. } | Command::Context(_) => {
+                unreachable!("they need no cluster, and are done")
+            }
         }
     })
 }

@@ -112,8 +112,8 @@ pub async fn run_leader(context: &Context, command: Leader) -> Result<(), Failed
 
 async fn list(context: &Context) -> Result<(), Failed> {
     let answer = context.client.members().list().await?;
-    if context.shared.output == Form::Json {
-        return output::json(&answer);
+    if let Some(form) = context.shared.output.data() {
+        return if form == Form::Table { output::items(form, &answer.members) } else { output::show(form, &answer) };
     }
     let heading = ["node", "role", "healthy", "behind", "last heard of", "client address", "peer address"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];

@@ -1,12 +1,17 @@
-//! What commands print on standard output: readable lines, or the API's own JSON.
+//! What commands print on standard output: readable lines, or the API's own answers in one of the other forms.
 
+use std::cell::RefCell;
 use std::io::Write;
+use std::time::Duration;
 
 use quorate_client::api::{ContentType, EntryView, WriteAnswer};
 use serde::Serialize;
 
 use crate::fail::Failed;
 use crate::form::Form;
+use crate::table::{self, Columns};
+use crate::tree::Node;
+use crate::yaml;
 
 /// Writes a line. An error means that nobody reads it any more.
 pub fn line(text: impl AsRef<str>) -> Result<(), Failed> {
@@ -24,9 +29,48 @@ pub fn raw(bytes: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Writes one line of JSON.
-pub fn json<T: Serialize>(value: &T) -> Result<(), Failed> {
-    line(serde_json::to_string(value).map_err(|error| Failed::other(format!("the answer has no JSON: {error}")))?)
+thread_local! {
+    /// What was printed in columns, so that what follows stands under the same heading.
+    static COLUMNS: RefCell<Columns> = RefCell::default();
+}
+
+/// Writes an answer in a form for programs.
+pub fn show<T: Serialize>(form: Form, value: &T) -> Result<(), Failed> {
+    let no_json = |error: serde_json::Error| Failed::other(format!("the answer has no JSON: {error}"));
+    match form {
+        Form::Json | Form::Text => line(serde_json::to_string(value).map_err(no_json)?),
+        Form::Yaml => raw(format!("---\n{}", yaml::document(&Node::of(value).map_err(no_json)?)).as_bytes()),
+        Form::Table => {
+            let node = Node::of(value).map_err(no_json)?;
+            match table::rows(&node) {
+                Some(rows) => columns(rows),
+                None => table::fields(&node).into_iter().try_for_each(line),
+            }
+        }
+    }
+}
+
+/// Writes one of many that come one by one.
+pub fn item<T: Serialize>(form: Form, value: &T) -> Result<(), Failed> {
+    if form != Form::Table {
+        return show(form, value);
+    }
+    let node = Node::of(value).map_err(|error| Failed::other(format!("the answer has no JSON: {error}")))?;
+    columns(&[node])
+}
+
+/// Writes some of many that come page by page.
+pub fn items<T: Serialize>(form: Form, values: &[T]) -> Result<(), Failed> {
+    if form != Form::Table {
+        return values.iter().try_for_each(|value| show(form, value));
+    }
+    let nodes: Result<Vec<_>, _> = values.iter().map(Node::of).collect();
+    columns(&nodes.map_err(|error| Failed::other(format!("the answer has no JSON: {error}")))?)
+}
+
+fn columns(rows: &[Node]) -> Result<(), Failed> {
+    let lines = COLUMNS.with_borrow_mut(|columns| columns.lines(rows));
+    lines.into_iter().try_for_each(line)
 }
 
 /// An entry: its value on the first line, what is known of it on the second.
@@ -78,8 +122,16 @@ pub fn told(facts: String, dry_run: bool, replayed: bool) -> String {
 /// An answer: as JSON, or as one line.
 pub fn answer<T: Serialize>(form: Form, answer: &T, text: impl FnOnce() -> String) -> Result<(), Failed> {
     match form {
-        Form::Json => json(answer),
         Form::Text => line(text()),
+        form => show(form, answer),
+    }
+}
+
+/// One of many that come one by one, or its line.
+pub fn each<T: Serialize>(form: Form, one: &T, text: impl FnOnce() -> String) -> Result<(), Failed> {
+    match form {
+        Form::Text => line(text()),
+        form => item(form, one),
     }
 }
 
@@ -92,6 +144,11 @@ pub fn count(number: u64, what: &str) -> String {
 /// A session, and whose it is.
 pub fn session(id: &str, owner: &str) -> String {
     if owner.is_empty() { format!("session {id}") } else { format!("session {id} ({owner})") }
+}
+
+/// A time as people read it.
+pub fn duration(time: Duration) -> String {
+    millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Milliseconds as people read them.

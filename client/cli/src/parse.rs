@@ -87,10 +87,15 @@ pub fn value(argument: &str, meaning: Meaning) -> Result<Value, Failed> {
     }
     let text = String::from_utf8(data)
         .map_err(|_| Failed::usage(format!("{origin} is not UTF-8 text; store it as bytes with --bytes")))?;
+    text_value(&text, meaning, &origin)
+}
+
+/// A text as JSON, or as a JSON string where that is meant.
+pub fn text_value(text: &str, meaning: Meaning, origin: &str) -> Result<Value, Failed> {
     if meaning.string {
         return Ok(Value::json(&text)?);
     }
-    match serde_json::from_str::<&serde_json::value::RawValue>(&text) {
+    match serde_json::from_str::<&serde_json::value::RawValue>(text) {
         Ok(json) => Ok(Value::json_text(json.get().to_owned())),
         Err(error) => Err(Failed::usage(format!(
             "{origin} is not JSON: {error}\n  To store it as a JSON string: --string. As bytes: --bytes."

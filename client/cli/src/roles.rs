@@ -28,13 +28,13 @@ Example:
         #[arg(value_parser = grant, required = true)]
         grants: Vec<Grant>,
     },
-    /// Remove a role; exit code 3 if there is none, or a user has it
-    Rm {
+    /// Delete a role; exit code 3 if there is none, or a user has it
+    Delete {
         /// Which role.
         name: String,
     },
     /// List the roles
-    Ls,
+    List,
     /// Show a role; exit code 3 if there is none
     Show {
         /// Which role.
@@ -50,13 +50,13 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = context.with_id(access.set_role(&name, grants)).await?;
             output::answer(form, &answer, || output::told(format!("set: {}", text(&answer)), false, answer.replayed))
         }
-        Command::Rm { name } => {
+        Command::Delete { name } => {
             let answer = context.with_id(access.remove_role(&name)).await?;
             output::answer(form, &answer, || {
-                output::told(format!("removed: {}  revision {}", answer.role, answer.revision), false, answer.replayed)
+                output::told(format!("deleted: {}  revision {}", answer.role, answer.revision), false, answer.replayed)
             })
         }
-        Command::Ls => list(context).await,
+        Command::List => list(context).await,
         Command::Show { name } => match access.role(&name).await? {
             None => Err(Failed::condition(format!("there is no role `{name}`"))),
             Some(role) => output::answer(form, &role, || text(&role)),
@@ -68,9 +68,10 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.access().roles();
     let mut page = pages.page().await?;
     loop {
-        match context.shared.output {
-            Form::Json => output::json(&page)?,
-            Form::Text => page.roles.iter().try_for_each(|role| output::line(text(role)))?,
+        match context.shared.output.data() {
+            Some(Form::Table) => output::items(Form::Table, &page.roles)?,
+            Some(form) => output::show(form, &page)?,
+            None => page.roles.iter().try_for_each(|role| output::line(text(role)))?,
         }
         let Some(cursor) = &page.cursor else { return Ok(()) };
         page = pages.page_after(cursor).await?;

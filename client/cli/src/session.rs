@@ -18,7 +18,8 @@ pub enum Command {
     ///
     /// Nothing renews it but `quorate session renew`: when it was not renewed for its time to live it ends, and with it all
     /// that hangs on it, such as entries written with --session.
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
+  quorate session create --ttl 1m --label zone=a
   session=$(quorate session create --ttl 30s --owner web-1)
   quorate put services/web-1 '\"10.0.0.7:8080\"' --session \"$session\"
   while quorate session renew \"$session\"; do sleep 10; done")]
@@ -39,7 +40,7 @@ pub enum Command {
         id: String,
     },
     /// Show a session and what hangs on it; exit code 3 if it has ended
-    Info {
+    Show {
         /// Which session.
         id: String,
     },
@@ -49,7 +50,7 @@ pub enum Command {
         id: String,
     },
     /// List all sessions, the oldest first
-    Ls,
+    List,
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
@@ -76,9 +77,9 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let left = output::millis(answer.expires_in_ms);
             output::answer(form, &answer, || format!("renewed: session {}  ends in {left}", answer.session))
         }
-        Command::Info { id } => match client.session_by_id(&id).get().await? {
+        Command::Show { id } => match client.session_by_id(&id).get().await? {
             None => Err(Failed::condition(format!("there is no session {id}, or not any more"))),
-            Some(view) if form == Form::Json => output::json(&view),
+            Some(view) if form != Form::Text => output::show(form, &view),
             Some(view) => show(&view),
         },
         Command::End { id } => {
@@ -89,7 +90,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 output::told(facts, false, answer.replayed)
             })
         }
-        Command::Ls => list(context).await,
+        Command::List => list(context).await,
     }
 }
 
@@ -98,7 +99,7 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let mut page = pages.page().await?;
     loop {
         for session in &page.sessions {
-            output::answer(context.shared.output, session, || row(session))?;
+            output::each(context.shared.output, session, || row(session))?;
         }
         let Some(cursor) = page.cursor else { return Ok(()) };
         page = pages.page_after(&cursor).await?;

@@ -20,9 +20,9 @@ pub async fn run(context: &Context) -> Result<(), Failed> {
 
 /// Shows these members.
 pub fn show(members: &[MemberStatus], form: Form) -> Result<(), Failed> {
-    if form == Form::Json {
+    if form != Form::Text {
         let views: Vec<_> = members.iter().map(view).collect();
-        return output::json(&views);
+        return output::show(form, &views);
     }
     let answered: Vec<&StatusAnswer> = members.iter().filter_map(|member| member.status.as_ref().ok()).collect();
     if let Some(newest) = answered.iter().max_by_key(|status| status.applied_index) {

@@ -2,28 +2,40 @@
 //!
 //! Owns what the command gets (the payload on standard input, the rest in its environment) and what its end means.
 
-use std::process::Stdio;
+use std::collections::BTreeSet;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use quorate_client::{TaskError, TaskRun};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use crate::connection::Connection;
 use crate::fail::Failed;
-use crate::form::Form;
-use crate::guarded::{self, Signals};
 use crate::output;
+use crate::signals::Signals;
+use crate::sys::{self, Pid};
+use crate::work::{NotStarted, Work};
 use crate::{Context, parse};
 
 /// Of the standard error of a command that failed, so much of the end is kept as the error of the task.
 const ERROR_BYTES: usize = 1_024;
+/// How long after the end of a command its standard error may still come: what it left running may hold that open for ever.
+const ERRORS_WITHIN: Duration = Duration::from_millis(200);
+/// Beyond our own time to stop: the commands are ended by then, and their tasks given back.
+const STOP_SLACK: Duration = Duration::from_secs(60);
 
 /// Runs a command for each task, as long as it is not stopped.
 ///
 /// The command gets the payload on standard input and QUORATE_TASK_ID, QUORATE_TASK_TOKEN, QUORATE_TASK_ATTEMPT,
 /// QUORATE_TASK_PLANNED_AT (when it was to be done, the same in each attempt) and QUORATE_TASK_QUEUE in its environment. Exit code 0
-/// completes the task; with any other it failed, and the end of its standard error is kept as the reason. The claim is extended while the command runs; if it is lost all the same, the command is killed. Ctrl-C
-/// and TERM stop: no more tasks are claimed, and those that run may end.
+/// completes the task; with any other it failed, and the end of its standard error is kept as the reason. The claim is extended while the
+/// command runs; if it is lost all the same, the command and all that it started are ended. Ctrl-C and TERM stop: no more tasks are
+/// claimed, and those that run may end. A second one, or the end of --stop-within, ends the commands, and gives their tasks back.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
@@ -35,7 +47,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1, value_name = "N")]
     concurrency: usize,
     /// How long a claim holds without being extended: about so long it takes until others get the tasks of a worker that died.
-    #[arg(long, default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
+    #[arg(long = "for", default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
     lease: Duration,
     /// Who works, for people who look at the queue.
     #[arg(long, value_name = "NAME")]
@@ -43,6 +55,9 @@ pub struct Args {
     /// How long commands may go on after the stop before their tasks are given back.
     #[arg(long, default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
     stop_within: Duration,
+    /// How long a command may take to end itself once it has to, before it is killed.
+    #[arg(long, default_value = "5s", value_parser = parse::duration, value_name = "TIME")]
+    grace: Duration,
     /// Stop once nothing was due for this time.
     #[arg(long, value_parser = parse::duration, value_name = "TIME")]
     until_idle: Option<Duration>,
@@ -53,46 +68,102 @@ pub struct Args {
 
 /// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
-    let Args { queue, concurrency, lease, worker, stop_within, until_idle, command } = args;
-    let mut tasks =
-        context.client.tasks(&queue).worker().concurrency(concurrency).lease(lease).stop_within(stop_within);
+    let Args { queue, concurrency, lease, worker, stop_within, grace, until_idle, command } = args;
+    let patience = stop_within + grace + STOP_SLACK;
+    let mut tasks = context.client.tasks(&queue).worker().concurrency(concurrency).lease(lease).stop_within(patience);
     tasks = tasks.on_trouble(|error| eprintln!("{error}"));
     if let Some(name) = worker {
         tasks = tasks.name(name);
     }
-    let (running, seen) = tokio::sync::watch::channel(0_usize);
-    let mut signals = Signals::take()?;
+    let shop = Arc::new(Shop {
+        queue,
+        command,
+        grace,
+        connection: context.connection.clone(),
+        running: watch::Sender::new(0),
+        groups: Mutex::default(),
+        orders: watch::Sender::new(Orders::default()),
+    });
+    let signals = tokio::spawn(heed(Signals::take()?, stop_within, shop.clone()));
+    let (mut orders, seen) = (shop.orders.subscribe(), shop.running.subscribe());
     let stop = async move {
         tokio::select! {
-            _ = signals.next() => {}
+            // An error means that the shop is gone, and we with it.
+            told = orders.wait_for(|orders| orders.stop) => drop(told),
             () = idle(seen, until_idle) => {}
         }
     };
-    let running = std::sync::Arc::new(running);
     let handler = move |run: TaskRun| {
-        let (queue, command, running) = (queue.clone(), command.clone(), running.clone());
+        let shop = shop.clone();
         async move {
-            running.send_modify(|count| *count += 1);
-            let done = work(&run, &queue, &command).await;
-            running.send_modify(|count| *count -= 1);
+            shop.running.send_modify(|count| *count += 1);
+            let done = shop.work(&run).await;
+            shop.running.send_modify(|count| *count -= 1);
             done
         }
     };
-    let report = tasks.run_until(stop, handler).await?;
+    let report = tasks.run_until(stop, handler).await;
+    signals.abort();
+    let report = report?;
     let text = format!(
         "completed {}, failed {}, lost {}, given back {}",
         report.completed, report.failed, report.lost, report.released
     );
-    match context.shared.output {
-        Form::Json => output::json(&serde_json::json!({
-            "completed": report.completed, "failed": report.failed, "lost": report.lost, "released": report.released,
-        })),
-        Form::Text => output::line(text),
+    let data = serde_json::json!({
+        "completed": report.completed, "failed": report.failed, "lost": report.lost, "released": report.released,
+    });
+    output::answer(context.shared.output, &data, || text)
+}
+
+/// What the signals that we got ask of the commands.
+#[derive(Debug, Clone, Copy, Default)]
+struct Orders {
+    /// Claim nothing more.
+    stop: bool,
+    /// End what runs.
+    stop_now: bool,
+    /// How often we were stopped and continued.
+    continued: u64,
+}
+
+/// Takes signals for all commands.
+async fn heed(mut signals: Signals, stop_within: Duration, shop: Arc<Shop>) {
+    let mut until = None;
+    loop {
+        let late = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        let number = tokio::select! {
+            number = signals.any() => number,
+            () = late => {
+                until = None;
+                shop.orders.send_modify(|orders| orders.stop_now = true);
+                continue;
+            }
+        };
+        let is_stopping = shop.orders.borrow().stop;
+        match number {
+            libc::SIGTSTP => {
+                // Nobody extends the claims meanwhile.
+                shop.groups.lock().iter().for_each(|group| sys::tell_group(*group, libc::SIGSTOP));
+                sys::stop_self();
+                shop.orders.send_modify(|orders| orders.continued += 1);
+            }
+            libc::SIGCONT => shop.orders.send_modify(|orders| orders.continued += 1),
+            _ if is_stopping => shop.orders.send_modify(|orders| orders.stop_now = true),
+            _ => {
+                until = Some(tokio::time::Instant::now() + stop_within);
+                shop.orders.send_modify(|orders| orders.stop = true);
+            }
+        }
     }
 }
 
 /// Ready once no task began or ended for a time, if one is given, and none runs.
-async fn idle(mut seen: tokio::sync::watch::Receiver<usize>, time: Option<Duration>) {
+async fn idle(mut seen: watch::Receiver<usize>, time: Option<Duration>) {
     let Some(time) = time else { return std::future::pending().await };
     loop {
         let is_quiet = tokio::time::timeout(time, seen.changed()).await.is_err();
@@ -102,59 +173,110 @@ async fn idle(mut seen: tokio::sync::watch::Receiver<usize>, time: Option<Durati
     }
 }
 
-async fn work(run: &TaskRun, queue: &str, command: &[String]) -> Result<(), TaskError> {
-    let payload = run.task().payload()?;
-    let [program, arguments @ ..] = command else { return Err(TaskError::dead("there is no command")) };
-    let mut program_of = Command::new(program);
-    program_of
-        .args(arguments)
-        .env("QUORATE_TASK_ID", run.task().id())
-        .env("QUORATE_TASK_TOKEN", run.task().task.token.to_string())
-        .env("QUORATE_TASK_ATTEMPT", run.task().attempt().to_string())
-        .env("QUORATE_TASK_PLANNED_AT", &run.task().task.planned_at)
-        .env("QUORATE_TASK_QUEUE", queue)
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    guarded::end_with_us(&mut program_of);
-    let mut child = program_of.spawn().map_err(|error| TaskError::new(format!("cannot run {program}: {error}")))?;
-    let group = Group(child.id().and_then(|id| libc::pid_t::try_from(id).ok()));
-    let ended = async {
-        let (fed, errors) = tokio::join!(feed(child.stdin.take(), &payload), tail(child.stderr.take()));
-        // A command that does not read its input may be done all the same.
-        drop(fed);
-        (child.wait().await, errors)
-    };
-    let (status, errors) = tokio::select! {
-        ended = ended => {
-            group.has_ended();
-            ended
+/// Where commands run.
+struct Shop {
+    queue: String,
+    command: Vec<String>,
+    grace: Duration,
+    connection: Connection,
+    running: watch::Sender<usize>,
+    groups: Mutex<BTreeSet<Pid>>,
+    orders: watch::Sender<Orders>,
+}
+
+/// How the wait for a command ended.
+enum End {
+    Itself(std::io::Result<ExitStatus>),
+    Lost,
+    Stopped,
+}
+
+impl Shop {
+    async fn work(&self, run: &TaskRun) -> Result<(), TaskError> {
+        let payload = run.task().payload()?;
+        let mut work = self.start(run)?;
+        self.groups.lock().insert(work.group());
+        let errors = Errors::of(work.stderr());
+        let end = self.watch(run, &mut work, &payload).await;
+        self.groups.lock().remove(&work.group());
+        match end {
+            End::Itself(status) => {
+                work.has_ended();
+                judge(status, errors).await
+            }
+            End::Lost => {
+                work.end().await?;
+                Err(TaskError::new("the claim was lost"))
+            }
+            End::Stopped => {
+                work.end().await?;
+                Err(TaskError::give_back())
+            }
         }
-        () = run.lost() => return Err(TaskError::new("the claim was lost")),
-    };
+    }
+
+    fn start(&self, run: &TaskRun) -> Result<Work, TaskError> {
+        let [program, arguments @ ..] = self.command.as_slice() else {
+            return Err(TaskError::dead("there is no command"));
+        };
+        let mut command = Command::new(program);
+        self.connection.hand_on(command.as_std_mut());
+        command
+            .args(arguments)
+            .env("QUORATE_TASK_ID", run.task().id())
+            .env("QUORATE_TASK_TOKEN", run.task().task.token.to_string())
+            .env("QUORATE_TASK_ATTEMPT", run.task().attempt().to_string())
+            .env("QUORATE_TASK_PLANNED_AT", &run.task().task.planned_at)
+            .env("QUORATE_TASK_QUEUE", &self.queue)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped());
+        // What is typed at a terminal does not reach it, so that a stop lets it end.
+        Work::start(command, self.grace, false).map_err(|not_started| match not_started {
+            NotStarted::Guardian(error) => TaskError::new(format!("cannot guard {program}: {error}")),
+            NotStarted::Command(error) => TaskError::new(format!("cannot run {program}: {error}")),
+        })
+    }
+
+    async fn watch(&self, run: &TaskRun, work: &mut Work, payload: &[u8]) -> End {
+        let mut orders = self.orders.subscribe();
+        let stdin = work.stdin();
+        let feed = async {
+            // One that does not read it all is judged by its exit code.
+            let _unread = feed(stdin, payload).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::pin!(feed);
+        let mut continued = orders.borrow().continued;
+        loop {
+            tokio::select! {
+                status = work.wait() => return End::Itself(status),
+                () = &mut feed => {}
+                () = run.lost() => return End::Lost,
+                told = orders.changed() => {
+                    let now = *orders.borrow_and_update();
+                    if told.is_err() || now.stop_now {
+                        return End::Stopped;
+                    }
+                    if now.continued != continued {
+                        continued = now.continued;
+                        // Whether the claim still holds is known once its keeper has had a turn.
+                        tokio::task::yield_now().await;
+                        if run.is_lost() {
+                            return End::Lost;
+                        }
+                        work.go_on();
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn judge(status: std::io::Result<ExitStatus>, errors: Errors) -> Result<(), TaskError> {
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(TaskError::new(format!("{status}: {errors}"))),
-        Err(error) => Err(TaskError::new(format!("cannot wait for {program}: {error}"))),
-    }
-}
-
-/// A command and all that it started: killed when this is dropped, unless the command has ended by itself. What is typed at a
-/// terminal does not reach it, so that a stop lets it end.
-struct Group(Option<libc::pid_t>);
-
-impl Group {
-    fn has_ended(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(id) = self.0 {
-            // SAFETY: kill takes no pointers. The command was not waited for yet, so the id is still its own.
-            unsafe { libc::kill(-id, libc::SIGKILL) };
-        }
+        Ok(status) => Err(TaskError::new(format!("{status}: {}", errors.end().await))),
+        Err(error) => Err(TaskError::new(format!("cannot wait for the command: {error}"))),
     }
 }
 
@@ -164,15 +286,35 @@ async fn feed(stdin: Option<tokio::process::ChildStdin>, payload: &[u8]) -> std:
     stdin.shutdown().await
 }
 
-/// Passes the standard error on and gives the end of it.
-async fn tail(stderr: Option<tokio::process::ChildStderr>) -> String {
-    let Some(mut stderr) = stderr else { return String::new() };
-    let (mut kept, mut buffer) = (Vec::new(), [0; 4_096]);
+/// The standard error of a command: passed on for as long as somebody holds it open, and the end of it kept.
+struct Errors {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Errors {
+    fn of(stderr: Option<tokio::process::ChildStderr>) -> Self {
+        let kept = Arc::<Mutex<Vec<u8>>>::default();
+        let reader = tokio::spawn(pass_on(stderr, kept.clone()));
+        Self { kept, reader }
+    }
+
+    /// The end of what the command said, which has ended.
+    async fn end(self) -> String {
+        // What comes later is of those that it left running.
+        let _late = tokio::time::timeout(ERRORS_WITHIN, self.reader).await;
+        String::from_utf8_lossy(&self.kept.lock()).trim().to_owned()
+    }
+}
+
+async fn pass_on(stderr: Option<tokio::process::ChildStderr>, kept: Arc<Mutex<Vec<u8>>>) {
+    let Some(mut stderr) = stderr else { return };
+    let mut buffer = [0; 4_096];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         eprint!("{}", String::from_utf8_lossy(&buffer[..count]));
+        let mut kept = kept.lock();
         kept.extend_from_slice(&buffer[..count]);
         let over = kept.len().saturating_sub(ERROR_BYTES);
         kept.drain(..over);
     }
-    String::from_utf8_lossy(&kept).trim().to_owned()
 }

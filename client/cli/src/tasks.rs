@@ -9,7 +9,6 @@ use quorate_client::api::{Moment, QueueStats, TaskAnswer, TaskClaimed, TaskFail,
 use quorate_client::{RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 use crate::{Context, parse, task_work};
 
@@ -25,7 +24,7 @@ pub enum Command {
         #[command(flatten)]
         ticket: Ticket,
         /// How long from now; like 30s, 5m.
-        #[arg(long, default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
+        #[arg(long = "for", default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
         lease: Duration,
     },
     /// Say that a task is done
@@ -43,30 +42,25 @@ pub enum Command {
         id: String,
     },
     /// List tasks of a queue
-    Ls {
+    List {
         /// The queue; all queues without it.
         queue: Option<String>,
         /// scheduled, claimed, dead, done, unplanned or all.
         #[arg(long, default_value = "scheduled")]
         state: String,
         /// Most tasks.
-        #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        #[arg(short = 'n', long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
         /// Go on where another list ended.
         #[arg(long)]
         cursor: Option<String>,
     },
-    /// Show what a queue counts
-    Stats {
-        /// The queue.
-        queue: String,
-    },
-    /// Show a task
+    /// Show a task, or what a queue counts; exit code 3 if there is no such task
     Show {
         /// The queue.
         queue: String,
-        /// The task.
-        id: String,
+        /// The task; without it the queue.
+        id: Option<String>,
     },
     /// Schedule dead tasks again
     Requeue {
@@ -75,7 +69,7 @@ pub enum Command {
         /// The task; without it those that died first.
         id: Option<String>,
         /// Most tasks.
-        #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "id")]
+        #[arg(short = 'n', long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with = "id")]
         limit: u32,
     },
     /// Run a command for each task that is due
@@ -147,10 +141,10 @@ pub struct ClaimArgs {
     /// The queue.
     queue: String,
     /// Most tasks.
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(short = 'n', long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: u32,
     /// How long the claim holds; like 30s, 5m.
-    #[arg(long, default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
+    #[arg(long = "for", default_value = "30s", value_parser = parse::duration, value_name = "TIME")]
     lease: Duration,
     /// Wait so long for something to be due.
     #[arg(long, value_parser = parse::duration, value_name = "TIME")]
@@ -209,28 +203,28 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = queue(&name).cancel(&task, id()).await?;
             show(context, &answer, |answer| changed(answer, "cancelled"))
         }
-        Command::Ls { queue: Some(name), state, limit, cursor } => {
+        Command::List { queue: Some(name), state, limit, cursor } => {
             let page = queue(&name).list(&state, limit, cursor.as_deref()).await?;
-            match context.shared.output {
-                Form::Json => output::json(&page),
-                Form::Text => {
+            match context.shared.output.data() {
+                Some(form) => output::show(form, &page),
+                None => {
                     page.tasks.iter().try_for_each(|task| output::line(row(task)))?;
                     page.cursor.map_or(Ok(()), |cursor| output::line(format!("more: --cursor {cursor}")))
                 }
             }
         }
-        Command::Ls { queue: None, cursor, .. } => {
+        Command::List { queue: None, cursor, .. } => {
             let page = context.client.task_queues(cursor.as_deref()).await?;
-            match context.shared.output {
-                Form::Json => output::json(&page),
-                Form::Text => {
+            match context.shared.output.data() {
+                Some(form) => output::show(form, &page),
+                None => {
                     page.queues.iter().try_for_each(|queue| output::line(counts(queue)))?;
                     page.cursor.map_or(Ok(()), |cursor| output::line(format!("more: --cursor {cursor}")))
                 }
             }
         }
-        Command::Stats { queue: name } => show(context, &queue(&name).stats().await?, counts),
-        Command::Show { queue: name, id: task } => match queue(&name).get(&task).await? {
+        Command::Show { queue: name, id: None } => show(context, &queue(&name).stats().await?, counts),
+        Command::Show { queue: name, id: Some(task) } => match queue(&name).get(&task).await? {
             Some(task) => show(context, &task, row),
             None => Err(Failed::condition(format!("the queue `{name}` has no task `{task}`"))),
         },
@@ -248,9 +242,9 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
 }
 
 fn show<T: serde::Serialize>(context: &Context, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failed> {
-    match context.shared.output {
-        Form::Json => output::json(answer),
-        Form::Text => output::line(text(answer)),
+    match context.shared.output.data() {
+        Some(form) => output::show(form, answer),
+        None => output::line(text(answer)),
     }
 }
 
@@ -304,9 +298,9 @@ async fn claim(context: &Context, args: ClaimArgs) -> Result<(), Failed> {
         claim = claim.request_id(id.clone());
     }
     let answer = claim.await?.answer;
-    match context.shared.output {
-        Form::Json => output::json(&answer)?,
-        Form::Text => answer.tasks.iter().try_for_each(|task| output::line(claimed(task)))?,
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &answer)?,
+        None => answer.tasks.iter().try_for_each(|task| output::line(claimed(task)))?,
     }
     match answer.next_at {
         _ if answer.count > 0 => Ok(()),

@@ -16,7 +16,8 @@ pub enum Command {
     /// Give a user a token, and print it: this once, the cluster keeps only a hash
     ///
     /// Nothing else is printed, so that it may go into a file. Whoever has it is the user.
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
+  quorate token create app --expires 90d
   (umask 077 && quorate token create app --expires 90d --note 'the shop' > app.token)
   quorate --token-file app.token get orders/1")]
     Create {
@@ -29,13 +30,13 @@ pub enum Command {
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
-    /// Remove a token by its id; exit code 3 if there is none
-    Rm {
-        /// Which token: the 16 digits behind `qt_`, as `ls` shows them.
+    /// Delete a token by its id; exit code 3 if there is none
+    Delete {
+        /// Which token: the 16 digits behind `qt_`, as `list` shows them.
         id: String,
     },
     /// List the tokens, without their secrets
-    Ls {
+    List {
         /// Only those of this user.
         user: Option<String>,
     },
@@ -59,13 +60,13 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = create.await?;
             output::answer(form, &answer, || answer.token.0.clone())
         }
-        Command::Rm { id } => {
+        Command::Delete { id } => {
             let answer = context.with_id(access.remove_token(&id)).await?;
             output::answer(form, &answer, || {
-                output::told(format!("removed: {}  revision {}", answer.id, answer.revision), false, answer.replayed)
+                output::told(format!("deleted: {}  revision {}", answer.id, answer.revision), false, answer.replayed)
             })
         }
-        Command::Ls { user } => list(context, user.as_deref()).await,
+        Command::List { user } => list(context, user.as_deref()).await,
     }
 }
 
@@ -74,9 +75,10 @@ async fn list(context: &Context, user: Option<&str>) -> Result<(), Failed> {
     let mut page = pages.page().await?;
     loop {
         page.tokens.retain(|token| user.is_none_or(|user| token.user == user));
-        match context.shared.output {
-            Form::Json => output::json(&page)?,
-            Form::Text => page.tokens.iter().try_for_each(|token| output::line(text(token)))?,
+        match context.shared.output.data() {
+            Some(Form::Table) => output::items(Form::Table, &page.tokens)?,
+            Some(form) => output::show(form, &page)?,
+            None => page.tokens.iter().try_for_each(|token| output::line(text(token)))?,
         }
         let Some(cursor) = &page.cursor else { return Ok(()) };
         page = pages.page_after(cursor).await?;

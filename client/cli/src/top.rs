@@ -61,8 +61,8 @@ const HEADING: [&str; 17] = [
 ];
 
 fn show(rates: &[Rates], form: Form) -> Result<(), Failed> {
-    if form == Form::Json {
-        return output::json(&rates.iter().map(Rates::json).collect::<Vec<_>>());
+    if form != Form::Text {
+        return output::show(form, &rates.iter().map(Rates::json).collect::<Vec<_>>());
     }
     let mut rows = vec![HEADING.map(str::to_owned).to_vec()];
     rows.extend(rates.iter().map(row));

@@ -4,7 +4,6 @@ use quorate_client::api::{OpKind, TxnAnswer, TxnBlockResult, TxnFailed, TxnRead,
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::form::Form;
 use crate::output;
 use crate::parse;
 
@@ -39,9 +38,9 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         txn = txn.dry_run();
     }
     let answer = txn.await?;
-    match context.shared.output {
-        Form::Json => output::json(&answer)?,
-        Form::Text => show(&answer)?,
+    match context.shared.output.data() {
+        Some(form) => output::show(form, &answer)?,
+        None => show(&answer)?,
     }
     if !answer.succeeded && answer.results.is_empty() {
         return Err(Failed::condition("a check does not hold, and there is no `else`"));

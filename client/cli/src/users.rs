@@ -22,13 +22,13 @@ pub enum Command {
         /// Its roles, which must exist; without any it may do nothing.
         roles: Vec<String>,
     },
-    /// Remove a user, and its tokens with it; exit code 3 if there is none
-    Rm {
+    /// Delete a user, and its tokens with it; exit code 3 if there is none
+    Delete {
         /// Which user.
         name: String,
     },
     /// List the users
-    Ls,
+    List,
     /// Show a user; exit code 3 if there is none
     Show {
         /// Which user.
@@ -44,15 +44,15 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             let answer = context.with_id(access.set_user(&name, roles)).await?;
             output::answer(form, &answer, || output::told(format!("set: {}", text(&answer)), false, answer.replayed))
         }
-        Command::Rm { name } => {
+        Command::Delete { name } => {
             let answer = context.with_id(access.remove_user(&name)).await?;
             output::answer(form, &answer, || {
                 let tokens = output::count(answer.tokens, "token");
-                let facts = format!("removed: {}  {tokens} with it, revision {}", answer.user, answer.revision);
+                let facts = format!("deleted: {}  {tokens} with it, revision {}", answer.user, answer.revision);
                 output::told(facts, false, answer.replayed)
             })
         }
-        Command::Ls => list(context).await,
+        Command::List => list(context).await,
         Command::Show { name } => match access.user(&name).await? {
             None => Err(Failed::condition(format!("there is no user `{name}`"))),
             Some(user) => output::answer(form, &user, || text(&user)),
@@ -73,9 +73,10 @@ async fn list(context: &Context) -> Result<(), Failed> {
     let pages = context.client.access().users();
     let mut page = pages.page().await?;
     loop {
-        match context.shared.output {
-            Form::Json => output::json(&page)?,
-            Form::Text => page.users.iter().try_for_each(|user| output::line(text(user)))?,
+        match context.shared.output.data() {
+            Some(Form::Table) => output::items(Form::Table, &page.users)?,
+            Some(form) => output::show(form, &page)?,
+            None => page.users.iter().try_for_each(|user| output::line(text(user)))?,
         }
         let Some(cursor) = &page.cursor else { return Ok(()) };
         page = pages.page_after(cursor).await?;

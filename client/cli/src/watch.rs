@@ -11,22 +11,21 @@ use crate::form::Form;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Ends with Ctrl-C, or after --count events. Breaks are gone over: it goes on at another node, without a gap.
+#[command(after_help = "\
+Ends with Ctrl-C, or after --count events. Breaks are gone over: it goes on at another node, without a gap.
 
 Examples:
   quorate watch orders/o1
   quorate watch --prefix orders/ --initial
   quorate watch --prefix orders/ --where 'status eq paid' --events put
   quorate watch --prefix orders/ --from 4711 --output json
-  quorate watch --prefix jobs/ --count 1 && echo something happened"
-)]
+  quorate watch --prefix jobs/ --count 1 && echo something happened")]
 pub struct Args {
     /// The key.
     #[arg(required_unless_present_any = ["prefix", "start"])]
     key: Option<String>,
     /// All keys that begin with this; with an empty one all there are.
-    #[arg(long, value_name = "PREFIX", conflicts_with_all = ["key", "start"])]
+    #[arg(short, long, value_name = "PREFIX", conflicts_with_all = ["key", "start"])]
     prefix: Option<String>,
     /// All keys from this one on.
     #[arg(long, value_name = "KEY", conflicts_with = "key")]
@@ -52,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind)]
     events: Vec<WatchEventKind>,
     /// End after so many events, initial entries included.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Begin with whatever the asked node has, maybe stale.
     #[arg(long)]
@@ -84,9 +83,9 @@ async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
     while left > 0 {
         let watched = watch.next().await?;
         left -= u64::from(matches!(watched, Watched::Event(_)));
-        match context.shared.output {
-            Form::Json => show_json(watched)?,
-            Form::Text => show(&watched)?,
+        match context.shared.output.data() {
+            Some(form) => show_data(form, watched)?,
+            None => show(&watched)?,
         }
     }
     Ok(())
@@ -126,11 +125,11 @@ async fn start(context: &Context, args: &Args) -> Result<Watch, Failed> {
     Ok(setup.start().await?)
 }
 
-fn show_json(watched: Watched) -> Result<(), Failed> {
+fn show_data(form: Form, watched: Watched) -> Result<(), Failed> {
     match watched {
-        Watched::Event(event) => output::json(&event),
-        Watched::Synced(revision) => output::json(&json!({"type": "synced", "revision": revision.to_string()})),
-        Watched::Restarted => output::json(&json!({"type": "restarted"})),
+        Watched::Event(event) => output::item(form, &event),
+        Watched::Synced(revision) => output::item(form, &json!({"type": "synced", "revision": revision.to_string()})),
+        Watched::Restarted => output::item(form, &json!({"type": "restarted"})),
     }
 }
 

@@ -298,14 +298,15 @@ async fn a_command_under_a_lock_is_ended_before_the_next_one_begins() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let (file, follower) = (home.path().join("pid"), cluster.follower().await);
     let script = format!("echo $$ > {}; while :; do sleep 0.05; done", file.display());
-    let arguments = ["lock", "batch", "--ttl", "2s", "--", "sh", "-c", &script];
+    let arguments = ["lock", "run", "batch", "--ttl", "2s", "--", "sh", "-c", &script];
     let cut_off = cluster.client_address(follower).to_string();
     let holder = quorate(&cut_off, &arguments).spawn().expect("it runs");
     let process = written(&file).await;
     assert!(runs(&process));
     cluster.pause(follower);
     let well = cluster.client_without(Some(follower)).endpoints().collect::<Vec<_>>().join(",");
-    let next = quorate(&well, &["lock", "batch", "--", "sh", "-c", &format!("kill -0 {process} && exit 50; exit 60")]);
+    let next =
+        quorate(&well, &["lock", "run", "batch", "--", "sh", "-c", &format!("kill -0 {process} && exit 50; exit 60")]);
     let next = next_output(next).await;
     assert_eq!(next.0, Some(60), "the command of the first one is gone: {next:?}");
     let first = holder.wait_with_output().await.expect("it ended");
@@ -330,27 +331,27 @@ async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
     let put = "quorate put state '\"done\"' --guarded && echo $QUORATE_LOCK && exit 5";
     let path =
         format!("{}:{}", built("quorate").parent().expect("in a directory").display(), std::env::var("PATH").unwrap());
-    let mut command = quorate(&endpoints, &["lock", "a/b", "--", "sh", "-c", put]);
+    let mut command = quorate(&endpoints, &["lock", "run", "a/b", "--", "sh", "-c", put]);
     let (code, said) = next_output(std::mem::replace(command.env("PATH", path), Command::new("true"))).await;
     assert!(code == Some(5) && said.ends_with("a/b\n"), "{code:?} {said}");
     let session = session(&client).await;
     let held = session.lock("a/b").acquire().await.expect("what the command held is free at once");
     let token = held.token().expect("certain").to_string();
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "a/b", "--wait", "100ms", "--", "true"])).await;
+    let (code, said) = next_output(quorate(&endpoints, &["lock", "run", "a/b", "--wait", "100ms", "--", "true"])).await;
     assert_eq!(code, Some(3), "{said}");
-    let (code, said) = next_output(quorate(&endpoints, &["locks", "check", "a/b", &token])).await;
+    let (code, said) = next_output(quorate(&endpoints, &["lock", "check", "a/b", &token])).await;
     assert!(code == Some(0) && said.starts_with("held: a/b"), "{said}");
     let late = ["put", "state", "2", "--guard-lock", "a/b", "--guard-token", "1"];
     assert_eq!(next_output(quorate(&endpoints, &late)).await.0, Some(3));
     let id = session.id();
     let all = [
-        &["session", "ls"][..],
-        &["session", "info", id],
+        &["session", "list"][..],
+        &["session", "show", id],
         &["session", "renew", id],
-        &["locks", "ls"],
-        &["election", "ls"],
+        &["lock", "list"],
+        &["election", "list"],
         &["barrier", "show", "b"],
-        &["locks", "show", "a/b"],
+        &["lock", "show", "a/b"],
     ];
     for arguments in all {
         let (code, text) = next_output(quorate(&endpoints, arguments)).await;
@@ -359,9 +360,9 @@ async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
         let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
         assert!(json.lines().all(is_json) && !text.lines().any(is_json), "{arguments:?}: {text} {json}");
     }
-    let (code, _) = next_output(quorate(&endpoints, &["locks", "release", "a/b", "--token", &token])).await;
+    let (code, _) = next_output(quorate(&endpoints, &["lock", "release", "a/b", "--token", &token])).await;
     assert_eq!(code, Some(0));
-    let (code, said) = next_output(quorate(&endpoints, &["locks", "check", "a/b", &token])).await;
+    let (code, said) = next_output(quorate(&endpoints, &["lock", "check", "a/b", &token])).await;
     assert_eq!(code, Some(3), "{said}");
     cluster.assert_agreement().await;
 }
@@ -376,7 +377,7 @@ async fn a_service_of_three_processes_is_led_by_another_once_its_leader_is_kille
         let file = home.path().join(number.to_string());
         let script = format!("echo $$ > {}; while :; do sleep 0.05; done", file.display());
         let value = number.to_string();
-        let arguments = ["elect", "service", "--value", &value, "--ttl", "1s", "--", "sh", "-c", &script];
+        let arguments = ["election", "run", "service", "--value", &value, "--ttl", "1s", "--", "sh", "-c", &script];
         processes.push((quorate(&endpoints(&cluster), &arguments).spawn().expect("it runs"), file));
     }
     let mut term = 0;

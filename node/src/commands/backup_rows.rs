@@ -105,6 +105,7 @@ pub fn each(
                 meta: Some(&row.meta),
                 is_locked: row.meta.is_locked_at(vars.clock),
                 document: document.as_ref(),
+                clock: vars.clock,
                 wall: vars.wall,
             };
             if row.is_expired_at(vars.clock) || !criteria.hold(&subject) {

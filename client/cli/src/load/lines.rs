@@ -4,7 +4,7 @@
 //! on at the end of one makes the same chunks again.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ pub struct Chunk {
     pub start: Position,
     /// Behind its last line.
     pub end: Position,
+    /// Whether it ends there only because the input does: an input that grew would make another chunk.
+    pub is_short: bool,
     /// The good ones.
     pub lines: Vec<Line>,
     /// The others.
@@ -95,6 +97,14 @@ pub struct Lines {
     at: Position,
     /// Was read, and belongs to the next chunk.
     held: Option<Vec<u8>>,
+    /// Where chunks end in any case: where the input once did.
+    ends: BTreeSet<u64>,
+    /// The line before has no break yet: what was read of it was whole, and may get its break now.
+    is_within_line: bool,
+    /// Whether what follows the last break and is no whole line is left for later, instead of being a fault.
+    leaves_rest: bool,
+    /// So many bytes were left.
+    left: u64,
     prefix: String,
     key_field: Option<KeyField>,
     mode: Mode,
@@ -111,16 +121,56 @@ impl Lines {
         mode: Mode,
         lines_max: usize,
     ) -> Self {
-        Self { input: BufReader::with_capacity(256 * 1024, input), at, held: None, prefix, key_field, mode, lines_max }
+        let input = BufReader::with_capacity(256 * 1024, input);
+        Self {
+            input,
+            at,
+            held: None,
+            ends: BTreeSet::new(),
+            is_within_line: false,
+            leaves_rest: false,
+            left: 0,
+            prefix,
+            key_field,
+            mode,
+            lines_max,
+        }
+    }
+
+    /// For an input that may grow: chunks end at these places too, as they did when it ended there, and a last line that is not
+    /// whole is left. `is_within_line`: it goes on behind a line that had no break.
+    pub fn growing(mut self, ends: BTreeSet<u64>, is_within_line: bool) -> Self {
+        (self.ends, self.is_within_line, self.leaves_rest) = (ends, is_within_line, true);
+        self
+    }
+
+    /// Bytes at the end of the input that are no whole line yet.
+    pub fn left(&self) -> u64 {
+        self.left
     }
 
     /// The next chunk; `None` at the end.
     pub fn chunk(&mut self) -> Result<Option<Chunk>, Failed> {
+        if self.left > 0 {
+            return Ok(None);
+        }
         let start = self.at;
-        let mut chunk = Chunk { start, end: start, lines: Vec::new(), faults: Vec::new() };
+        let mut chunk = Chunk { start, end: start, is_short: false, lines: Vec::new(), faults: Vec::new() };
         let mut count = 0;
-        while count < self.lines_max {
-            let Some(text) = self.next_line()? else { break };
+        while count < self.lines_max && !(count > 0 && self.ends.contains(&self.at.offset)) {
+            let Some(text) = self.next_line()? else {
+                chunk.is_short = true;
+                break;
+            };
+            if std::mem::take(&mut self.is_within_line) && text.trim_ascii().is_empty() {
+                // The break of the line before, which was counted.
+                self.at.offset += text.len() as u64;
+                continue;
+            }
+            if self.leaves_rest && !text.ends_with(b"\n") && !is_whole(&text) {
+                (self.left, chunk.is_short) = (text.len() as u64, true);
+                break;
+            }
             let length = self.at.offset - start.offset + text.len() as u64;
             if count > 0 && length > CHUNK_BYTES_MAX as u64 {
                 self.held = Some(text);
@@ -187,6 +237,11 @@ impl Lines {
     }
 }
 
+/// Whether a line without a break at its end is all there: the beginning of an object is no object.
+fn is_whole(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// A line without `--key-field`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -207,6 +262,10 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 
 fn entry(text: &str) -> Result<(Cow<'_, str>, Value, Option<u64>), String> {
     let Entry { key, value, value_base64, ttl_ms } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if ttl_ms == Some(0) {
+        // For a node it would mean for ever.
+        return Err("`ttl_ms` is 0: it has expired; leave it out for an entry that never does".into());
+    }
     let value = match (value, value_base64) {
         (Some(value), None) => Value::json_text(value.get().to_owned()),
         (None, Some(base64)) => {

@@ -3,6 +3,7 @@
 //! Owns the state file. It is replaced as a whole, so it is always that of one moment; an older one is as good, since what
 //! follows is sent again under the same ids.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,9 @@ pub struct State {
     pub counts: Counts,
     /// Whether that is the end.
     pub complete: bool,
+    /// Where chunks that were sent ended because the input did. If it grows they end there again, since under their ids nothing else
+    /// may be sent.
+    pub ends: BTreeSet<u64>,
     settings: Settings,
     file: Option<PathBuf>,
 }
@@ -74,6 +78,8 @@ struct Kept {
     at: Position,
     counts: Counts,
     complete: bool,
+    #[serde(default)]
+    ends: BTreeSet<u64>,
 }
 
 impl State {
@@ -102,6 +108,7 @@ impl State {
             at: Position::default(),
             counts: Counts::default(),
             complete: false,
+            ends: BTreeSet::new(),
             settings,
             file: file.map(Path::to_owned),
         };
@@ -123,7 +130,7 @@ impl State {
                 file.display()
             )));
         }
-        Ok(State { load, at: kept.at, counts: kept.counts, complete: kept.complete, ..new })
+        Ok(State { load, at: kept.at, counts: kept.counts, complete: kept.complete, ends: kept.ends, ..new })
     }
 
     /// Whether there is a state file.
@@ -145,6 +152,7 @@ impl State {
             at: self.at,
             counts: self.counts,
             complete: self.complete,
+            ends: self.ends.iter().copied().filter(|end| *end > self.at.offset).collect(),
         };
         let mut name = file.as_os_str().to_owned();
         name.push(".new");

@@ -33,7 +33,7 @@ pub async fn run(endpoints: &str, arguments: &[&str]) -> Ran {
 #[tokio::test]
 async fn values_are_written_and_read() {
     let fake = Fake::start().await;
-    let put = run(&fake.address, &["put", "k", r#"{"n": 1}"#, "--ttl", "1m30s", "--if-cas", "7"]).await;
+    let put = run(&fake.address, &["put", "k", r#"{"n": 1}"#, "--ttl", "1m30s", "--cas", "7"]).await;
     assert_eq!((put.code, put.out.as_str()), (0, "written: k  cas 8, version 2, revision 8\n"), "{}", put.err);
     let op = fake.seen()[0].op.clone().expect("an operation");
     assert_eq!((op.op, op.ttl_ms, op.cas.as_deref()), (OpKind::Replace, Some(90_000), Some("7")));
@@ -51,7 +51,7 @@ async fn json_output_is_the_json_of_the_api() {
     let get = run(&fake.address, &["get", "k", "--output", "json"]).await;
     assert_eq!(serde_json::from_str::<Value>(&get.out).expect("JSON"), entry("k", &json!({"n": 1}), "7"));
     fake.script([Act::problem(ErrorCode::NotFound, Applied::No)]);
-    let rm = run(&fake.address, &["rm", "k", "--output", "json"]).await;
+    let rm = run(&fake.address, &["delete", "k", "--output", "json"]).await;
     assert_eq!(serde_json::from_str::<Value>(&rm.err).expect("JSON")["code"], "not_found");
     assert_eq!((rm.code, rm.out.as_str()), (3, ""));
 }
@@ -71,7 +71,7 @@ async fn an_unmet_condition_is_exit_code_3_and_shows_the_entry() {
         (ErrorCode::AlreadyExists, ["insert", "k", "1"].as_slice()),
         (ErrorCode::NotFound, &["get", "k"]),
         (ErrorCode::NotFound, &["request", "id-1"]),
-        (ErrorCode::ConditionNotMet, &["rm", "k"]),
+        (ErrorCode::ConditionNotMet, &["delete", "k"]),
     ] {
         fake.script([Act::problem(code, Applied::No)]);
         assert_eq!(run(&fake.address, arguments).await.code, 3, "{code:?} {arguments:?}");
@@ -87,11 +87,11 @@ async fn a_wrong_command_line_is_exit_code_2_and_nothing_is_sent() {
         (["put", "k", "hello"].as_slice(), "--string"),
         (&["put", "k", "@/no/such/file"], "/no/such/file"),
         (&["put", "k", "1", "--ttl", "10"], "10s"),
-        (&["put", "k", "1", "--if-cas", "7", "--if-absent"], "--if-absent"),
+        (&["put", "k", "1", "--cas", "7", "--if-absent"], "--if-absent"),
         (&["cas", "k", "seven", "1"], "decimal"),
         (&["get", ""], "key"),
         (&["bench", "--mix", "put=0"], "shares"),
-        (&["--request-id", "a b", "rm", "k"], "printable"),
+        (&["--request-id", "a b", "delete", "k"], "printable"),
         (&["fly"], "fly"),
     ] {
         let ran = run(&fake.address, arguments).await;
@@ -115,7 +115,7 @@ async fn no_node_is_exit_code_1_and_not_applied() {
 async fn an_unknown_fate_says_how_to_learn_it() {
     let fake = Fake::start().await;
     fake.script(vec![Act::problem(ErrorCode::Timeout, Applied::Unknown); 100]);
-    let ran = run(&fake.address, &["rm", "k", "--request-id", "order-1", "--timeout", "1s"]).await;
+    let ran = run(&fake.address, &["delete", "k", "--request-id", "order-1", "--timeout", "1s"]).await;
     assert_eq!(ran.code, 1);
     for expected in ["applied: unknown", "quorate request order-1", "--request-id order-1"] {
         assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
@@ -142,9 +142,9 @@ async fn status_shows_every_endpoint_also_those_that_are_down() {
 #[tokio::test]
 async fn listings_show_keys_values_or_a_count() {
     let fake = Fake::start().await;
-    assert_eq!(run(&fake.address, &["ls", "a/"]).await.out, "k  1  cas 7\n");
-    assert_eq!(run(&fake.address, &["ls", "a/", "--keys", "--all"]).await.out, "k\n");
-    assert_eq!(run(&fake.address, &["ls", "--count"]).await.out, "1\n");
+    assert_eq!(run(&fake.address, &["list", "a/"]).await.out, "k  1  cas 7\n");
+    assert_eq!(run(&fake.address, &["list", "a/", "--keys", "--all"]).await.out, "k\n");
+    assert_eq!(run(&fake.address, &["list", "--count"]).await.out, "1\n");
     let targets: Vec<_> = fake.seen().into_iter().map(|seen| seen.target).collect();
     assert_eq!(targets[1], "/v1/kv?prefix=a/&limit=1000&keys_only=true");
     assert_eq!(targets[2], "/v1/kv?prefix=&count_only=true");
@@ -394,8 +394,8 @@ async fn a_claim_shows_the_keys_to_its_locks_and_nothing_is_exit_code_3() {
         "--order-by=-n,m",
         "--limit",
         "2",
-        "--lock-ms",
-        "20000",
+        "--for",
+        "20s",
         "--patch",
         r#"{"by":"me"}"#,
     ];
@@ -426,11 +426,11 @@ async fn collections_and_sequences_are_set_and_shown() {
     ]);
     let ran = run(&fake.address, &["collection", "set", "o", &rules.to_string(), "--cas", "4"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "set: o  cas 5, version 1\n"), "{}", ran.err);
-    let ran = run(&fake.address, &["collection", "get", "o"]).await;
+    let ran = run(&fake.address, &["collection", "show", "o"]).await;
     assert!(ran.out.ends_with("  index a+b unique building\n"), "{}", ran.out);
-    assert_eq!(run(&fake.address, &["collection", "ls"]).await.out, "o  cas 5  index a+b unique building\n");
-    assert_eq!(run(&fake.address, &["collection", "get", "none"]).await.code, 3);
-    assert_eq!(run(&fake.address, &["collection", "rm", "o"]).await.out, "rules removed: o  revision 7\n");
+    assert_eq!(run(&fake.address, &["collection", "list"]).await.out, "o  cas 5  index a+b unique building\n");
+    assert_eq!(run(&fake.address, &["collection", "show", "none"]).await.code, 3);
+    assert_eq!(run(&fake.address, &["collection", "delete", "o"]).await.out, "rules deleted: o  revision 7\n");
     let ran = run(&fake.address, &["collection", "set", "o", r#"{"indices":[]}"#]).await;
     assert!(ran.code == 2 && ran.err.contains("indices"), "{}", ran.err);
     let next = |first: u64, last: u64| {
@@ -440,7 +440,7 @@ async fn collections_and_sequences_are_set_and_shown() {
     fake.script([next(7, 7), next(8, 9), Act::Answer(200, value)]);
     assert_eq!(run(&fake.address, &["sequence", "next", "s"]).await.out, "7\n");
     assert_eq!(run(&fake.address, &["sequence", "next", "s", "2"]).await.out, "8 9\n");
-    assert_eq!(run(&fake.address, &["sequence", "get", "s"]).await.out, "9\n");
+    assert_eq!(run(&fake.address, &["sequence", "show", "s"]).await.out, "9\n");
     let seen = fake.seen();
     assert_eq!((seen[0].header("if-match"), seen[0].json()), (Some("\"4\""), rules));
     assert_eq!(seen[6].json(), json!({"count": 2}));
@@ -462,12 +462,12 @@ async fn a_lock_that_ends_before_the_time_asked_for_is_told() {
     let fake = Fake::start().await;
     let locked = r#"{"key":"k","revision":8,"index":10,"cas":"81","create_revision":7,"version":2,"lock_ms":15000}"#;
     fake.script([Act::Answer(200, locked.into()), Act::Answer(200, locked.into())]);
-    let ran = run(&fake.address, &["doc", "lock", "k", "--for", "1m"]).await;
+    let ran = run(&fake.address, &["entry", "lock", "k", "--for", "1m"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "locked: k  cas 81, version 2, revision 8, locked for 15.0s\n"));
     for expected in ["asked for 1m0s", "for 30.0s at most", "locked for 15.0s"] {
         assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
     }
-    let ran = run(&fake.address, &["doc", "extend", "k", "81", "--for", "15s"]).await;
+    let ran = run(&fake.address, &["entry", "extend", "k", "81", "--for", "15s"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
 
@@ -477,9 +477,56 @@ async fn get_and_lock_shows_the_entry_and_the_key() {
     let mut locked = entry("k", &json!({"n": 1}), "81");
     (locked["locked"], locked["lock_ms"]) = (json!(true), json!(20_000));
     fake.script([Act::Answer(200, locked.to_string())]);
-    let ran = run(&fake.address, &["doc", "get-and-lock", "k", "--for", "20s"]).await;
+    let ran = run(&fake.address, &["entry", "get-and-lock", "k", "--for", "20s"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.starts_with("{\"n\":1}\n  cas 81, ") && ran.out.contains("locked for 20.0s"), "{}", ran.out);
     let op = fake.seen()[0].op.clone().expect("an operation");
     assert_eq!((op.op, op.lock_ms), (OpKind::GetAndLock, Some(20_000)));
+}
+
+#[tokio::test]
+async fn answers_come_as_yaml_and_in_columns_too() {
+    let fake = Fake::start().await;
+    let yaml = run(&fake.address, &["get", "k", "-o", "yaml"]).await;
+    assert!(yaml.out.starts_with("---\nkey: k\nvalue:\n  \"n\": 1\ncontent_type: json\ncas: \"7\"\n"), "{}", yaml.out);
+    let table = run(&fake.address, &["list", "-o", "table"]).await;
+    assert_eq!(
+        table.out,
+        "KEY  VALUE  CONTENT_TYPE  CAS  CREATE_REVISION  MOD_REVISION  VERSION\nk    1      json          7    1                7             2\n"
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    command.args(["--endpoints", &fake.address, "delete", "k"]).env("QUORATE_OUTPUT", "yaml").kill_on_drop(true);
+    let output = command.output().await.expect("the binary runs");
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("---\nkey: k\nrevision: \"8\"\n"), "{output:?}");
+    fake.script([Act::problem(ErrorCode::NotFound, Applied::No)]);
+    let refused = run(&fake.address, &["delete", "k", "-o", "yaml"]).await;
+    assert!(refused.code == 3 && refused.err.contains("\ncode: not_found\n"), "{}", refused.err);
+}
+
+#[tokio::test]
+async fn everything_that_takes_a_guard_takes_it_from_around_it() {
+    let fake = Fake::start().await;
+    let claimed = json!({"entries": [], "count": 0, "examined": 3, "more": false, "revision": 17, "index": 20});
+    fake.always("/claim", Act::Answer(200, claimed.to_string()));
+    let changed = json!({"matched": 0, "applied": 0, "skipped": 0, "failed": 0, "examined": 0, "results": [], "revision": 5, "index": 6});
+    fake.always("_where", Act::Answer(200, changed.to_string()));
+    for arguments in [
+        &["put", "k", "1"][..],
+        &["patch", "k", "{}"],
+        &["delete", "k"],
+        &["touch", "k", "--ttl", "1s"],
+        &["entry", "lock", "k"],
+        &["entry", "get-and-lock", "k"],
+        &["entry", "extend", "k", "7"],
+        &["entry", "unlock", "k", "7"],
+        &["claim", "j/"],
+        &["update-where", "j/", "{}"],
+        &["delete-where", "j/"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+        command.args(["--endpoints", &fake.address]).args(arguments).arg("--guarded").kill_on_drop(true);
+        command.env("QUORATE_LOCK", "l").env("QUORATE_FENCING_TOKEN", "18").output().await.expect("the binary runs");
+        let sent = fake.seen().pop().expect("was sent");
+        assert_eq!(sent.json()["guard"], json!({"lock": "l", "token": "18"}), "{arguments:?}: {}", sent.body);
+    }
 }

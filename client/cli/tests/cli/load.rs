@@ -192,3 +192,32 @@ async fn a_state_file_goes_on_with_its_own_load_only() {
     assert!(ran.code == 2 && ran.err.contains("not the state of a load"), "{}", ran.err);
     assert_eq!(fake.seen().len(), sent);
 }
+
+#[tokio::test]
+async fn an_input_that_grows_is_loaded_once_and_whole() {
+    let (fake, home) = (Fake::start().await, Home::new());
+    let state = home.path("state");
+    let options = ["--resume", state.to_str().expect("UTF-8"), "--chunk", "4", "--parallel", "2"];
+    let text = entries(8);
+    let half = text.len() / 8 * 2 + 10;
+    // What is there: two lines and a part of the third. The outcome of the first chunk stays unknown.
+    fake.script(vec![Act::problem(ErrorCode::Timeout, Applied::Unknown); 50]);
+    let ran = home.load(&fake, &text[..half], &[&options[..], &["--timeout", "300ms"]].concat()).await;
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let first = fake.seen()[0].clone();
+    assert_eq!(keys(&first), ["k0", "k1"]);
+    let (fake, before) = (Fake::start().await, fake);
+    drop(before);
+    let ran = home.load(&fake, text.trim_end(), &options).await;
+    assert!(ran.code == 0 && ran.out.starts_with("loaded 8 lines: applied 8, "), "{} {}", ran.out, ran.err);
+    let again = fake.seen().into_iter().find(|seen| seen.id == first.id).expect("the same id again");
+    assert_eq!(again.body, first.body, "under an id nothing else is sent");
+    let sent: BTreeSet<_> = fake.seen().iter().flat_map(keys).collect();
+    assert_eq!(sent, (0..8).map(|n| format!("k{n}")).collect());
+    // The last line had no break; it gets one, and a further line begins.
+    let more = format!("{text}{{\"key\":\"k8\",\"value\":8}}\n{{\"key\":\"k9\"");
+    let ran = home.load(&fake, &more, &options).await;
+    assert!(ran.code == 0 && ran.out.starts_with("loaded 9 lines: applied 9, "), "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains("the last 11 bytes are no whole line"), "{}", ran.err);
+    assert_eq!(keys(fake.seen().last().expect("was sent")), ["k8"]);
+}

@@ -2,8 +2,11 @@
 
 mod bench;
 mod commands;
+mod contexts;
+mod exports;
 #[allow(dead_code, reason = "the tests of the client use the rest")]
 #[path = "../../../tests/client/fake.rs"]
 mod fake;
 mod held;
 mod load;
+mod tasks;

@@ -1,4 +1,4 @@
-//! `quorate elect`: runs a command while this process leads.
+//! `quorate election run`: runs a command while this process leads.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,9 @@ use quorate_client::{Leadership, Session};
 
 use crate::Context;
 use crate::fail::Failed;
-use crate::guarded::{self, ELECTION_ENV, Guarded, Signals, Stop, TERM_ENV};
+use crate::guarded::{self, ELECTION_ENV, Guarded, Stop, TERM_ENV};
 use crate::parse::{self, Meaning};
+use crate::signals::Signals;
 
 /// With --forever: rest after a round that was shorter than this, so that a command that fails at once does not spin.
 const REST: Duration = Duration::from_secs(1);
@@ -16,10 +17,10 @@ const REST: Duration = Duration::from_secs(1);
 #[command(after_help = "\
 Stands for the election, and runs CMD once it leads. CMD finds the name of the election in QUORATE_ELECTION, the term in \
 QUORATE_TERM and the session in QUORATE_SESSION; `quorate put --guarded` writes only while we lead. Signals, the loss of the \
-leadership and exit codes are as with `quorate lock`.
+leadership and exit codes are as with `quorate lock run`. At a terminal Ctrl-C is for CMD; where it ends by that, --forever ends too.
 
 Examples:
-  quorate elect scheduler --value '\"10.0.0.7:8080\"' --forever -- ./scheduler
+  quorate election run scheduler --value '\"10.0.0.7:8080\"' --forever -- ./scheduler
   quorate election show scheduler        # who leads, who stands")]
 pub struct Args {
     /// Which election.
@@ -62,7 +63,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
         let end = round(context, &args, &mut signals).await?;
         match end {
             End::Signal(failed) => return Err(failed),
-            End::Lost(failed) if args.forever => eprintln!("{failed}; standing again"),
+            End::Lost(failed) if args.forever && !signals.was_told_to_end() => eprintln!("{failed}; standing again"),
             End::Lost(failed) => return Err(failed),
             End::Code(_) if args.forever && !signals.was_told_to_end() => {}
             End::Code(0) => return Ok(()),
@@ -84,7 +85,7 @@ async fn round(context: &Context, args: &Args, signals: &mut Signals) -> Result<
         Err(failed) => return Err(failed),
     };
     let end = lead(context, args, &session, signals).await;
-    guarded::end(&session).await;
+    guarded::end_session(&session).await;
     end
 }
 

@@ -1,0 +1,52 @@
+//! `quorate export`: what is in the file, what is left out, and that nothing is replaced.
+
+use serde_json::{Value, json};
+
+use crate::commands::run;
+use crate::fake::{Act, Fake, entry};
+
+fn page(entries: &[Value]) -> Act {
+    let page = json!({"entries": entries, "count": entries.len(), "revision": 7, "index": 9});
+    Act::Answer(200, page.to_string())
+}
+
+#[tokio::test]
+async fn what_has_expired_and_what_belongs_to_a_session_is_left_out_and_counted() {
+    let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+    let with = |key: &str, field: &str, value: Value| {
+        let mut entry = entry(key, &json!(1), "7");
+        entry[field] = value;
+        entry
+    };
+    let entries = [
+        entry("a", &json!(1), "7"),
+        with("b", "ttl_ms", json!(0)),
+        with("c", "ttl_ms", json!(5)),
+        with("d", "session", json!("17")),
+    ];
+    let file = home.path().join("all.ndjson");
+    let path = file.to_str().expect("UTF-8");
+    fake.script([page(&entries), page(&entries)]);
+    let ran = run(&fake.address, &["export", path]).await;
+    let said = "2 entries of revision 7, left out 1 that belong to sessions, left out 1 that have expired";
+    assert_eq!((ran.code, ran.out), (0, format!("{path}: {said}\n")), "{}", ran.err);
+    let text = std::fs::read_to_string(&file).expect("is there");
+    assert_eq!(text, "{\"key\":\"a\",\"value\":1}\n{\"key\":\"c\",\"value\":1,\"ttl_ms\":5}\n");
+    let there: Vec<_> = std::fs::read_dir(home.path()).expect("is there").collect();
+    assert_eq!(there.len(), 1, "no part is left: {there:?}");
+    let again = run(&fake.address, &["export", path]).await;
+    assert!(again.code == 2 && again.err.contains("replaces nothing"), "{}", again.err);
+    let piped = run(&fake.address, &["export", "-", "-o", "json"]).await;
+    assert_eq!((piped.code, piped.out), (0, text));
+}
+
+#[tokio::test]
+async fn an_import_refuses_what_has_expired() {
+    let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
+    let file = home.path().join("in");
+    std::fs::write(&file, "{\"key\":\"a\",\"value\":1,\"ttl_ms\":0}\n{\"key\":\"b\",\"value\":1,\"ttl_ms\":9}\n")
+        .expect("written");
+    let ran = run(&fake.address, &["import", file.to_str().expect("UTF-8")]).await;
+    assert!(ran.code == 3 && ran.err.contains("line 1: `ttl_ms` is 0: it has expired"), "{} {}", ran.code, ran.err);
+    assert_eq!(fake.seen()[0].json()["ops"], json!([{"op": "insert", "key": "b", "value": 1, "ttl_ms": 9}]));
+}
