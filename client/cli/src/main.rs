@@ -16,6 +16,7 @@ mod connection;
 mod context;
 mod contexts;
 mod criteria;
+mod edit;
 mod election;
 mod election_run;
 mod entries;
@@ -31,9 +32,13 @@ mod load;
 mod lock;
 mod lock_run;
 mod members;
+mod merge;
 mod output;
 mod parse;
+mod past;
+mod pretty;
 mod rates;
+mod rewrite;
 mod roles;
 mod session;
 mod signals;
@@ -46,8 +51,10 @@ mod tokens;
 mod top;
 mod tree;
 mod txn;
+mod update;
 mod users;
 mod watch;
+mod watch_run;
 mod work;
 mod yaml;
 
@@ -110,6 +117,16 @@ enum Command {
     Entries(entries::Command),
     /// List keys that begin with PREFIX, and their values
     List(listing::Args),
+    /// Change a value in the editor
+    Edit(edit::Args),
+    /// Change a value by a command: again while somebody else was faster
+    Update(update::Args),
+    /// Show what an entry was, version by version
+    History(past::HistoryArgs),
+    /// Show in what two versions of an entry differ
+    Diff(past::DiffArgs),
+    /// Let an entry be what it was
+    Revert(past::RevertArgs),
     /// Find entries by what holds of them
     Find(find::Args),
     /// Count the entries of which something holds
@@ -267,6 +284,11 @@ fn run(cli: Cli) -> Result<(), Failed> {
         match command {
             Command::Entries(command) => entries::run(&context, command).await,
             Command::List(args) => listing::run(&context, args).await,
+            Command::Edit(args) => edit::run(&context, args).await,
+            Command::Update(args) => update::run(&context, args).await,
+            Command::History(args) => past::history(&context, args).await,
+            Command::Diff(args) => past::diff(&context, args).await,
+            Command::Revert(args) => past::revert(&context, args).await,
             Command::Find(args) => find::run(&context, args).await,
             Command::Count(args) => find::run_count(&context, args).await,
             Command::Bulk(args) => bulk::run(&context, args).await,

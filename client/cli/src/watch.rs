@@ -1,5 +1,7 @@
 //! `quorate watch`.
 
+use std::ffi::OsString;
+
 use quorate_client::api::{DeleteCause, WatchEvent, WatchEventKind};
 use quorate_client::{Watch, Watched};
 use serde_json::json;
@@ -9,9 +11,14 @@ use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
+use crate::watch_run;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+With CMD it is run for each event, one after the other: the event is on its standard input as a line of JSON, and QUORATE_EVENT (put, \
+delete, or has for an entry that was there before), QUORATE_EVENT_KEY, QUORATE_EVENT_REVISION and QUORATE_EVENT_CAS are in its \
+environment.
+
 Ends with Ctrl-C, or after --count events. Breaks are gone over: it goes on at another node, without a gap.
 
 Examples:
@@ -19,7 +26,8 @@ Examples:
   quorate watch --prefix orders/ --initial
   quorate watch --prefix orders/ --where 'status eq paid' --events put
   quorate watch --prefix orders/ --from 4711 --output json
-  quorate watch --prefix jobs/ --count 1 && echo something happened")]
+  quorate watch --prefix jobs/ --count 1 && echo something happened
+  quorate watch config/nginx --initial -- ./reload-nginx")]
 pub struct Args {
     /// The key.
     #[arg(required_unless_present_any = ["prefix", "start"])]
@@ -56,6 +64,12 @@ pub struct Args {
     /// Begin with whatever the asked node has, maybe stale.
     #[arg(long)]
     local: bool,
+    /// With CMD: go on when it fails, instead of ending with its exit code.
+    #[arg(long, requires = "command")]
+    keep_going: bool,
+    /// A command to run for each event, and its arguments.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
 }
 
 fn kind(text: &str) -> Result<WatchEventKind, String> {
@@ -83,6 +97,12 @@ async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
     while left > 0 {
         let watched = watch.next().await?;
         left -= u64::from(matches!(watched, Watched::Event(_)));
+        if !args.command.is_empty() {
+            if let Watched::Event(event) = &watched {
+                watch_run::run(context, &args.command, event, args.keep_going).await?;
+            }
+            continue;
+        }
         match context.shared.output.data() {
             Some(form) => show_data(form, watched)?,
             None => show(&watched)?,
@@ -143,11 +163,7 @@ fn show(watched: &Watched) -> Result<(), Failed> {
 
 fn show_event(event: &WatchEvent) -> Result<(), Failed> {
     let WatchEvent { key, revision, .. } = event;
-    let verb = match (event.kind, event.initial) {
-        (_, true) => "has",
-        (WatchEventKind::Put, false) => "put",
-        (WatchEventKind::Delete, false) => "delete",
-    };
+    let verb = watch_run::verb(event);
     match (&event.entry, event.cause) {
         (Some(entry), _) => {
             let cas = entry.cas.as_deref().unwrap_or("none (locked)");

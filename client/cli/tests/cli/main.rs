@@ -1,6 +1,7 @@
 //! The command line against nodes that fail as told.
 
 mod bench;
+mod changes;
 mod commands;
 mod contexts;
 mod exports;

@@ -1,0 +1,168 @@
+//! `quorate history`, `diff` and `revert`: what an entry was.
+
+use quorate_client::Value;
+use quorate_client::api::{AuditView, EntryView};
+use serde::Serialize;
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::fence::Fence;
+use crate::output;
+use crate::pretty::{differences, pretty};
+use crate::rewrite;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Goes back as far as history was not compacted. `quorate audit` shows refused writes too, and no values.
+
+Examples:
+  quorate history orders/o1
+  quorate history orders/o1 -n 3 -o yaml")]
+pub struct HistoryArgs {
+    /// Which entry.
+    key: String,
+    /// The last so many versions.
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    limit: u32,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --from it is the last change of the entry, up to --to.
+
+Examples:
+  quorate diff orders/o1
+  quorate diff orders/o1 --from 4711
+  quorate diff orders/o1 --from 4711 --to 4720")]
+pub struct DiffArgs {
+    /// Which entry.
+    key: String,
+    /// As it was at this revision.
+    #[arg(long, value_name = "REVISION")]
+    from: Option<u64>,
+    /// As it was at this one; as it is without it.
+    #[arg(long, value_name = "REVISION")]
+    to: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Writes the value of then on the cas of now, so no change is lost unseen: exit code 3 if the entry changes meanwhile. An entry that was \
+deleted is created again. Session and time to live stay as they are now.
+
+Examples:
+  quorate history orders/o1
+  quorate revert orders/o1 --to 4711
+  quorate revert orders/o1 --to 4711 --dry-run")]
+pub struct RevertArgs {
+    /// Which entry.
+    key: String,
+    /// To what it was at this revision.
+    #[arg(long, value_name = "REVISION")]
+    to: u64,
+    /// Say what would happen, write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    fence: Fence,
+}
+
+/// A version of an entry.
+#[derive(Serialize)]
+struct Version {
+    #[serde(flatten)]
+    change: AuditView,
+    /// `None` where it was deleted.
+    entry: Option<EntryView>,
+}
+
+/// Runs `quorate history`.
+pub async fn history(context: &Context, args: HistoryArgs) -> Result<(), Failed> {
+    let changes = changes(context, &args.key).await?;
+    if changes.is_empty() {
+        return Err(Failed::condition(format!("nothing is known of the past of `{}`", args.key)));
+    }
+    let first = changes.len().saturating_sub(args.limit as usize);
+    for change in changes.into_iter().skip(first) {
+        let entry = match change.effect.as_str() {
+            "removed" => None,
+            _ => context.client.get(&args.key).revision(change.revision).await?,
+        };
+        let version = Version { change, entry };
+        output::each(context.shared.output, &version, || text(&version))?;
+    }
+    Ok(())
+}
+
+/// The decisions that changed the entry.
+async fn changes(context: &Context, key: &str) -> Result<Vec<AuditView>, Failed> {
+    let (mut changes, mut cursor): (Vec<AuditView>, _) = (Vec::new(), None);
+    loop {
+        let page = context.client.access().audit(key, None, cursor.as_deref()).await?;
+        changes.extend(page.lines.into_iter().filter(|line| matches!(line.effect.as_str(), "changed" | "removed")));
+        let Some(next) = page.cursor else { return Ok(changes) };
+        cursor = Some(next);
+    }
+}
+
+fn text(version: &Version) -> String {
+    let AuditView { revision, time, op, principal, .. } = &version.change;
+    let who = principal.as_deref().unwrap_or("-");
+    let value = version.entry.as_ref().map_or_else(|| "(deleted)".to_owned(), output::value);
+    format!("revision {revision}  {time}  {who}  {op}  {value}")
+}
+
+/// Runs `quorate diff`.
+pub async fn diff(context: &Context, args: DiffArgs) -> Result<(), Failed> {
+    let at = async |revision: Option<u64>| -> Result<Option<EntryView>, Failed> {
+        let get = context.client.get(&args.key);
+        Ok(match revision {
+            Some(revision) => get.revision(revision).await?,
+            None => get.await?,
+        })
+    };
+    let to = at(args.to).await?;
+    let from = match (args.from, &to) {
+        (Some(from), _) => at(Some(from)).await?,
+        (None, Some(to)) if to.mod_revision > 1 => at(Some(to.mod_revision - 1)).await?,
+        (None, Some(_)) => None,
+        (None, None) => return Err(Failed::condition(format!("there is no entry `{}`; say --from", args.key))),
+    };
+    if let Some(form) = context.shared.output.data() {
+        return output::show(form, &serde_json::json!({"key": args.key, "from": from, "to": to}));
+    }
+    let (before, after) = (shown(from.as_ref())?, shown(to.as_ref())?);
+    let mark = |entry: &Option<EntryView>| {
+        entry.as_ref().map_or_else(|| "nothing".to_owned(), |entry| format!("revision {}", entry.mod_revision))
+    };
+    output::line(format!("{}  {} to {}", args.key, mark(&from), mark(&to)))?;
+    differences(&before, &after).into_iter().try_for_each(output::line)
+}
+
+fn shown(entry: Option<&EntryView>) -> Result<String, Failed> {
+    Ok(pretty(&String::from_utf8_lossy(&rewrite::bytes(entry)?)))
+}
+
+/// Runs `quorate revert`.
+pub async fn revert(context: &Context, args: RevertArgs) -> Result<(), Failed> {
+    let Some(then) = context.client.get(&args.key).revision(args.to).await? else {
+        let (key, to) = (&args.key, args.to);
+        return Err(Failed::condition(format!("`{key}` was not there at revision {to}; `quorate delete` deletes it")));
+    };
+    let now = context.client.get(&args.key).await?;
+    let bytes = rewrite::bytes(Some(&then))?;
+    let is_same = now.as_ref().is_some_and(|now| now.content_type == then.content_type);
+    if is_same && rewrite::bytes(now.as_ref())? == bytes {
+        return output::line(format!("unchanged: {}", args.key));
+    }
+    let value = match &then.value {
+        Some(json) => Value::json_text(json.0.get().to_owned()),
+        None => Value::bytes(bytes),
+    };
+    let mut write = rewrite::on(context, &args.key, now.as_ref(), value, &args.fence)?;
+    if args.dry_run {
+        write = write.dry_run();
+    }
+    let answer = context.with_write_id(write).await?;
+    rewrite::tell(context, &answer)
+}

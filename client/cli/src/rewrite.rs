@@ -1,0 +1,65 @@
+//! A new value for an entry that was read: written only if that is still what is there, and with all else as it is.
+//!
+//! Owns what `edit`, `update` and `revert` have in common.
+
+use std::time::Duration;
+
+use quorate_client::api::{EntryView, ErrorCode, Problem, WriteAnswer};
+use quorate_client::{Error, Value, Write};
+
+use crate::Context;
+use crate::fail::Failed;
+use crate::fence::Fence;
+use crate::output;
+
+/// A write on the cas that was read; where nothing was there, a creation. Session and time to live stay.
+pub fn on<'a>(
+    context: &'a Context,
+    key: &str,
+    read: Option<&EntryView>,
+    value: Value,
+    fence: &Fence,
+) -> Result<Write<'a>, Failed> {
+    let write = context.client.put(key, value);
+    let Some(entry) = read else { return fence.on(write.if_absent()) };
+    let Some(cas) = &entry.cas else {
+        return Err(Failed::condition(format!("`{key}` is locked by another client; wait until the lock ends")));
+    };
+    // Without a time of its own it would get that of its collection.
+    let left = entry.ttl_ms.map_or(Duration::ZERO, |left| Duration::from_millis(left.max(1)));
+    let write = write.cas(cas).ttl(left);
+    fence.on(match &entry.session {
+        Some(session) => write.session(session),
+        None => write,
+    })
+}
+
+/// The entry as it is, where a write was refused because that is not what was read.
+pub async fn current(context: &Context, key: &str, error: Error) -> Result<Option<EntryView>, Failed> {
+    match error {
+        Error::Rejected(problem) if lost_the_race(&problem) => match problem.current {
+            Some(entry) if entry.value.is_some() || entry.value_base64.is_some() => Ok(Some(entry)),
+            _ => Ok(context.client.get(key).await?),
+        },
+        error => Err(error.into()),
+    }
+}
+
+fn lost_the_race(problem: &Problem) -> bool {
+    matches!(problem.code, ErrorCode::CasMismatch | ErrorCode::AlreadyExists | ErrorCode::NotFound)
+        && problem.errors.is_empty()
+}
+
+/// The bytes of a value: the text of JSON, else what was stored. Nothing for no entry.
+pub fn bytes(entry: Option<&EntryView>) -> Result<Vec<u8>, Failed> {
+    let bytes = entry.map(EntryView::bytes).transpose().map_err(Error::from)?;
+    Ok(bytes.flatten().unwrap_or_default())
+}
+
+/// Says what was written.
+pub fn tell(context: &Context, answer: &WriteAnswer) -> Result<(), Failed> {
+    match context.shared.output.data() {
+        Some(form) => output::show(form, answer),
+        None => output::written(answer, "written"),
+    }
+}
