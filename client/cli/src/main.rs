@@ -12,6 +12,7 @@ mod change_where;
 mod claim;
 mod cluster;
 mod collections;
+mod completion;
 mod connection;
 mod context;
 mod contexts;
@@ -20,6 +21,7 @@ mod edit;
 mod election;
 mod election_run;
 mod entries;
+mod examples;
 mod export;
 mod fail;
 mod fence;
@@ -55,13 +57,16 @@ mod update;
 mod users;
 mod watch;
 mod watch_run;
+mod words;
 mod work;
 mod yaml;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use quorate_client::{Client, Pending, Protocol, RequestId, Write};
 
 use connection::{Connection, Flags};
@@ -204,10 +209,21 @@ enum Command {
     Context(context::Command),
     /// Print the completion script of a shell
     ///
-    /// For bash: `source <(quorate completions bash)`
+    /// It completes commands, flags, and the keys and names of the cluster that the environment or the current context names.
+    #[command(after_help = "Examples:
+  source <(quorate completions bash)
+  quorate completions bash > ~/.local/share/bash-completion/completions/quorate
+  quorate completions fish > ~/.config/fish/completions/quorate.fish")]
     Completions {
         /// Which shell.
-        shell: clap_complete::Shell,
+        #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+        shell: String,
+    },
+    /// Write the manual pages of all commands
+    Man {
+        /// Where to; made if it is not there.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
     },
 }
 
@@ -243,13 +259,33 @@ impl Context {
     }
 }
 
+/// By this variable the script of a shell asks for completions.
+const COMPLETE_ENV: &str = "QUORATE_COMPLETE";
+
+/// All commands, with their examples and what completes them.
+fn commands() -> clap::Command {
+    completion::with_completions(examples::with_examples(Cli::command()))
+}
+
+fn print_completions(shell: &str) -> Result<(), Failed> {
+    let shells = clap_complete::env::Shells::builtins();
+    let shell = shells.completer(shell).expect("clap takes no others");
+    Ok(shell.write_registration(COMPLETE_ENV, "quorate", "quorate", "quorate", &mut std::io::stdout())?)
+}
+
+fn write_manual(directory: &Path) -> Result<(), Failed> {
+    let written = std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(commands(), directory));
+    written.map_err(|error| Failed::other(format!("cannot write to {}: {error}", directory.display())))
+}
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == work::GUARDIAN) {
         work::guard(&arguments.next().unwrap_or_default().to_string_lossy());
         return ExitCode::SUCCESS;
     }
-    let cli = Cli::parse();
+    CompleteEnv::with_factory(commands).var(COMPLETE_ENV).complete();
+    let cli = Cli::from_arg_matches(&commands().get_matches()).unwrap_or_else(|error| error.exit());
     let form = cli.common.output.unwrap_or(Form::Text);
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -260,10 +296,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<(), Failed> {
     let Cli { common: Common { connection: flags, output, request_id }, command } = cli;
     let command = match command {
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "quorate", &mut std::io::stdout());
-            return Ok(());
-        }
+        Command::Completions { shell } => return print_completions(&shell),
+        Command::Man { directory } => return write_manual(&directory),
         Command::Context(command) => return context::run(&flags, output, command),
         command => command,
     };
@@ -317,9 +351,49 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Status => status::run(&context).await,
             Command::Top(args) => top::run(&context, args).await,
             Command::Bench(args) => bench::run(&context, *args).await,
-            Command::Completions { .. } | Command::Context(_) => {
+            Command::Completions { .. } | Command::Man { .. } | Command::Context(_) => {
                 unreachable!("they need no cluster, and are done")
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All commands that can be run, by what is typed behind `quorate`.
+    fn leaves(command: &clap::Command, path: &str, all: &mut Vec<(String, String)>) {
+        if command.get_subcommands().next().is_none() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            all.push((path.to_owned(), help));
+        }
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            leaves(below, format!("{path} {}", below.get_name()).trim_start(), all);
+        }
+    }
+
+    #[test]
+    fn every_command_has_an_example_and_every_example_can_be_typed() {
+        let commands = commands();
+        commands.clone().debug_assert();
+        let mut all = Vec::new();
+        leaves(&commands, "", &mut all);
+        assert!(all.len() > 80, "{}", all.len());
+        let groups = commands.get_subcommands().filter_map(|group| Some((group.get_name(), group.get_after_help()?)));
+        let of_groups: Vec<_> = groups.map(|(name, help)| (name.to_owned(), help.to_string())).collect();
+        let mut tried = 0;
+        for (path, help) in all.iter().chain(&of_groups).chain([&(String::new(), AFTER_HELP.to_owned())]) {
+            let examples: Vec<_> =
+                help.lines().filter(|line| line.starts_with("  quorate ")).map(|line| line.trim()).collect();
+            assert!(examples.iter().any(|line| line.contains(path.as_str())), "`{path}` has no example: {help}");
+            for example in examples {
+                let line = words::split(example).unwrap_or_else(|error| panic!("{path}: {example}: {error}"));
+                let parsed = commands.clone().try_get_matches_from(&line.words);
+                assert!(parsed.is_ok(), "{path}: {example}: {}", parsed.expect_err("refused"));
+                tried += 1;
+            }
+        }
+        assert!(tried > 100, "{tried}");
+    }
 }

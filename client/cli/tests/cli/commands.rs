@@ -447,14 +447,41 @@ async fn collections_and_sequences_are_set_and_shown() {
 }
 
 #[tokio::test]
-async fn there_are_completions_and_help() {
+async fn there_are_completions_and_help_and_manual_pages() {
     for shell in ["bash", "zsh", "fish"] {
         let ran = run("", &["completions", shell]).await;
         assert_eq!(ran.code, 0, "{}", ran.err);
-        assert!(ran.out.contains("wait-ready"), "{shell}");
+        assert!(ran.out.contains("QUORATE_COMPLETE"), "{shell}: {}", ran.out);
     }
     let help = run("", &["--help"]).await;
     assert!(help.out.contains("condition not met"), "{}", help.out);
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let pages = home.path().join("man1");
+    let ran = run("", &["man", pages.to_str().expect("UTF-8")]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page = std::fs::read_to_string(pages.join("quorate-lock-run.1")).expect("a page");
+    assert!(page.contains("quorate lock run nightly"), "{page}");
+}
+
+/// What the fish shell would offer behind these words.
+async fn completed(endpoints: &str, words: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
+    command.args(["--", "quorate"]).args(words).env("QUORATE_COMPLETE", "fish").env("QUORATE_ENDPOINTS", endpoints);
+    let output = command.kill_on_drop(true).output().await.expect("the binary runs");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[tokio::test]
+async fn keys_and_names_are_completed_by_asking_the_cluster() {
+    let fake = Fake::start().await;
+    assert!(completed(&fake.address, &["lo"]).await.lines().any(|line| line.starts_with("lock")));
+    let keys = completed(&fake.address, &["get", ""]).await;
+    assert!(keys.lines().any(|line| line.starts_with('k')), "{keys}");
+    assert_eq!(fake.seen()[0].target, "/v1/kv?prefix=&limit=200&keys_only=true&consistency=local");
+    let page = json!({"locks": [{"lock": "nightly", "slots": 1, "holder_count": 1, "waiter_count": 0}], "revision": 5, "index": 6});
+    fake.script([Act::Answer(200, page.to_string())]);
+    assert_eq!(completed(&fake.address, &["lock", "show", "ni"]).await.lines().next(), Some("nightly"));
+    assert_eq!(completed(&nobody().await, &["lock", "show", "ni"]).await, "", "nobody answers, and nothing is said");
 }
 
 #[tokio::test]
