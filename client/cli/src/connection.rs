@@ -3,6 +3,7 @@
 //! Owns the order of these, the client that comes of them, and how all of it is handed on to a command that we run. What a context
 //! is, and its file, is `contexts`'.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -67,6 +68,24 @@ pub struct Connection {
     token: Token,
     /// The form of the output that the context asks for.
     pub output: Option<Form>,
+}
+
+impl Flags {
+    /// As they are typed.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let time = self.timeout.map(|time| OsString::from(format!("{}ms", time.as_millis())));
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.clone().into_os_string());
+        let said = [
+            ("--endpoints", self.endpoints.as_ref().map(OsString::from)),
+            ("--timeout", time),
+            ("--ca", path(&self.ca)),
+            ("--cert", path(&self.cert)),
+            ("--key", path(&self.key)),
+            ("--token-file", path(&self.token_file)),
+            ("--context", self.context.as_ref().map(OsString::from)),
+        ];
+        said.into_iter().filter_map(|(name, value)| Some([name.into(), value?])).flatten().collect()
+    }
 }
 
 impl Connection {

@@ -43,6 +43,7 @@ mod rates;
 mod rewrite;
 mod roles;
 mod session;
+mod shell;
 mod signals;
 mod status;
 mod sys;
@@ -61,6 +62,7 @@ mod words;
 mod work;
 mod yaml;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -207,6 +209,10 @@ enum Command {
     /// Keep clusters by name
     #[command(subcommand)]
     Context(context::Command),
+    /// Read commands from the terminal, with a history and completion
+    ///
+    /// What is said of the connection before `shell` holds for all of them. Ctrl-D ends it.
+    Shell,
     /// Print the completion script of a shell
     ///
     /// It completes commands, flags, and the keys and names of the cluster that the environment or the current context names.
@@ -298,6 +304,10 @@ fn run(cli: Cli) -> Result<(), Failed> {
     let command = match command {
         Command::Completions { shell } => return print_completions(&shell),
         Command::Man { directory } => return write_manual(&directory),
+        Command::Shell => {
+            let form = output.map(|form| [OsString::from("--output"), form.name().into()]);
+            return shell::run(&[flags.arguments(), form.into_iter().flatten().collect()].concat(), commands());
+        }
         Command::Context(command) => return context::run(&flags, output, command),
         command => command,
     };
@@ -351,7 +361,7 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Status => status::run(&context).await,
             Command::Top(args) => top::run(&context, args).await,
             Command::Bench(args) => bench::run(&context, *args).await,
-            Command::Completions { .. } | Command::Man { .. } | Command::Context(_) => {
+            Command::Completions { .. } | Command::Man { .. } | Command::Shell | Command::Context(_) => {
                 unreachable!("they need no cluster, and are done")
             }
         }

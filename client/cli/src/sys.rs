@@ -89,6 +89,15 @@ pub fn pass_over_signals(command: &mut std::process::Command) {
     }
 }
 
+/// From now on what is typed to interrupt does nothing to this process; programs that it runs heed it.
+pub fn pass_over_interrupts() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    for number in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: the handler does nothing. A program that is run begins without it, unlike with one that is ignored.
+        unsafe { libc::signal(number, nothing as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+    }
+}
+
 /// Whether a group has a living process other than this one.
 pub fn has_others(group: Pid, but: Pid) -> bool {
     let Ok(processes) = std::fs::read_dir("/proc") else { return false };
