@@ -12,6 +12,7 @@ mod bulk;
 mod cas;
 mod claim;
 mod collections;
+mod conditional;
 mod contained;
 mod counter;
 mod deadlines;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use quorate_node::http::{Route, all_routes};
 use quorate_node::metrics::{MetricsSource, Sample, Value};
+use serde_json::{Value as Json, json};
 
 use crate::raw::Server;
 
@@ -161,4 +162,132 @@ async fn metrics_show_what_the_parts_of_the_node_count() {
     let described: Vec<_> = text.lines().filter(|line| line.starts_with("# TYPE ")).collect();
     let names: BTreeSet<_> = described.iter().filter_map(|line| line.split(' ').nth(2)).collect();
     assert_eq!(described.len(), names.len());
+}
+
+/// What of a document is a promise: not the texts for people, and not of which build it is.
+fn promises(document: &mut Json, is_names: bool) {
+    match document {
+        Json::Object(fields) => {
+            let text =
+                |name: &str| matches!(name, "description" | "summary" | "title" | "example" | "examples" | "info");
+            fields.retain(|name, _| is_names || !text(name));
+            fields.iter_mut().for_each(|(name, field)| promises(field, name == "properties"));
+        }
+        Json::Array(items) => items.iter_mut().for_each(|item| promises(item, false)),
+        _ => {}
+    }
+}
+
+/// A line for each operation and each component.
+fn lines(document: &Json) -> String {
+    let mut text = String::from("{\n");
+    let parts = document.as_object().expect("an object");
+    for (number, (name, part)) in parts.iter().enumerate() {
+        let end = if number + 1 < parts.len() { "," } else { "" };
+        match (name.as_str(), part) {
+            ("paths" | "components", Json::Object(groups)) => {
+                text += &format!("{}: {{\n", json!(name));
+                for (number, (name, group)) in groups.iter().enumerate() {
+                    let inner = group.as_object().expect("an object");
+                    let inner: Vec<_> = inner.iter().map(|(name, one)| format!("{}: {one}", json!(name))).collect();
+                    let end = if number + 1 < groups.len() { "," } else { "" };
+                    text += &format!("{}: {{\n{}\n}}{end}\n", json!(name), inner.join(",\n"));
+                }
+                text += &format!("}}{end}\n");
+            }
+            _ => text += &format!("{}: {part}{end}\n", json!(name)),
+        }
+    }
+    text + "}\n"
+}
+
+/// Where `now` does not keep what `kept` promises: something is gone or different. What is new is no breach, unless it narrows what
+/// was allowed.
+fn breaches(kept: &Json, now: &Json, place: &str, found: &mut Vec<String>) {
+    match (kept, now) {
+        (Json::Object(kept), Json::Object(now)) => {
+            for (name, kept) in kept {
+                let place = format!("{place}/{name}");
+                match now.get(name) {
+                    Some(now) => breaches(kept, now, &place, found),
+                    None => found.push(format!("{place} is gone")),
+                }
+            }
+            let narrows = |name: &str| matches!(name, "required" | "enum" | "pattern" | "maximum" | "minimum");
+            let is_new = |name: &str| narrows(name) && !place.ends_with("/properties");
+            found.extend(
+                now.keys()
+                    .filter(|name| is_new(name) && !kept.contains_key(*name))
+                    .map(|name| format!("{place}/{name} is new")),
+            );
+        }
+        (Json::Array(kept), Json::Array(now)) if !place.ends_with("/required") => {
+            let is_known =
+                |new: &Json| kept.iter().any(|known| (&known["name"], &known["in"]) == (&new["name"], &new["in"]));
+            let needed = now.iter().filter(|new| new["required"] == true && !is_known(new));
+            found.extend(needed.map(|new| format!("{place} has a new one that must be there: {}", new["name"])));
+            for item in kept {
+                let mut least: Option<Vec<String>> = None;
+                for other in now {
+                    let mut found = Vec::new();
+                    breaches(item, other, place, &mut found);
+                    if least.as_ref().is_none_or(|least| found.len() < least.len()) {
+                        least = Some(found);
+                    }
+                }
+                found.extend(least.unwrap_or_else(|| vec![format!("{place} is empty")]));
+            }
+        }
+        _ if kept == now => {}
+        _ => found.push(format!("{place} was {kept}, is {now}")),
+    }
+}
+
+#[tokio::test]
+async fn the_api_keeps_what_its_document_promises() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
+    let server = Server::start().await;
+    let mut now = server.get("/openapi.json").await.json();
+    promises(&mut now, false);
+    if std::env::var_os("QUORATE_WRITE_DOCS").is_some() {
+        std::fs::write(path, lines(&now)).expect("written");
+    }
+    let kept = std::fs::read_to_string(path).expect("docs/openapi.json is there; QUORATE_WRITE_DOCS=1 writes it");
+    let mut found = Vec::new();
+    breaches(&serde_json::from_str(&kept).expect("JSON"), &now, "", &mut found);
+    let what = "API v1 is frozen, and this is not what docs/openapi.json promises; if nobody can have relied on it, write that anew with QUORATE_WRITE_DOCS=1";
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_promise_that_is_broken_is_found() {
+    let kept = json!({"a": {"type": "string", "description": "one"}, "list": [{"name": "x"}, "y"], "required": ["a"]});
+    let told = |now: Json| {
+        let mut found = Vec::new();
+        breaches(&kept, &now, "", &mut found);
+        found
+    };
+    let fine = json!({"b": 1, "a": {"type": "string", "description": "one", "format": "f"}, "list": ["y", "z", {"name": "x", "in": "q"}], "required": ["a"]});
+    assert_eq!(told(fine), [""; 0]);
+    assert_eq!(
+        told(json!({"a": {"type": "integer", "description": "one"}, "list": [{"name": "x"}, "y"], "required": ["a"]})),
+        ["/a/type was \"string\", is \"integer\""]
+    );
+    assert_eq!(told(json!({"list": [{"name": "x"}, "y"], "required": ["a"]})), ["/a is gone"]);
+    let more = json!({"a": {"type": "string", "description": "one"}, "list": [{"name": "x"}, "y", {"name": "z", "required": true}], "required": ["a"]});
+    assert_eq!(told(more), ["/list has a new one that must be there: \"z\""]);
+    assert_eq!(told(json!({"a": {"type": "string", "description": "one"}, "list": ["y"], "required": ["a"]})).len(), 1);
+    assert_eq!(
+        told(
+            json!({"a": {"type": "string", "description": "one"}, "list": [{"name": "x"}, "y"], "required": ["a", "b"]})
+        )
+        .len(),
+        1
+    );
+    assert_eq!(
+        told(
+            json!({"a": {"type": "string", "description": "one", "pattern": "^$"}, "list": [{"name": "x"}, "y"], "required": ["a"]})
+        ),
+        ["/a/pattern is new"]
+    );
 }

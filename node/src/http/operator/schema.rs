@@ -31,6 +31,7 @@ pub fn complete(document: &mut Value) {
         }
         responses.insert("431".into(), head_too_large());
     }
+    document["components"]["headers"] = headers();
 }
 
 fn children(object: Option<&mut Value>) -> impl Iterator<Item = &mut Value> {
@@ -169,40 +170,45 @@ fn head_too_large() -> Value {
 
 /// Adds the headers of every response with this status to those that its operation declares.
 fn add_headers(response: &mut Value, status: &str) {
-    let declared = response["headers"].take();
-    response["headers"] = headers(status);
-    let (Value::Object(declared), Some(all)) = (declared, response["headers"].as_object_mut()) else { return };
-    all.extend(declared);
+    let refer = |name: &&str| ((*name).to_owned(), json!({"$ref": format!("#/components/headers/{name}")}));
+    let of_status = match status {
+        "201" => &["Location"][..],
+        "401" => &["WWW-Authenticate"],
+        "405" => &["Allow"],
+        "415" => &["Accept", "Accept-Patch", "Accept-Post", "Accept-Encoding"],
+        "429" | "503" => &["Retry-After"],
+        _ => &[],
+    };
+    let mut headers: Map<_, _> = OF_ALL.iter().chain(of_status).map(refer).collect();
+    if let Value::Object(declared) = response["headers"].take() {
+        headers.extend(declared);
+    }
+    response["headers"] = headers.into();
 }
 
-/// What `finish` and the problem documents add to a response.
-fn headers(status: &str) -> Value {
+const OF_ALL: [&str; 4] = ["Quorate-Revision", "Quorate-Term", "Quorate-Leader", "X-Request-Id"];
+
+/// What `finish` and the problem documents add to responses.
+fn headers() -> Value {
     let header =
         |description: &str, schema: Value| json!({"description": description, "required": true, "schema": schema});
-    let number = || json!({"type": "integer", "format": "uint64", "minimum": 0});
-    let mut headers = json!({
+    let (number, text) =
+        (|| json!({"type": "integer", "format": "uint64", "minimum": 0}), || json!({"type": "string"}));
+    let taken = |what: &str| json!({"description": what, "required": false, "schema": {"type": "string"}});
+    json!({
         "Quorate-Revision": header("Revision at which it was evaluated; where it was not, the node's own.", number()),
         "Quorate-Term": header("Raft term of the node.", number()),
         "Quorate-Leader": header("Node id of the leader, or `none`.", json!({"type": "string", "pattern": "^(none|[0-9]+)$"})),
-        "X-Request-Id": header("That of the request, else one made for it.", json!({"type": "string"})),
-    });
-    match status {
-        "201" => {
-            headers["Location"] =
-                header("The path of what was created.", json!({"type": "string", "format": "uri-reference"}))
-        }
-        "401" => headers["WWW-Authenticate"] = header("`Bearer`.", json!({"type": "string"})),
-        "405" => headers["Allow"] = header("The methods there are.", json!({"type": "string"})),
-        "415" => {
-            for name in ["Accept", "Accept-Patch", "Accept-Post", "Accept-Encoding"] {
-                let what = "What is taken: of a PUT, a PATCH, a POST, where the body was compressed.";
-                headers[name] = json!({"description": what, "required": false, "schema": {"type": "string"}});
-            }
-        }
-        "429" | "503" => headers["Retry-After"] = header("Seconds.", number()),
-        _ => {}
-    }
-    headers
+        "X-Request-Id": header("That of the request, else one made for it.", text()),
+        "Location": header("The path of what was created.", json!({"type": "string", "format": "uri-reference"})),
+        "WWW-Authenticate": header("`Bearer`.", text()),
+        "Allow": header("The methods there are.", text()),
+        "Retry-After": header("Seconds.", number()),
+        "Accept": taken("The content types that a PUT takes."),
+        "Accept-Patch": taken("The content types that a PATCH takes."),
+        "Accept-Post": taken("The content types that a POST takes."),
+        "Accept-Encoding": taken("Where the body was compressed: how it may be."),
+    })
 }
 
 #[cfg(test)]
