@@ -42,7 +42,7 @@ fn with_end(dir: &Path, end: &str) -> Option<PathBuf> {
     Some(dir.join(name))
 }
 
-const IN_BOTH: [&str; 10] = [
+const IN_BOTH: [&str; 11] = [
     "bin/quorate",
     "bin/quorate-node",
     "lib/systemd/system/quorate-node.service",
@@ -53,6 +53,7 @@ const IN_BOTH: [&str; 10] = [
     "share/doc/quorate/docs/operations.md",
     "share/doc/quorate/examples/node-of-three.toml",
     "share/fish/vendor_completions.d/quorate.fish",
+    "share/man/man1/quorate.1.gz",
 ];
 
 fn assert_lists(listing: &str, prefix: &str, names: &[&str]) {
