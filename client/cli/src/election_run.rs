@@ -1,4 +1,4 @@
-//! `quorate election run`: runs a command while this process leads.
+//! `quorate elect`: runs a command while this process leads.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ const REST: Duration = Duration::from_secs(1);
 #[command(after_help = "\
 Stands for the election, and runs CMD once it leads. CMD finds the name of the election in QUORATE_ELECTION, the term in \
 QUORATE_TERM and the session in QUORATE_SESSION; `quorate put --guarded` writes only while we lead. Signals, the loss of the \
-leadership and exit codes are as with `quorate lock run`. At a terminal Ctrl-C is for CMD; where it ends by that, --forever ends too.
+leadership and exit codes are as with `quorate lock`. At a terminal Ctrl-C is for CMD; where it ends by that, --forever ends too.
 
 Examples:
-  quorate election run scheduler --value '\"10.0.0.7:8080\"' --forever -- ./scheduler
+  quorate elect scheduler --value '\"10.0.0.7:8080\"' --forever -- ./scheduler
   quorate election show scheduler        # who leads, who stands")]
 pub struct Args {
     /// Which election.

@@ -80,6 +80,7 @@ Examples:
         write: Common,
     },
     /// Delete an entry; exit code 3 if there is none
+    #[command(visible_alias = "rm")]
     Delete {
         /// Which entry.
         key: String,

@@ -11,6 +11,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("delete", "quorate delete orders/o1 --cas 17"),
     ("touch", "quorate touch session/7 --ttl 30s"),
     ("request", "quorate request 5f0c2a7e"),
+    ("entry get-and-lock", "quorate entry get-and-lock orders/o42 --for 20s"),
     ("entry extend", "quorate entry extend orders/o42 17 --for 30s"),
     ("entry unlock", "quorate entry unlock orders/o42 17"),
     ("collection list", "quorate collection list"),

@@ -1,6 +1,6 @@
 //! What a write hangs on: the session that its entry goes with, and the lock or leadership that it needs.
 //!
-//! Owns the options. What `quorate lock run` and `quorate election run` tell the command that they run stands in `guarded`.
+//! Owns the options. What `quorate lock` and `quorate elect` tell the command that they run stands in `guarded`.
 
 use quorate_client::Write;
 use quorate_client::api::Guard;
@@ -11,7 +11,7 @@ use crate::guarded::{ELECTION_ENV, FENCING_TOKEN_ENV, LOCK_ENV, TERM_ENV};
 /// The options of a write that needs a lock or a leadership.
 #[derive(Debug, clap::Args)]
 pub struct Fence {
-    /// Only while the lock or leadership holds for which `quorate lock run` or `quorate election run` runs this command; exit code 3 if
+    /// Only while the lock or leadership holds for which `quorate lock` or `quorate elect` runs this command; exit code 3 if
     /// it does not any more.
     #[arg(long, conflicts_with_all = ["guard_lock", "guard_election"])]
     guarded: bool,
@@ -56,6 +56,6 @@ fn from_env() -> Result<Guard, Failed> {
     match (pair(LOCK_ENV, FENCING_TOKEN_ENV), pair(ELECTION_ENV, TERM_ENV)) {
         (Some((lock, token)), None) => Ok(Guard::lock(lock, number(token)?)),
         (None, Some((election, term))) => Ok(Guard::election(election, number(term)?)),
-        _ => Err(Failed::usage("--guarded is for commands that `quorate lock run` or `quorate election run` runs")),
+        _ => Err(Failed::usage("--guarded is for commands that `quorate lock` or `quorate elect` runs")),
     }
 }

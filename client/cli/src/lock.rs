@@ -9,8 +9,19 @@ use crate::form::Form;
 use crate::lock_run;
 use crate::output;
 
+/// A command on locks, or what to run under one: `lock NAME -- CMD` is short for `lock run NAME -- CMD`, which a lock with the name of
+/// a command needs.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Option<lock_run::Args>,
+}
+
 #[derive(Debug, Subcommand)]
-pub enum Command {
+enum Command {
     /// Run a command while a lock is held
     Run(lock_run::Args),
     /// List the locks that somebody holds or waits for
@@ -46,7 +57,15 @@ pub enum Command {
 }
 
 /// Runs a command on locks.
-pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
+pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
+    match (args.command, args.run) {
+        (Some(command), _) => perform(context, command).await,
+        (None, Some(args)) => lock_run::run(context, args).await,
+        (None, None) => Err(Failed::usage("which lock, and what to do: `quorate lock NAME -- CMD`")),
+    }
+}
+
+async fn perform(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {
         Command::Run(args) => lock_run::run(context, args).await,

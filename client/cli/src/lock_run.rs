@@ -1,4 +1,4 @@
-//! `quorate lock run`: runs a command while a lock is held.
+//! `quorate lock`: runs a command while a lock is held.
 
 use quorate_client::{LockGuard, Session};
 
@@ -20,10 +20,10 @@ Exit codes: that of CMD, and 128 + N if signal N ended it; 3 if the lock was not
 127 if there is no CMD, 126 if it cannot be run.
 
 Examples:
-  quorate lock run nightly -- ./report.sh
-  quorate lock run nightly --wait 0s -- ./report.sh      # exit code 3 if it runs already
-  quorate lock run encoder --slots 4 -- ffmpeg …         # at most four at once
-  quorate lock run ledger -- sh -c 'quorate put ledger/closed true --guarded'
+  quorate lock nightly -- ./report.sh
+  quorate lock nightly --wait 0s -- ./report.sh      # exit code 3 if it runs already
+  quorate lock encoder --slots 4 -- ffmpeg …         # at most four at once
+  quorate lock ledger -- sh -c 'quorate put ledger/closed true --guarded'
   quorate lock show nightly                         # who holds it, who waits")]
 pub struct Args {
     /// Which lock.

@@ -123,6 +123,7 @@ enum Command {
     #[command(flatten)]
     Entries(entries::Command),
     /// List keys that begin with PREFIX, and their values
+    #[command(visible_alias = "ls")]
     List(listing::Args),
     /// Change a value in the editor
     Edit(edit::Args),
@@ -162,11 +163,12 @@ enum Command {
     #[command(subcommand)]
     Sequence(collections::SequenceCommand),
     /// Run a command while a lock is held; look at locks, release them
-    #[command(subcommand)]
-    Lock(lock::Command),
+    Lock(lock::Args),
     /// Run a command while this process leads; look at elections, proclaim, resign
     #[command(subcommand)]
     Election(election::Command),
+    /// Run a command while this process leads: short for `election run`
+    Elect(election_run::Args),
     /// Create, renew and end sessions
     #[command(subcommand)]
     Session(session::Command),
@@ -345,8 +347,9 @@ fn run(cli: Cli) -> Result<(), Failed> {
             Command::Watch(args) => watch::run(&context, args).await,
             Command::Collection(command) => collections::run(&context, command).await,
             Command::Sequence(command) => collections::run_sequence(&context, command).await,
-            Command::Lock(command) => lock::run(&context, command).await,
+            Command::Lock(args) => lock::run(&context, args).await,
             Command::Election(command) => election::run(&context, command).await,
+            Command::Elect(args) => election_run::run(&context, args).await,
             Command::Session(command) => session::run(&context, command).await,
             Command::Barrier(command) => barrier::run(&context, command).await,
             Command::Latch(command) => latch::run(&context, command).await,

@@ -460,7 +460,7 @@ async fn there_are_completions_and_help_and_manual_pages() {
     let ran = run("", &["man", pages.to_str().expect("UTF-8")]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let page = std::fs::read_to_string(pages.join("quorate-lock-run.1")).expect("a page");
-    assert!(page.contains("quorate lock run nightly"), "{page}");
+    assert!(page.contains("quorate lock nightly"), "{page}");
 }
 
 /// What the fish shell would offer behind these words.

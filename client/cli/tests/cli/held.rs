@@ -1,4 +1,4 @@
-//! `quorate lock run` and `quorate election run`: what the command is told, how it is ended, and the exit codes.
+//! `quorate lock` and `quorate elect`: what the command is told, how it is ended, and the exit codes.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -45,10 +45,10 @@ async fn the_command_is_told_the_lock_and_its_exit_code_is_passed_on() {
     assert_eq!(ran.err, "", "the command has the word");
     assert_eq!(fake.seen_at("/acquire")[0].json()["slots"], 2);
     assert_eq!(fake.seen_at("/sessions/17").len(), 1, "the session was ended: {:?}", fake.seen());
-    let killed = run(&fake.address, &["lock", "run", "l", "--", "sh", "-c", "kill -9 $$"]).await;
+    let killed = run(&fake.address, &["lock", "l", "--", "sh", "-c", "kill -9 $$"]).await;
     assert_eq!(killed.code, 137);
     let told = "echo $QUORATE_ELECTION $QUORATE_TERM $QUORATE_LOCK";
-    let elect = run(&fake.address, &["election", "run", "e", "--value", "{\"at\":1}", "--", "sh", "-c", told]).await;
+    let elect = run(&fake.address, &["elect", "e", "--value", "{\"at\":1}", "--", "sh", "-c", told]).await;
     assert_eq!((elect.code, elect.out.as_str()), (0, "e 18\n"), "{}", elect.err);
     assert_eq!(fake.seen_at("/campaign")[0].json()["value"], json!({"at": 1}));
 }
@@ -73,7 +73,7 @@ async fn a_write_takes_its_guard_from_the_innermost_command_around_it() {
 async fn a_lock_that_is_not_got_or_a_command_that_is_not_there_is_told_by_the_exit_code() {
     let fake = Fake::start().await;
     fake.always("/acquire", Act::problem(ErrorCode::Locked, Applied::No));
-    let ran = run(&fake.address, &["lock", "run", "l", "--wait", "0s", "--", "echo", "never"]).await;
+    let ran = run(&fake.address, &["lock", "l", "--wait", "0s", "--", "echo", "never"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
     assert_eq!(fake.seen_at("/sessions/17").len(), 1, "nothing is left behind");
     fake.always("/acquire", Act::Slow(Duration::ZERO));
